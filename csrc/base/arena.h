@@ -1,0 +1,18 @@
+/* arena.h: memory of one reactor turn: allocate forward, reset at the turn's end.
+ *
+ * Threads  one owner. Bounds: bytes_max per turn, then NULL. Blocks are kept between turns up to keep_bytes.
+ */
+#ifndef RP_BASE_ARENA_H
+#define RP_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct rp_arena rp_arena;
+
+rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max); /* NULL when memory is out */
+void rp_arena_destroy(rp_arena *arena);
+void *rp_arena_take(rp_arena *arena, size_t size); /* 16-byte aligned, until the next reset; NULL past bytes_max */
+void rp_arena_reset(rp_arena *arena);
+
+#endif

@@ -1,0 +1,35 @@
+/* file_ops.h: the seam between the store and the kernel. Tests put a failing, short-writing or power-cut one in its place.
+ *
+ * Each function returns what the system call returns, -1 with errno set on failure.
+ * Threads  any. The table is fixed after it is handed to an open function and must outlive the object.
+ */
+#ifndef RP_BASE_FILE_OPS_H
+#define RP_BASE_FILE_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+typedef struct rp_file_ops {
+    void *context;
+    int (*open)(void *context, const char *path, int flags, uint32_t mode);
+    int (*close)(void *context, int fd);
+    int (*allocate)(void *context, int fd, int64_t offset, int64_t size); /* fallocate mode 0; falls back to ftruncate where unsupported */
+    int (*truncate)(void *context, int fd, int64_t size);
+    int64_t (*read_at)(void *context, int fd, void *target, size_t size, int64_t offset);
+    int64_t (*write_at)(void *context, int fd, const void *source, size_t size, int64_t offset);
+    int (*sync_data)(void *context, int fd);                                        /* fdatasync */
+    void *(*map)(void *context, int fd, size_t size, int writable);                 /* MAP_SHARED; NULL on failure */
+    int (*unmap)(void *context, void *address, size_t size);
+    int (*populate)(void *context, void *address, size_t size);                     /* MADV_POPULATE_WRITE */
+    int (*sync_map)(void *context, void *address, size_t size);                     /* msync MS_SYNC */
+    int (*rename)(void *context, const char *source, const char *target);
+    int (*unlink)(void *context, const char *path);
+    int (*sync_directory)(void *context, const char *path);
+} rp_file_ops;
+
+/* The kernel's calls; static storage. Every option struct takes NULL for this one. */
+const rp_file_ops *rp_file_ops_system(void);
+
+#endif

@@ -1,0 +1,29 @@
+/* log.h: what C threads have to say, kept in a bounded ring until Python's logging takes it (asyncio, through the event fd).
+ *
+ * Threads  write from any thread; take from one. Bounds: 1,024 lines, then the line is dropped and counted.
+ */
+#ifndef RP_BASE_LOG_H
+#define RP_BASE_LOG_H
+
+#include <stdint.h>
+
+enum rp_log_level { RP_LOG_DEBUG = 10, RP_LOG_INFO = 20, RP_LOG_WARNING = 30, RP_LOG_ERROR = 40 }; /* logging's numbers */
+
+#define RP_LOG_LINE_MAX 512
+
+typedef struct rp_log rp_log;
+typedef struct rp_log_line {
+    int32_t level;
+    int64_t wall_ms;
+    char text[RP_LOG_LINE_MAX];
+} rp_log_line;
+
+int rp_log_create(rp_log **log);
+void rp_log_destroy(rp_log *log);
+/* log may be NULL: then warnings and errors go to stderr, the rest nowhere. */
+void rp_log_write(rp_log *log, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint32_t rp_log_take(rp_log *log, rp_log_line *lines, uint32_t lines_max);
+int rp_log_event_fd(const rp_log *log);
+uint64_t rp_log_dropped(const rp_log *log);
+
+#endif

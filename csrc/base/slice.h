@@ -1,0 +1,12 @@
+/* slice.h: bytes owned by somebody else. Valid as long as the owner says. */
+#ifndef RP_BASE_SLICE_H
+#define RP_BASE_SLICE_H
+
+#include <stdint.h>
+
+typedef struct rp_slice {
+    const uint8_t *data;
+    uint32_t size; /* bytes */
+} rp_slice;
+
+#endif

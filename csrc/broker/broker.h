@@ -1,0 +1,118 @@
+/* broker.h: the broker's data plane: the handler that answers sends and pulls on the reactors, and the native tables
+ * Python writes and the hot path reads.
+ * RocketMQ: SendMessageProcessor, PullMessageProcessor, PullRequestHoldService, ConsumerOffsetManager (5.3.3 broker/).
+ *
+ *   Python ── topics, groups, subscriptions, settings ──► tables (stable pointers, atomic fields) ──► send_path, pull_path
+ *   send_path ─ append (one lock a turn) ─ response now, or parked until flushed / replicated
+ *   pull_path ─ queue entries → mapped ranges → response; nothing there → long_polling
+ *
+ * Threads  the put/delete/export functions from one thread (Python's); the tables are read by reactors without locks.
+ * Owns     the tables, parked responses, suspended pulls. Borrows the store and the server (both closed after it).
+ * Punts    anything special goes up to Python (see send_path.h, pull_path.h for the exact rules).
+ */
+#ifndef RP_BROKER_BROKER_H
+#define RP_BROKER_BROKER_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../remoting/server.h"
+#include "../store/message_store.h"
+
+typedef struct rp_broker rp_broker;
+
+typedef struct rp_broker_options {
+    rp_message_store *store;
+    const char *cluster_name;      /* CLUSTER property of every stored message */
+    const char *broker_name;
+    const char *region_id;         /* MSG_REGION, "DefaultRegion" */
+    int64_t broker_id;
+    int32_t trace_on;              /* TRACE_ON */
+    uint32_t message_size_max;     /* body bytes */
+    uint32_t transfer_bytes_max_memory;  /* maxTransferBytesOnMessageInMemory 262,144 */
+    uint32_t transfer_count_max_memory;  /* maxTransferCountOnMessageInMemory 32 */
+    uint32_t transfer_bytes_max_disk;    /* maxTransferBytesOnMessageInDisk 65,536 */
+    uint32_t transfer_count_max_disk;    /* maxTransferCountOnMessageInDisk 8 */
+    uint32_t pull_message_max_size;      /* maxMsgNums bound of filter scan: maxFilterMessageSize 16,000 bytes*entries as RocketMQ */
+    uint32_t memory_ratio_max;           /* accessMessageInMemoryMaxRatio 40 */
+    uint64_t memory_bytes;               /* what that ratio is of */
+    int32_t long_polling_enable;         /* longPollingEnable */
+    uint32_t short_polling_ms;           /* shortPollingTimeMills 1,000 */
+    uint32_t suspended_pulls_max;        /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
+    uint32_t sync_flush_timeout_ms;      /* syncFlushTimeout 5,000 */
+    uint32_t slave_timeout_ms;           /* slaveTimeout 3,000 */
+    rp_log *log;
+} rp_broker_options;
+
+void rp_broker_options_default(rp_broker_options *options);
+int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error);
+/* The handler to give to rp_server_open; valid until rp_broker_close. Then tell the broker its server. */
+const rp_handler *rp_broker_handler(rp_broker *broker);
+void rp_broker_attach(rp_broker *broker, rp_server *server);
+/* A second listener (VIP channel, listenPort-2) uses the same handler and needs attaching too. At most 4. */
+void rp_broker_close(rp_broker *broker);
+
+/* Settings the hot path reads and Python may change at any time. */
+typedef struct rp_broker_settings {
+    int32_t permission;          /* brokerPermission: 4 read, 2 write */
+    int32_t role;                /* 0 ASYNC_MASTER, 1 SYNC_MASTER, 2 SLAVE: a slave refuses sends */
+    int64_t accept_after_ms;     /* startAcceptSendRequestTimeStamp: until then sends get SYSTEM_ERROR as RocketMQ does */
+    int32_t slave_read_enable;
+    int32_t reject_pull_by_sql;  /* reserved */
+    int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
+    char store_reason[128];
+} rp_broker_settings;
+void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
+
+/* Topics. flags: RP_TOPIC_NATIVE_SEND when plain sends may take the fast path. Returns RP_OK or RP_E_NO_MEMORY. */
+#define RP_TOPIC_NATIVE_SEND 1
+#define RP_TOPIC_NATIVE_PULL 2
+int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, uint32_t flags);
+void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
+
+/* Consumer groups. */
+int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id, int64_t which_broker_when_slow);
+void rp_broker_delete_group(rp_broker *broker, rp_slice group);
+
+/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (SQL92, class filter). */
+int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version, int32_t broadcast, int32_t native);
+void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
+
+/* Consumer offsets. Reads return -1 when there is none. */
+int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
+int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
+void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic /* data NULL: all topics */);
+typedef struct rp_offset_row {
+    rp_slice group, topic; /* valid while visited */
+    int32_t queue_id;
+    int64_t offset;
+} rp_offset_row;
+void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context);
+uint64_t rp_broker_offset_version(const rp_broker *broker); /* grows with each change; unchanged: nothing to persist */
+
+/* Appends one message for Python (rewritten delays, half messages, retries). item->queue from rp_message_store_queue. */
+int rp_broker_append(rp_broker *broker, rp_append_item *item);
+/* Sends response on the connection when the flush and replication mode in force allow: now, or once commit_log_end is durable;
+ * its code is replaced by FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE when that fails. */
+int rp_broker_respond_durable(rp_broker *broker, uint64_t connection_id, int64_t commit_log_end, const rp_command *response);
+
+/* Counters per topic, group and the whole broker. */
+typedef struct rp_topic_stats {
+    rp_slice topic;
+    uint64_t messages_in, bytes_in, messages_out, bytes_out;
+} rp_topic_stats;
+void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
+typedef struct rp_group_stats {
+    rp_slice group, topic;
+    uint64_t messages_out, bytes_out;
+} rp_group_stats;
+void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
+
+typedef struct rp_broker_stats {
+    uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
+    uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts;
+    uint64_t put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
+} rp_broker_stats;
+void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats);
+
+#endif

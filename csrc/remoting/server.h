@@ -1,0 +1,154 @@
+/* server.h: the remoting server: a listener, reactor threads, and the ring that carries rare requests up to Python.
+ * RocketMQ: NettyRemotingServer (5.3.3 remoting/netty/).
+ *
+ *   socket → reactor → rp_handler.on_request ─ handled: response written into the connection
+ *                                            └ punted: copied into an rp_request → ring → eventfd → Python
+ *   Python → rp_server_respond / rp_server_send / rp_server_resubmit → reactor's inbox → connection
+ *
+ * Threads  `reactors` threads, each owns its connections. Functions of this header: any thread, unless said otherwise.
+ * Owns     threads, sockets, requests in the ring. Borrows the handler's context until rp_server_stop returns.
+ * Bounds   connections_max (then accept and close, counted); output_bytes_max per connection (then its socket is not read,
+ *          closed after stall_timeout_ms without progress); ring_capacity requests in flight to Python (then SYSTEM_BUSY,
+ *          RocketMQ's code 2; oneway dropped and counted). Open and close events are never dropped.
+ */
+#ifndef RP_REMOTING_SERVER_H
+#define RP_REMOTING_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "command.h"
+
+typedef struct rp_server rp_server;
+typedef struct rp_reactor rp_reactor;
+typedef struct rp_connection rp_connection;
+
+enum rp_handled {
+    RP_HANDLED = 1, /* answered, parked by the handler, or oneway */
+    RP_PUNT = 2     /* not for the fast path: hand it to Python */
+};
+
+/* The data plane's hooks; NULL functions are skipped (a NULL on_request punts everything). All run on a reactor's thread. */
+typedef struct rp_handler {
+    void *context;
+    /* A request. `command` and its slices are valid until on_turn_end of this turn has returned. Returns rp_handled, or a
+     * negative status, which closes the connection with a log line. `resubmitted` is 1 for rp_server_resubmit: then RP_PUNT is
+     * answered with SYSTEM_ERROR. */
+    int (*on_request)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
+    /* All frames of this turn were handled; responses written now still leave in this turn. */
+    void (*on_turn_end)(void *context, rp_reactor *reactor);
+    /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end. */
+    void (*on_wake)(void *context, rp_reactor *reactor);
+    /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set anew by rp_reactor_set_deadline. */
+    int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
+    void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
+} rp_handler;
+
+typedef struct rp_server_options {
+    const char *bind_address;     /* "0.0.0.0", "127.0.0.1", "::" */
+    uint16_t port;                /* 0: any free one, see rp_server_port */
+    uint16_t reactors;            /* threads, 1..64 */
+    uint32_t frame_size_max;      /* bytes, default RP_FRAME_SIZE_MAX */
+    uint32_t connections_max;     /* default 65,536 */
+    uint32_t idle_timeout_ms;     /* default 120,000: close a connection without traffic in either direction */
+    uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read what it asked for */
+    uint32_t output_bytes_max;    /* per connection, default 8 MiB */
+    uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read) */
+    uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
+    uint32_t spin_us;             /* busy poll after recent activity, default 0 = off */
+    uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
+    uint32_t socket_receive_buffer;
+    const char *thread_name;      /* up to 10 characters, "reactor" */
+    const rp_clock *clock;        /* NULL: system */
+    rp_log *log;                  /* may be NULL */
+} rp_server_options;
+
+void rp_server_options_default(rp_server_options *options);
+
+/* Binds and listens; no thread runs yet. RP_OK; RP_E_INVALID; RP_E_NETWORK (address in use: error says who to look for). */
+int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
+int rp_server_start(rp_server *server, rp_error *error);
+/* Stops accepting, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. */
+void rp_server_stop(rp_server *server, uint32_t drain_ms);
+/* Frees; stops first when needed. Every rp_request taken must have been freed. */
+void rp_server_close(rp_server *server);
+uint16_t rp_server_port(const rp_server *server);
+uint16_t rp_server_reactor_count(const rp_server *server);
+
+/* ---- requests for Python ---- */
+
+enum rp_request_kind {
+    RP_REQUEST_COMMAND = 0,  /* a request from a client */
+    RP_REQUEST_RESPONSE = 1, /* a response to something we sent by rp_server_send */
+    RP_REQUEST_OPENED = 2,   /* a connection was accepted */
+    RP_REQUEST_CLOSED = 3    /* a connection ended; reason in command.remark */
+};
+
+#define RP_ADDRESS_TEXT_MAX 56 /* "[ipv6]:port" */
+
+typedef struct rp_request {
+    int32_t kind;
+    uint64_t connection_id;
+    int64_t arrived_ns; /* monotonic */
+    char remote_address[RP_ADDRESS_TEXT_MAX];
+    rp_command command; /* slices point into this request's own memory */
+} rp_request;
+
+int rp_server_event_fd(const rp_server *server); /* readable when requests wait; for asyncio's add_reader */
+/* Takes up to requests_max; 0 when empty (and then the eventfd is armed again). One consumer thread. */
+uint32_t rp_server_take(rp_server *server, rp_request **requests, uint32_t requests_max);
+void rp_request_free(rp_request *request);
+
+/* Sends command (its slices are copied) on a connection. RP_OK means queued, not delivered; RP_E_CLOSED; RP_E_NO_MEMORY;
+ * RP_E_BUSY when that connection's output bound is reached. */
+int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *command);
+/* Gives a punted request to the handler again on its reactor (after Python created the topic). Takes ownership of request. */
+int rp_server_resubmit(rp_server *server, rp_request *request);
+int rp_server_close_connection(rp_server *server, uint64_t connection_id);
+
+/* ---- for handlers, on the reactor's own thread ---- */
+
+uint16_t rp_reactor_index(const rp_reactor *reactor);          /* 0..reactors-1 */
+rp_arena *rp_reactor_arena(rp_reactor *reactor);               /* reset after on_turn_end */
+int64_t rp_reactor_now_ns(const rp_reactor *reactor);          /* monotonic, read once a turn */
+void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns);
+void rp_reactor_wake(rp_reactor *reactor);                     /* any thread; coalesced */
+rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread, until stop */
+/* The connection with this id if it is still open on this reactor, else NULL. */
+rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);
+
+uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
+/* Peer address: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
+int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);
+/* Room for size more output bytes; NULL when memory is out. Valid until the next call on this connection. */
+uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size);
+void rp_connection_commit(rp_connection *connection, uint32_t size);
+/* Encodes and queues a command. RP_OK or RP_E_NO_MEMORY. */
+int rp_connection_write(rp_connection *connection, const rp_command *command);
+
+/* A piece of a mapped file. release(owner) is called once, on the reactor's thread, when the bytes are out or the connection is gone. */
+typedef struct rp_file_range {
+    const uint8_t *address; /* mapped bytes */
+    uint32_t size;
+    int32_t fd;             /* -1: no file, send from address */
+    int64_t file_offset;
+    void (*release)(void *owner);
+    void *owner;
+} rp_file_range;
+
+/* Queues ranges behind what was committed; they leave by writev, or sendfile when large. RP_OK; RP_E_NO_MEMORY (nothing queued or released). */
+int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ranges, uint32_t range_count);
+
+/* ---- figures ---- */
+
+typedef struct rp_server_stats {
+    uint64_t connections_open, connections_accepted, connections_refused, connections_closed_idle, connections_closed_stalled;
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, oneway_dropped;
+    uint64_t turns, buffer_bytes;
+} rp_server_stats;
+void rp_server_read_stats(const rp_server *server, rp_server_stats *stats);
+
+#endif

@@ -1,0 +1,63 @@
+/* commit_log.h: the one append, and reads by physical offset.
+ * RocketMQ: CommitLog (5.3.3 store/).
+ *
+ *   items → [append lock: timestamp, queue offset, encode + CRC straight into the mapped file, consume queue entry] → published
+ *
+ * Threads  append from any thread (one adaptive lock around the whole batch); reads from any thread.
+ * Cost     1 KB message: ~60 ns copy+CRC, ~40 ns header, ~20 ns queue entry; page faults are taken ahead by the preallocation thread.
+ */
+#ifndef RP_STORE_COMMIT_LOG_H
+#define RP_STORE_COMMIT_LOG_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/slice.h"
+#include "consume_queue.h"
+
+typedef struct rp_commit_log rp_commit_log;
+
+#define RP_APPEND_PROPERTY_PARTS 3
+
+/* One message to append. The record's topic and queue id are the queue's. */
+typedef struct rp_append_item {
+    rp_consume_queue *queue;
+    int32_t flag;
+    int32_t sys_flag; /* RP_SYSFLAG_BORN_V6 when born_host holds 16+4 bytes; STORE_V6 is set by the log */
+    int64_t born_timestamp_ms;
+    uint8_t born_host[20]; /* address, then port as 4 bytes big-endian */
+    int32_t reconsume_times;
+    int64_t prepared_transaction_offset;
+    int64_t tags_code; /* for the queue entry: tag hash, or delivery time for delay queues */
+    rp_slice body;
+    rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
+    /* results */
+    int32_t status;            /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED */
+    uint32_t size;             /* record bytes */
+    int64_t commit_log_offset; /* where the record starts */
+    int64_t queue_offset;
+    int64_t store_timestamp_ms;
+} rp_append_item;
+
+/* Appends all items in order under one lock acquisition. Returns how many succeeded; each item has its own status.
+ * On return the messages are readable and in their queues; durable when rp_commit_log_flushed_offset passes their end. */
+int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
+
+int64_t rp_commit_log_min_offset(const rp_commit_log *log);
+int64_t rp_commit_log_max_offset(const rp_commit_log *log);     /* end of published bytes */
+int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte below is on disk */
+
+/* Bytes of the log lent to the caller with a pin on their file. */
+typedef struct rp_log_range {
+    const uint8_t *address;
+    uint32_t size;
+    int32_t fd;
+    int64_t file_offset;
+    void *pin; /* give back with rp_log_range_release */
+} rp_log_range;
+
+/* Pins size bytes at offset (all in one file). RP_OK; RP_E_RANGE outside min..max or across a file end. */
+int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range);
+void rp_log_range_release(void *pin);
+
+#endif

@@ -1,0 +1,50 @@
+/* consume_queue.h: the index of one queue of one topic: entry i says where message i lies in the commit log.
+ * RocketMQ: ConsumeQueue (5.3.3 store/).
+ *
+ * Entry    20 bytes big-endian: [8 commit log offset][4 record size][8 tags code]; files of 300,000 entries named by start byte.
+ * Threads  put and the assignment of queue offsets: under the commit log's append lock. Reads: any thread, lock-free, of
+ *          entries below rp_consume_queue_max_offset.
+ * Lifetime a pointer from rp_message_store_queue lives until the store closes, also when its topic is deleted (then it reads empty).
+ */
+#ifndef RP_STORE_CONSUME_QUEUE_H
+#define RP_STORE_CONSUME_QUEUE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/slice.h"
+
+#define RP_CONSUME_QUEUE_ENTRY_SIZE 20
+
+typedef struct rp_consume_queue rp_consume_queue;
+
+typedef struct rp_queue_entry {
+    int64_t commit_log_offset;
+    int32_t size;
+    int64_t tags_code;
+} rp_queue_entry;
+
+rp_slice rp_consume_queue_topic(const rp_consume_queue *queue);
+int32_t rp_consume_queue_id(const rp_consume_queue *queue);
+int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
+int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
+/* Copies entries from offset on. How many (0..entries_max); 0 when offset == max; RP_E_RANGE outside min..max;
+ * RP_E_IO or RP_E_CORRUPT when the file is gone or short. */
+int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
+/* boundary 0 LOWER: the first offset whose store time is >= timestamp_ms (max offset when none);
+ * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime. */
+int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
+/* Store timestamp of the first message, or of the one at offset; -1 when there is none. */
+int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue);
+int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
+
+/* For long polling: bit i set means reactor i has pulls suspended on this queue. Set bit, then read max_offset again.
+ * The appender reads it after it has published the new max offset; both sides sequentially consistent. */
+void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
+void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
+uint64_t rp_consume_queue_waiting(const rp_consume_queue *queue);
+/* One pointer per queue for the broker's own use (suspended pulls, statistics). */
+void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);
+void *rp_consume_queue_user(const rp_consume_queue *queue);
+
+#endif

@@ -1,0 +1,77 @@
+/* message_store.h: opens, wires and closes the store: commit log, consume queues, flusher, checkpoint, preallocation.
+ * RocketMQ: DefaultMessageStore (5.3.3 store/).
+ *
+ * Directory  commitlog/ consumequeue/TOPIC/QUEUE/ index/ config/ checkpoint abort lock, as RocketMQ lays them out.
+ * Threads    open and close from the owner; the rest from any thread.
+ * Owns       its threads (flusher, preallocation, dispatcher for catching up) and files; holds the lock file exclusively.
+ */
+#ifndef RP_STORE_MESSAGE_STORE_H
+#define RP_STORE_MESSAGE_STORE_H
+
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "commit_log.h"
+#include "consume_queue.h"
+
+typedef struct rp_message_store rp_message_store;
+
+enum rp_flush_mode { RP_FLUSH_ASYNC = 0, RP_FLUSH_SYNC = 1 };
+
+typedef struct rp_message_store_options {
+    const char *root_path;        /* storePathRootDir */
+    const char *commit_log_path;  /* NULL: root/commitlog */
+    uint64_t commit_log_file_size;      /* mappedFileSizeCommitLog, default 1 GiB */
+    uint32_t consume_queue_file_size;   /* mappedFileSizeConsumeQueue, default 6,000,000 bytes; rounded up to entries */
+    uint32_t message_size_max;          /* maxMessageSize, default 4 MiB, of the body */
+    int32_t flush_mode;                 /* rp_flush_mode */
+    uint32_t flush_interval_ms;         /* flushIntervalCommitLog 500 */
+    uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
+    uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */
+    uint32_t queue_flush_interval_ms;   /* flushIntervalConsumeQueue 1,000 */
+    uint32_t populate_ahead_bytes;      /* pre-faulted ahead of the writer, default 32 MiB */
+    int32_t append_property_crc;        /* enabledAppendPropCRC */
+    int32_t read_only;                  /* tools: no threads, no writes, shared lock */
+    uint8_t store_host[20];             /* address + 4-byte port written into records */
+    int32_t store_host_is_v6;
+    const rp_clock *clock;
+    const rp_file_ops *file_ops;
+    rp_log *log;
+} rp_message_store_options;
+
+void rp_message_store_options_default(rp_message_store_options *options);
+
+/* RP_OK; RP_E_LOCKED (error names the holder's pid); RP_E_CORRUPT, RP_E_IO, RP_E_DISK_FULL, RP_E_INVALID with cause and remedy. */
+int rp_message_store_open(const rp_message_store_options *options, rp_message_store **store, rp_error *error);
+/* Flushes everything, writes the checkpoint, removes abort, joins threads, unmaps. Pinned ranges must have been released. */
+int rp_message_store_close(rp_message_store *store, rp_error *error);
+
+rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
+/* The queue, made when create is 1. NULL when absent (create 0) or memory or disk is out (create 1, error says which). */
+rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+/* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */
+int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
+/* Calls visit for each queue; stops when it returns non-zero. */
+void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
+
+/* Called on the flusher's thread after each sync that moved the flushed offset. Set before the first append. */
+void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
+/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
+void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting), void *context);
+/* Waits until every byte below offset is on disk. RP_OK, RP_E_TIMEOUT, RP_E_IO (the sync failed: for good), RP_E_CLOSED. */
+int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+
+typedef struct rp_message_store_stats {
+    uint64_t messages_appended, bytes_appended, append_failures;
+    uint64_t flushes, flush_ns_total, flush_ns_max;
+    uint64_t append_lock_ns_max;
+    int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
+    int64_t appended_not_synced_bytes;
+    int64_t queue_count;
+} rp_message_store_stats;
+void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats);
+
+#endif

@@ -1,0 +1,71 @@
+"""Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
+
+from typing import Any, NamedTuple
+
+class Message(NamedTuple):
+    """One record of the commit log, decoded. Hosts are "ip:port"."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commit_log_offset: int
+    size: int
+    flag: int
+    sys_flag: int
+    body_crc: int
+    born_timestamp_ms: int
+    born_host: str
+    store_timestamp_ms: int
+    store_host: str
+    reconsume_times: int
+    prepared_transaction_offset: int
+    properties: dict[str, str]
+    body: bytes
+
+class AppendResult(NamedTuple):
+    commit_log_offset: int
+    size: int
+    queue_offset: int
+    store_timestamp_ms: int
+
+def decode_message(record: bytes | memoryview, check_crc: bool = True) -> Message:
+    """Raises StoreCorrupt with the cause."""
+
+class MessageStore:
+    """Owner of one rp_message_store. Keyword names are the fields of rp_message_store_options."""
+
+    def __init__(self, root_path: str, *, log: Any | None = None, **options: Any) -> None: ...
+    def close(self) -> None: ...
+    def append(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes,
+        properties: str = "",
+        *,
+        flag: int = 0,
+        sys_flag: int = 0,
+        born_timestamp_ms: int = 0,
+        born_host: str = "127.0.0.1:0",
+        reconsume_times: int = 0,
+        prepared_transaction_offset: int = 0,
+        tags_code: int | None = None,
+    ) -> AppendResult:
+        """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS."""
+    def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
+        """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """0 for a queue that does not exist."""
+    def max_offset(self, topic: str, queue_id: int) -> int: ...
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int: ...
+    def earliest_time(self, topic: str, queue_id: int) -> int: ...
+    def time_at(self, topic: str, queue_id: int, offset: int) -> int: ...
+    def entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
+        """(commit log offset, size, tags code) of up to count entries from offset."""
+    def queues(self) -> list[tuple[str, int]]:
+        """(topic, queue id) of every queue that exists."""
+    def delete_topic(self, topic: str) -> None: ...
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None: ...
+    def stats(self) -> dict[str, int]: ...
+    def __enter__(self) -> MessageStore: ...
+    def __exit__(self, *exc: object) -> None: ...
