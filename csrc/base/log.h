@@ -20,10 +20,11 @@ typedef struct rp_log_line {
 
 int rp_log_create(rp_log **log);
 void rp_log_destroy(rp_log *log);
-/* log may be NULL: then warnings and errors go to stderr, the rest nowhere. */
-void rp_log_write(rp_log *log, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* printf's format (C files include log_inl.h and have it checked). log may be NULL: then warnings and errors go to stderr, the rest nowhere. */
+void rp_log_write(rp_log *log, int level, const char *format, ...);
+/* Takes up to lines_max of the oldest lines; when none is left the event fd is cleared. One consumer thread. */
 uint32_t rp_log_take(rp_log *log, rp_log_line *lines, uint32_t lines_max);
-int rp_log_event_fd(const rp_log *log);
-uint64_t rp_log_dropped(const rp_log *log);
+int rp_log_event_fd(const rp_log *log); /* readable while lines wait */
+uint64_t rp_log_dropped(rp_log *log);
 
 #endif

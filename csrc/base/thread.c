@@ -1,0 +1,54 @@
+/* thread.c: pthread_create with a name and a blocked signal mask.
+ *
+ * The mask is set around pthread_create, so that the thread is born with it: no signal can reach it in between.
+ */
+#include "thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "error.h"
+
+struct rp_thread {
+    pthread_t handle;              /* owner */
+    void (*run)(void *context);    /* fixed after start */
+    void *context;                 /* fixed after start */
+    char name[RP_THREAD_NAME_MAX]; /* fixed after start */
+};
+
+static void *thread_main(void *argument) {
+    rp_thread *thread = argument;
+    pthread_setname_np(pthread_self(), thread->name);
+    thread->run(thread->context);
+    return NULL;
+}
+
+int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *context), void *context) {
+    rp_thread *thread = calloc(1, sizeof *thread);
+    if (thread == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    thread->run = run;
+    thread->context = context;
+    snprintf(thread->name, sizeof thread->name, "%s", name);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread->handle, NULL, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed != 0) {
+        free(thread);
+        return RP_E_BUSY;
+    }
+    *thread_out = thread;
+    return RP_OK;
+}
+
+void rp_thread_join(rp_thread *thread) {
+    if (thread != NULL) {
+        pthread_join(thread->handle, NULL);
+        free(thread);
+    }
+}

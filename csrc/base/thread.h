@@ -1,0 +1,17 @@
+/* thread.h: a named native thread that leaves all signals to Python's main thread.
+ *
+ * Threads  start and join from the owner. Owns: nothing but the thread; context is borrowed until join returns.
+ */
+#ifndef RP_BASE_THREAD_H
+#define RP_BASE_THREAD_H
+
+#define RP_THREAD_NAME_MAX 16 /* the kernel's limit, with the final zero; longer names are cut */
+
+typedef struct rp_thread rp_thread;
+
+/* Runs run(context) on a new thread with every signal blocked. RP_OK; RP_E_NO_MEMORY; RP_E_BUSY when the system has no thread left. */
+int rp_thread_start(rp_thread **thread, const char *name, void (*run)(void *context), void *context);
+/* Waits until run has returned, and frees thread. NULL is allowed. */
+void rp_thread_join(rp_thread *thread);
+
+#endif
