@@ -1,0 +1,57 @@
+# Verbs of this repository; `make help` prints them from the comments behind their names.
+# Needs python3 (>= 3.11, with venv and headers), a C compiler and make; everything else comes from PyPI into .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+T      ?=
+F      ?=
+S      ?=
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
+
+.PHONY: help build test lint fuzz sanitize clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: $(VENV)/.built ## .venv with the rocketpy command in it
+
+test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expression for pytest -k
+	@$(PY) tests/run.py "$(T)"
+
+lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
+	@$(PY) tests/lint.py
+
+fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=seed, SECONDS=60 in total
+	@$(PY) tests/sanitize.py fuzz --name "$(F)" --seed "$(S)" --seconds "$(or $(SECONDS),60)"
+
+sanitize: $(VENV)/.built ## the C tests once under ASan + UBSan, the threaded ones under TSan
+	@$(PY) tests/sanitize.py tests
+
+clean: ## removes everything that was built, .venv included
+	rm -rf $(VENV) build dist *.egg-info rocketpy/_core/*.so rocketpy/_core/*.c .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- how the environment comes about ---
+
+$(VENV)/.checked:
+	@PYTHON=$(PYTHON) sh .ci/prerequisites
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.dependencies: pyproject.toml $(VENV)/.checked
+	@echo "installing build and test tools into $(VENV)"
+	@$(PY) .ci/dependencies.py
+	@touch $@
+
+# Editable: the command and the tests run from this tree. Metadata and scripts only when they change, compiled code when a source changes.
+$(VENV)/.installed: setup.py pyproject.toml $(VENV)/.dependencies
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.installed $(NATIVE_INPUTS)
+	@$(PY) setup.py --quiet build_ext --inplace
+	@touch $@

@@ -1,0 +1,27 @@
+/* rocketpy.h: the public headers of every room, in the order of the layers.
+ * Conventions of all of them: csrc/base/error.h (status codes), docs/locks.md (threads and locks). */
+#ifndef RP_ROCKETPY_H
+#define RP_ROCKETPY_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/crc32.h"
+#include "base/error.h"
+#include "base/file_ops.h"
+#include "base/hash.h"
+#include "base/histogram.h"
+#include "base/log.h"
+#include "base/ring.h"
+#include "base/slice.h"
+
+#include "remoting/command.h"
+#include "remoting/server.h"
+
+#include "store/commit_log.h"
+#include "store/consume_queue.h"
+#include "store/message.h"
+#include "store/message_store.h"
+
+#include "broker/broker.h"
+
+#endif

@@ -1,0 +1,172 @@
+"""Builds the native part: csrc/ into one shared library, and the Cython wrappers of rocketpy/_core over it.
+
+    csrc/**/*.c ──gcc──► build/native/<flags>/…/x.o ──ld──► rocketpy/_core/librocketpy.so
+    rocketpy/_core/*.pyx ──cython, gcc──► rocketpy/_core/x.*.so  (finds the library beside itself: rpath $ORIGIN)
+
+Everything else about the distribution stands in pyproject.toml. Compiling is incremental (dependency files of gcc) and every
+shared object is put in its place by rename, so a process that runs from this tree keeps the file it has mapped.
+
+Environment: CC (default cc), ROCKETPY_WERROR=1 (warnings are errors), ROCKETPY_CFLAGS (added at the end), ROCKETPY_JOBS (default 2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+CSRC = ROOT / "csrc"
+PACKAGE = Path("rocketpy/_core")
+LIBRARY = "librocketpy.so"
+# Programs of their own, which define main or LLVMFuzzerTestOneInput: never part of the library.
+PROGRAM_SUFFIXES = ("_fuzz.c", "_main.c", "_test.c")
+C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g1", "-fPIC", "-Wall", "-Wextra", "-fno-strict-aliasing", "-pthread"]
+LINK_LIBRARIES = ["-lm", "-ldl"]
+
+
+def library_sources() -> list[Path]:
+    return sorted(path for path in CSRC.rglob("*.c") if not path.name.endswith(PROGRAM_SUFFIXES))
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """Copies by rename: whoever has the old file mapped keeps it whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    os.close(handle)
+    shutil.copyfile(source, name)
+    os.chmod(name, 0o755)
+    os.replace(name, target)
+
+
+class Library:
+    """The native library: compiles what changed and links when anything did."""
+
+    def __init__(self, directory: Path) -> None:
+        self.compiler = shlex.split(os.environ.get("CC", "cc"))
+        self.flags = list(C_FLAGS)
+        if os.environ.get("ROCKETPY_WERROR") == "1":
+            self.flags.append("-Werror")
+        self.flags += shlex.split(os.environ.get("ROCKETPY_CFLAGS", ""))
+        self.jobs = max(1, int(os.environ.get("ROCKETPY_JOBS", "2")))
+        stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
+        self.directory = directory / stamp
+        self.path = self.directory / LIBRARY
+
+    def build(self) -> Path:
+        if shutil.which(self.compiler[0]) is None:
+            sys.exit(f"rocketpy: no C compiler ({self.compiler[0]}) was found; install one: sudo apt-get install -y gcc libc6-dev")
+        sources = library_sources()
+        objects = {source: self.directory / source.relative_to(CSRC).with_suffix(".o") for source in sources}
+        stale = [source for source, target in objects.items() if self.is_stale(target)]
+        with ThreadPoolExecutor(self.jobs) as pool:
+            failures = [text for text in pool.map(lambda source: self.compile(source, objects[source]), stale) if text]
+        if failures:
+            sys.exit("\n".join(failures))
+        script = CSRC / "rocketpy.map"
+        manifest = self.directory / "objects.txt"
+        names = "\n".join(str(target) for target in objects.values())
+        changed = stale or not manifest.exists() or manifest.read_text() != names
+        if changed or not self.path.exists() or self.path.stat().st_mtime < script.stat().st_mtime:
+            self.link(list(objects.values()), script)
+            manifest.write_text(names)
+        return self.path
+
+    def is_stale(self, target: Path) -> bool:
+        rules = target.with_suffix(".d")
+        if not target.exists() or not rules.exists():
+            return True
+        built = target.stat().st_mtime
+        for name in rules.read_text().replace("\\\n", " ").split(":", 1)[1].split():
+            path = Path(name)
+            if not path.exists() or path.stat().st_mtime > built:
+                return True
+        return False
+
+    def compile(self, source: Path, target: Path) -> str:
+        """The compiler's text when it failed, else nothing (warnings are printed)."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = [*self.compiler, *self.flags, "-MMD", "-MF", str(target.with_suffix(".d")), "-c", str(source), "-o", str(target)]
+        print("  CC", source.relative_to(ROOT), flush=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            target.unlink(missing_ok=True)
+            return f"{shlex.join(command)}\n{done.stderr}"
+        if done.stderr:
+            print(done.stderr, file=sys.stderr)
+        return ""
+
+    def link(self, objects: list[Path], script: Path) -> None:
+        print("  LD", LIBRARY, flush=True)
+        half = self.path.with_suffix(".tmp")
+        command = [*self.compiler, "-shared", "-pthread", f"-Wl,--version-script={script}", f"-Wl,-soname,{LIBRARY}"]
+        command += ["-o", str(half), *map(str, objects), *LINK_LIBRARIES]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{shlex.join(command)}\n{done.stderr}")
+        os.replace(half, self.path)
+
+
+class BuildNative(build_ext):
+    """build_ext that makes the library first and puts every shared object in place by rename."""
+
+    def run(self) -> None:
+        in_place = bool(self.inplace)  # setuptools turns it off while it builds
+        library = Library(ROOT / "build" / "native").build()
+        self.library_dirs.append(str(library.parent))
+        super().run()
+        home = ROOT if in_place or getattr(self, "editable_mode", False) else Path(self.build_lib)
+        target = home / PACKAGE / LIBRARY
+        if not target.exists() or target.read_bytes() != library.read_bytes():
+            replace_file(library, target)
+
+    def copy_extensions_to_source(self) -> None:
+        for extension in self.extensions:
+            built = Path(self.build_lib) / self.get_ext_filename(self.get_ext_fullname(extension.name))
+            target = ROOT / PACKAGE / built.name
+            if not target.exists() or target.read_bytes() != built.read_bytes():
+                replace_file(built, target)
+
+    def get_outputs(self) -> list[str]:
+        return [*super().get_outputs(), str(Path(self.build_lib) / PACKAGE / LIBRARY)]
+
+
+def extensions() -> list[Extension]:
+    from Cython.Build import cythonize
+
+    headers = [str(path.relative_to(ROOT)) for path in sorted(CSRC.rglob("*.h"))]
+    modules = [
+        Extension(
+            f"rocketpy._core.{path.stem}",
+            [str(path.relative_to(ROOT))],
+            include_dirs=["csrc"],
+            libraries=["rocketpy"],
+            depends=headers,
+            extra_compile_args=["-std=c11", "-O2", "-g1", "-Wno-unused-function"],
+            extra_link_args=["-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"],
+        )
+        for path in sorted((ROOT / PACKAGE).glob("*.pyx"))
+    ]
+    return list(
+        cythonize(
+            modules,
+            build_dir="build/cython",
+            language_level=3,
+            compiler_directives={"embedsignature": False, "binding": True, "boundscheck": False, "wraparound": False},
+        )
+    )
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative})
