@@ -1,0 +1,150 @@
+/* file_ops.c: the kernel behind the seam, one call a function, interrupted calls repeated. */
+#include "file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc's header of that age lacks it */
+#endif
+
+static int system_open(void *context, const char *path, int flags, uint32_t mode) {
+    (void)context;
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC, (mode_t)mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/* Not repeated when interrupted: on Linux the descriptor is gone either way. */
+static int system_close(void *context, int fd) {
+    (void)context;
+    int rc = close(fd);
+    return rc != 0 && errno == EINTR ? 0 : rc;
+}
+
+static int system_allocate(void *context, int fd, int64_t offset, int64_t size) {
+    (void)context;
+    int rc;
+    do {
+        rc = fallocate(fd, 0, offset, size);
+    } while (rc != 0 && errno == EINTR);
+    if (rc == 0 || (errno != EOPNOTSUPP && errno != ENOSYS)) {
+        return rc;
+    }
+    /* No allocation on this file system: give the file its length; a full disk shows only at write-back there. */
+    struct stat status;
+    if (fstat(fd, &status) != 0) {
+        return -1;
+    }
+    return status.st_size >= offset + size ? 0 : ftruncate(fd, offset + size);
+}
+
+static int system_truncate(void *context, int fd, int64_t size) {
+    (void)context;
+    int rc;
+    do {
+        rc = ftruncate(fd, size);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
+static int64_t system_read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
+    (void)context;
+    ssize_t count;
+    do {
+        count = pread(fd, target, size, offset);
+    } while (count < 0 && errno == EINTR);
+    return count;
+}
+
+static int64_t system_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    (void)context;
+    ssize_t count;
+    do {
+        count = pwrite(fd, source, size, offset);
+    } while (count < 0 && errno == EINTR);
+    return count;
+}
+
+/* Never repeated after a failure: the kernel has dropped the error and maybe the pages, a second call would lie. */
+static int system_sync_data(void *context, int fd) {
+    (void)context;
+    int rc;
+    do {
+        rc = fdatasync(fd);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
+static void *system_map(void *context, int fd, size_t size, int writable) {
+    (void)context;
+    void *address = mmap(NULL, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    return address == MAP_FAILED ? NULL : address;
+}
+
+static int system_unmap(void *context, void *address, size_t size) {
+    (void)context;
+    return munmap(address, size);
+}
+
+static int system_populate(void *context, void *address, size_t size) {
+    (void)context;
+    int rc;
+    do {
+        rc = madvise(address, size, MADV_POPULATE_WRITE);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
+static int system_sync_map(void *context, void *address, size_t size) {
+    (void)context;
+    return msync(address, size, MS_SYNC);
+}
+
+static int system_rename(void *context, const char *source, const char *target) {
+    (void)context;
+    return rename(source, target);
+}
+
+static int system_unlink(void *context, const char *path) {
+    (void)context;
+    return unlink(path);
+}
+
+static int system_sync_directory(void *context, const char *path) {
+    (void)context;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return -1;
+    }
+    int rc = fsync(fd), saved = errno;
+    close(fd);
+    errno = saved;
+    return rc;
+}
+
+static const rp_file_ops system_ops = {
+    .context = NULL,
+    .open = system_open,
+    .close = system_close,
+    .allocate = system_allocate,
+    .truncate = system_truncate,
+    .read_at = system_read_at,
+    .write_at = system_write_at,
+    .sync_data = system_sync_data,
+    .map = system_map,
+    .unmap = system_unmap,
+    .populate = system_populate,
+    .sync_map = system_sync_map,
+    .rename = system_rename,
+    .unlink = system_unlink,
+    .sync_directory = system_sync_directory,
+};
+
+const rp_file_ops *rp_file_ops_system(void) { return &system_ops; }

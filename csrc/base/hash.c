@@ -1,0 +1,85 @@
+/* hash.c: Java's String.hashCode over UTF-8 bytes, and the hash of our in-memory tables. */
+#include "hash.h"
+
+#include <string.h>
+
+/* How many bytes the well-formed sequence at p takes (1..4), 0 when it is malformed; *point is its code point.
+ * Second bytes are narrowed as Unicode table 3-7 says, so overlong forms, surrogates and values past U+10FFFF are malformed. */
+static size_t decode_utf8(const uint8_t *p, size_t size, uint32_t *point) {
+    uint8_t lead = p[0], second_min = 0x80, second_max = 0xBF;
+    size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    if (length == 0 || length > size) {
+        return 0;
+    }
+    if (length == 1) {
+        *point = lead;
+        return 1;
+    }
+    second_min = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    second_max = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < second_min || p[1] > second_max) {
+        return 0;
+    }
+    uint32_t value = lead & (0xFFu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+        value = value << 6 | (p[i] & 0x3F);
+    }
+    *point = value;
+    return length;
+}
+
+int32_t rp_hash_java(const uint8_t *utf8, size_t size) {
+    uint32_t hash = 0;
+    size_t at = 0;
+    while (at < size) {
+        uint32_t point = 0xFFFD;
+        size_t length = 1;
+        if (utf8[at] < 0x80) {
+            point = utf8[at];
+        } else {
+            length = decode_utf8(utf8 + at, size - at, &point);
+            length = length == 0 ? 1 : length;
+        }
+        at += length;
+        if (point >= 0x10000) {
+            hash = hash * 31 + (0xD800 + ((point - 0x10000) >> 10));
+            point = 0xDC00 + ((point - 0x10000) & 0x3FF);
+        }
+        hash = hash * 31 + point;
+    }
+    return (int32_t)hash;
+}
+
+static uint64_t read_word(const uint8_t *p) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+/* Both halves of the 128-bit product, folded: one multiplication mixes every bit of a into every bit of the result. */
+static uint64_t mix(uint64_t a, uint64_t b) {
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t rp_hash_bytes(const void *data, size_t size, uint64_t seed) {
+    const uint64_t k0 = 0x9E3779B97F4A7C15u, k1 = 0xD6E8FEB86659FD93u, k2 = 0xA0761D6478BD642Fu;
+    const uint8_t *p = data;
+    uint64_t hash = seed ^ mix(seed ^ k0, (uint64_t)size ^ k1), a = 0, b = 0;
+    size_t rest = size;
+    for (; rest > 16; rest -= 16, p += 16) {
+        hash = mix(read_word(p) ^ k1, read_word(p + 8) ^ hash);
+    }
+    if (rest >= 8) {
+        a = read_word(p);
+        b = read_word(p + rest - 8);
+    } else {
+        for (size_t i = 0; i < rest; i++) {
+            a |= (uint64_t)p[i] << (8 * i);
+        }
+    }
+    return mix(k2 ^ size, mix(a ^ k1, b ^ hash));
+}
