@@ -1,17 +1,51 @@
-"""Stub of rocketpy._core.load: the native load generator (csrc/load/load.h)."""
+"""Stub of rocketpy._core.load: the native load generator (csrc/load/load.h) and the floors (csrc/load/floor.h)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 class Load:
     """One run against one broker address, in threads of its own. Keyword names are the fields of rp_load_options."""
 
-    def __init__(self, **options: Any) -> None: ...
+    def __init__(self, *, start_offsets: Sequence[int] | None = None, **options: Any) -> None:
+        """Resolves the address and, for pulls, asks the broker for offsets. Raises InvalidArgument, NetworkError, ProtocolError…"""
     def start(self) -> None: ...
     def progress(self) -> dict[str, int]:
-        """Live counters: sent, acknowledged, errors, bytes, received, elapsed_ns."""
+        """The fields of rp_load_progress: sent, acknowledged, errors, bytes_sent, received, bytes_received, failures, …"""
     def wait(self, timeout_s: float) -> bool:
         """True when finished; looks at signals every 100 ms."""
     def stop(self) -> None: ...
     def result(self) -> dict[str, Any]:
-        """Rates, percentiles in ns, errors by response code, per-queue counts; after the run."""
+        """The fields of rp_load_result: totals (dict), error_codes (list of dicts code/count/remark), latency (dict of dicts:
+        publish, publish_delay, end_to_end, fetch; values in ns), queues (list of dicts, the fields of rp_load_queue) and the
+        scalars; after the run."""
+    def percentile(self, kind: int, percent: float) -> int:
+        """ns; kind is an rp_load_latency_kind: 0 publish, 1 publish_delay, 2 end_to_end, 3 fetch."""
+    def save_ledger(self, path: str) -> None: ...
     def close(self) -> None: ...
+    def __enter__(self) -> Load: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+class FloorRate(NamedTuple):
+    """What a bare loop achieved (rp_floor_rate)."""
+
+    rounds: int
+    bytes: int
+    elapsed_ns: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+
+class Floor:
+    """The bare epoll server, in a thread of its own."""
+
+    def __init__(self, path: str, file_size: int = 0, port: int = 0, spin_us: int = 0) -> None: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def frames(self) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Floor: ...
+    def __exit__(self, *exc: object) -> None: ...
+
+def floor_sync(path: str, size: int, duration_ms: int) -> FloorRate: ...
+def floor_sendfile(path: str, chunk: int, duration_ms: int) -> FloorRate: ...

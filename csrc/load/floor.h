@@ -1,0 +1,47 @@
+/* floor.h: what the machine gives at best: bare loops that do a broker's unavoidable work and nothing else.
+ *
+ * Figures of the broker are stated as shares of these, measured in the same run by the same generator.
+ *
+ *  server    one thread, one epoll loop: receives frames, copies each once with CRC into a mapped, pre-faulted file (wrapping
+ *            at its end), answers 160 bytes with the request's opaque. Understands both encodings just enough to find the opaque.
+ *  sync      one thread: pwrite of `size` bytes, fdatasync, again.
+ *  sendfile  a file from the page cache through a loopback socket into a discarding reader, `chunk` bytes a call.
+ *
+ * Threads  start/stop from one owner; the loops of sync and sendfile run in the caller (sendfile with one helper thread).
+ * Bounds   server: RP_FLOOR_CONNECTIONS_MAX connections, 16 MB frames.
+ */
+#ifndef RP_LOAD_FLOOR_H
+#define RP_LOAD_FLOOR_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+
+#define RP_FLOOR_CONNECTIONS_MAX 4096
+
+typedef struct rp_floor rp_floor;
+
+/* Listens on 127.0.0.1 (port 0: a free one) and starts the thread. path is created or overwritten, file_size bytes (0: 1 GB).
+ * spin_us: poll this long without sleeping after the last event. */
+int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **server, rp_error *error);
+uint16_t rp_floor_port(const rp_floor *server);
+uint64_t rp_floor_frames(const rp_floor *server); /* answered so far; any thread */
+void rp_floor_stop(rp_floor *server);             /* NULL is allowed; the file stays */
+
+/* What a bare loop achieved. */
+typedef struct rp_floor_rate {
+    uint64_t rounds;
+    uint64_t bytes;
+    uint64_t elapsed_ns;
+    uint64_t p50_ns; /* of one round */
+    uint64_t p99_ns;
+    uint64_t max_ns;
+} rp_floor_rate;
+
+/* pwrite + fdatasync of size bytes each, into path (created, preallocated, removed), for duration_ms. */
+int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error);
+
+/* sendfile of path (an existing file) from start to end, again and again for duration_ms (0: once). */
+int rp_floor_sendfile(const char *path, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error);
+
+#endif
