@@ -11,6 +11,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map' -o -name '*.pyx' -o -name '*.pxd' 2>/dev/null)
 
+CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
+TEST_FILE     = $(firstword $(subst ::, ,$(T)))
+
 .PHONY: help build test lint fuzz sanitize clean
 .DEFAULT_GOAL := help
 
@@ -20,10 +23,14 @@ help: ## this list
 build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expression for pytest -k
-	@$(PY) tests/run.py "$(T)"
+	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")))
 
 lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
-	@$(PY) tests/lint.py
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(PY) -m mypy.stubtest --concise $(CORE_MODULES)
+	@$(VENV)/bin/clang-format --dry-run -Werror $$(find csrc tests -name '*.[ch]')
 
 fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=seed, SECONDS=60 in total
 	@$(PY) tests/sanitize.py fuzz --name "$(F)" --seed "$(S)" --seconds "$(or $(SECONDS),60)"

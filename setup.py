@@ -50,11 +50,12 @@ def replace_file(source: Path, target: Path) -> None:
 
 
 class Library:
-    """The native library: compiles what changed and links when anything did."""
+    """The native library: compiles what changed and links when anything did. The sanitizer runs make their own with extra flags."""
 
-    def __init__(self, directory: Path) -> None:
-        self.compiler = shlex.split(os.environ.get("CC", "cc"))
-        self.flags = list(C_FLAGS)
+    def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = ()) -> None:
+        self.compiler = shlex.split(compiler or os.environ.get("CC", "cc"))
+        self.flags = [*C_FLAGS, *extra_flags]
+        self.link_flags = ["-pthread", *(flag for flag in extra_flags if flag.startswith("-fsanitize"))]
         if os.environ.get("ROCKETPY_WERROR") == "1":
             self.flags.append("-Werror")
         self.flags += shlex.split(os.environ.get("ROCKETPY_CFLAGS", ""))
@@ -62,6 +63,7 @@ class Library:
         stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
         self.directory = directory / stamp
         self.path = self.directory / LIBRARY
+        self.archive = self.directory / "librocketpy.a"  # the same objects for C test programs, which see inside the rooms
 
     def build(self) -> Path:
         if shutil.which(self.compiler[0]) is None:
@@ -79,6 +81,7 @@ class Library:
         changed = stale or not manifest.exists() or manifest.read_text() != names
         if changed or not self.path.exists() or self.path.stat().st_mtime < script.stat().st_mtime:
             self.link(list(objects.values()), script)
+            self.make_archive(list(objects.values()))
             manifest.write_text(names)
         return self.path
 
@@ -109,12 +112,29 @@ class Library:
     def link(self, objects: list[Path], script: Path) -> None:
         print("  LD", LIBRARY, flush=True)
         half = self.path.with_suffix(".tmp")
-        command = [*self.compiler, "-shared", "-pthread", f"-Wl,--version-script={script}", f"-Wl,-soname,{LIBRARY}"]
+        command = [*self.compiler, "-shared", *self.link_flags, f"-Wl,--version-script={script}", f"-Wl,-soname,{LIBRARY}"]
         command += ["-o", str(half), *map(str, objects), *LINK_LIBRARIES]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{shlex.join(command)}\n{done.stderr}")
         os.replace(half, self.path)
+
+    def make_archive(self, objects: list[Path]) -> None:
+        half = self.archive.with_suffix(".tmp")
+        half.unlink(missing_ok=True)
+        subprocess.run(["ar", "rcsD", str(half), *map(str, objects)], check=True)
+        os.replace(half, self.archive)
+
+    def program(self, source: Path, target: Path, *flags: str) -> Path:
+        """Compiles one C program against the archive, when it or the archive is newer than the program."""
+        newest = max(self.archive.stat().st_mtime, source.stat().st_mtime)
+        if not target.exists() or target.stat().st_mtime < newest:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            command = [*self.compiler, *self.flags, *flags, *self.link_flags, f"-I{CSRC}", str(source), str(self.archive)]
+            done = subprocess.run([*command, *LINK_LIBRARIES, "-o", str(target)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"{shlex.join(command)}\n{done.stderr}")
+        return target
 
 
 class BuildNative(build_ext):

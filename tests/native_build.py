@@ -1,0 +1,45 @@
+"""The compiler of setup.py for tests: the library with sanitizer flags, and C programs linked against it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# What each sanitizer run adds to the flags of a normal build.
+SANITIZERS: dict[str, tuple[str, ...]] = {
+    "plain": (),
+    "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
+    "thread": ("-fsanitize=thread", "-fno-omit-frame-pointer"),
+    "fuzzer": ("-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
+}
+
+
+def setup_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("rocketpy_setup", ROOT / "setup.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def build_library(sanitizer: str = "plain", compiler: str = "") -> Any:
+    """The built Library of setup.py; incremental, in build/native-SANITIZER."""
+    library = setup_module().Library(ROOT / "build" / f"native-{sanitizer}", compiler, SANITIZERS[sanitizer])
+    library.build()
+    return library
+
+
+def c_test_programs() -> list[Path]:
+    return sorted((ROOT / "tests" / "unit" / "c").glob("*_test.c"))
+
+
+def fuzzers() -> list[Path]:
+    return sorted((ROOT / "csrc").rglob("*_fuzz.c"))
+
+
+def build_program(library: Any, source: Path, *flags: str) -> Path:
+    return Path(library.program(source, library.directory / "programs" / source.stem, *flags))

@@ -1,0 +1,117 @@
+"""The C code under sanitizers: `sanitize.py tests` and `sanitize.py fuzz`.
+
+tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan and again under ThreadSanitizer, then the cffi tests of
+        tests/unit in a Python that has AddressSanitizer preloaded.
+fuzz    every csrc/**/*_fuzz.c with libFuzzer (clang); where there is no clang, with the mutating driver tests/fuzz_driver.c under gcc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.native_build import ROOT, build_library, build_program, fuzzers, c_test_programs
+
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+def run_programs(sanitizer: str) -> list[str]:
+    library = build_library(sanitizer)
+    failed = []
+    for source in c_test_programs():
+        program = build_program(library, source)
+        done = subprocess.run([program], capture_output=True, text=True, timeout=300, check=False, env=os.environ | SANITIZER_OPTIONS)
+        state = {0: "ok", 77: "skipped"}.get(done.returncode, f"FAILED (exit {done.returncode})")
+        print(f"  {sanitizer:8} {source.stem:36} {state}", flush=True)
+        if done.returncode not in (0, 77):
+            failed.append(source.stem)
+            print(done.stdout + done.stderr)
+    return failed
+
+
+def cffi_tests() -> list[Path]:
+    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "tests.unit.native import" in path.read_text()]
+
+
+def run_cffi_tests() -> list[str]:
+    """Those tests load the library by its path, so they can be given the instrumented one."""
+    tests = cffi_tests()
+    if not tests:
+        return []
+    library = build_library("address")
+    runtime = subprocess.run([*library.compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    environment = os.environ | SANITIZER_OPTIONS
+    # Python keeps memory until exit on purpose: leaks are looked for in the C programs.
+    environment |= {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc"}
+    environment |= {"ROCKETPY_LIBRARY": str(library.path)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, tests)]
+    return [] if subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode == 0 else ["cffi tests"]
+
+
+def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
+    chosen = [source for source in fuzzers() if name in source.stem]
+    if not chosen:
+        print(f"no fuzzer is named {name!r}; there are: {', '.join(source.stem for source in fuzzers())}")
+        return ["fuzz"]
+    clang = shutil.which("clang")
+    library = build_library("fuzzer" if clang else "address", "clang" if clang else "")
+    share = max(1, seconds // len(chosen))
+    print(f"fuzzing with {'libFuzzer' if clang else 'the built-in driver (no clang here)'}, seed {seed}, {share} s each")
+    return [source.stem for source in chosen if not fuzz_one(library, source, bool(clang), seed, share)]
+
+
+def fuzz_one(library: Any, source: Path, with_clang: bool, seed: int, seconds: int) -> bool:
+    corpus = ROOT / "build" / "fuzz" / source.stem
+    corpus.mkdir(parents=True, exist_ok=True)
+    seeds = ROOT / "tests" / "fuzz" / source.stem.removesuffix("_fuzz")
+    directories = [str(corpus), *([str(seeds)] if seeds.is_dir() else [])]
+    if with_clang:
+        program = build_program(library, source, "-fsanitize=fuzzer")
+        limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048"]
+        command = [str(program), *limits, "-print_final_stats=0", f"-artifact_prefix={corpus}/", *directories]
+    else:
+        program = build_program(library, source, str(ROOT / "tests" / "fuzz_driver.c"))
+        command = [str(program), str(seed), str(seconds), *directories]
+    log = corpus.with_suffix(".log")
+    with log.open("w") as output:
+        done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False, env=os.environ | SANITIZER_OPTIONS)
+    lines = log.read_text(errors="replace").splitlines()
+    print(f"  {source.stem:36} {'ok' if done.returncode == 0 else 'FAILED'}  {lines[-1] if lines else ''}", flush=True)
+    if done.returncode != 0:
+        print("\n".join(lines[-60:]))
+    return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("tests")
+    fuzz = verbs.add_parser("fuzz")
+    fuzz.add_argument("--name", default="")
+    fuzz.add_argument("--seed", default="")
+    fuzz.add_argument("--seconds", type=int, default=60)
+    arguments = parser.parse_args()
+    if arguments.verb == "tests":
+        failed = [*run_programs("address"), *run_programs("thread"), *run_cffi_tests()]
+    else:
+        seed = int(arguments.seed) if arguments.seed else random.SystemRandom().randrange(1, 2**31)
+        failed = run_fuzzers(arguments.name, seed, arguments.seconds)
+    if failed:
+        print("failed: " + ", ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
+
+Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out, everything left must be
+plain declarations, which is what STYLE asks of a header anyway. ROCKETPY_LIBRARY names another build of the library (sanitizers).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+ROOT = Path(__file__).resolve().parents[2]
+CSRC = ROOT / "csrc"
+
+_SYSTEM_TYPES = "typedef int... mode_t; typedef int... off_t;"
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_NUMBER = re.compile(r"^\s*#\s*define\s+(\w+)\s+(\(?-?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*\)?)\s*(?:/\*.*\*/\s*)?$")
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|_Static_assert\s*\([^;]*\);")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+def headers() -> list[Path]:
+    """All contract headers, included ones first."""
+    ordered: list[Path] = []
+
+    def visit(header: Path) -> None:
+        if header in ordered or header.name.endswith("_inl.h"):
+            return
+        for name in _INCLUDE.findall(header.read_text()):
+            visit((header.parent / name).resolve())
+        ordered.append(header)
+
+    for header in sorted(CSRC.rglob("*.h")):
+        visit(header)
+    return [header for header in ordered if header.name != "rocketpy.h"]
+
+
+def declarations(header: Path) -> str:
+    """What cffi's parser understands of a header: the declarations and the integer #defines."""
+    lines = []
+    for line in _COMMENT.sub(lambda found: "\n" * found.group().count("\n"), header.read_text()).splitlines():
+        if line.lstrip().startswith("#"):
+            number = _NUMBER.match(line)
+            lines.append(f"#define {number[1]} {number[2].strip('()').rstrip('uUlL')}" if number else "")
+        else:
+            lines.append(line)
+    return _ATTRIBUTE.sub("", "\n".join(lines))
+
+
+def _load() -> tuple[cffi.FFI, Any]:
+    library = Path(os.environ.get("ROCKETPY_LIBRARY", ROOT / "rocketpy" / "_core" / "librocketpy.so"))
+    if not library.exists():
+        raise RuntimeError(f"{library} is not built; run: make build")
+    builder = cffi.FFI()
+    for header in headers():
+        try:
+            builder.cdef(declarations(header))
+        except Exception as error:
+            raise RuntimeError(f"{header.relative_to(ROOT)} is not plain declarations: {error}") from error
+    return builder, builder.dlopen(str(library))
+
+
+ffi, lib = _load()
+
+
+def slice_of(data: bytes) -> tuple[Any, Any]:
+    """An rp_slice over data, and what must stay alive as long as it is used."""
+    keep = ffi.from_buffer("uint8_t[]", data) if data else ffi.NULL
+    return ffi.new("rp_slice *", {"data": keep, "size": len(data)})[0], keep
+
+
+def text(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode())
+
+
+def check(status: int, error: Any = None) -> int:
+    """The status when it is no error, else an AssertionError that says what the native side said."""
+    if status >= 0:
+        return status
+    detail = f": {text(error.message)} [{text(error.file)}]" if error is not None else ""
+    raise AssertionError(f"{text(lib.rp_status_name(status))}{detail}")
