@@ -25,15 +25,18 @@ typedef struct rp_broker_options {
     rp_message_store *store;
     const char *cluster_name;      /* CLUSTER property of every stored message */
     const char *broker_name;
+    const char *broker_ip;         /* brokerIP1, for the familiar texts */
     const char *region_id;         /* MSG_REGION, "DefaultRegion" */
     int64_t broker_id;
     int32_t trace_on;              /* TRACE_ON */
     uint32_t message_size_max;     /* body bytes */
+    uint8_t store_host[20];        /* as in the store's options: the head of every msgId */
+    int32_t store_host_is_v6;
     uint32_t transfer_bytes_max_memory;  /* maxTransferBytesOnMessageInMemory 262,144 */
     uint32_t transfer_count_max_memory;  /* maxTransferCountOnMessageInMemory 32 */
     uint32_t transfer_bytes_max_disk;    /* maxTransferBytesOnMessageInDisk 65,536 */
     uint32_t transfer_count_max_disk;    /* maxTransferCountOnMessageInDisk 8 */
-    uint32_t pull_message_max_size;      /* maxMsgNums bound of filter scan: maxFilterMessageSize 16,000 bytes*entries as RocketMQ */
+    uint32_t filter_bytes_max;           /* maxFilterMessageSize 16,000: queue bytes one pull may scan (at least maxMsgNums entries) */
     uint32_t memory_ratio_max;           /* accessMessageInMemoryMaxRatio 40 */
     uint64_t memory_bytes;               /* what that ratio is of */
     int32_t long_polling_enable;         /* longPollingEnable */
@@ -48,8 +51,10 @@ void rp_broker_options_default(rp_broker_options *options);
 int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error);
 /* The handler to give to rp_server_open; valid until rp_broker_close. Then tell the broker its server. */
 const rp_handler *rp_broker_handler(rp_broker *broker);
-void rp_broker_attach(rp_broker *broker, rp_server *server);
-/* A second listener (VIP channel, listenPort-2) uses the same handler and needs attaching too. At most 4. */
+/* A second listener (VIP channel, listenPort-2) uses the same handler and needs attaching too, each between rp_server_open and
+ * rp_server_start. RP_OK; RP_E_BUSY past 4 servers or 64 reactors together; RP_E_NO_MEMORY. */
+int rp_broker_attach(rp_broker *broker, rp_server *server);
+/* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
 /* Settings the hot path reads and Python may change at any time. */
@@ -58,24 +63,42 @@ typedef struct rp_broker_settings {
     int32_t role;                /* 0 ASYNC_MASTER, 1 SYNC_MASTER, 2 SLAVE: a slave refuses sends */
     int64_t accept_after_ms;     /* startAcceptSendRequestTimeStamp: until then sends get SYSTEM_ERROR as RocketMQ does */
     int32_t slave_read_enable;
-    int32_t reject_pull_by_sql;  /* reserved */
+    int32_t offset_check_in_slave;
+    int32_t lite_pull_enable;    /* litePullMessageEnable, default 1 */
+    int64_t broker_id_min;       /* smallest live broker id of this group: 0 while the master lives */
+    int32_t flush_mode;          /* rp_flush_mode: RP_FLUSH_SYNC answers a send when it is on disk */
+    int32_t slave_acks;          /* SYNC_MASTER: slaves that must hold a message before its response; 0 none */
+    int64_t slave_gap_bytes_max; /* haMaxGapNotInSync 268,435,456: slaves further behind answer SLAVE_NOT_AVAILABLE */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;
+void rp_broker_settings_default(rp_broker_settings *settings);
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
+/* The commit log offset that slave_acks slaves hold; -1 with fewer slaves. Any thread; wakes the responses it completes. */
+void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 
-/* Topics. flags: RP_TOPIC_NATIVE_SEND when plain sends may take the fast path. Returns RP_OK or RP_E_NO_MEMORY. */
+/* Topics. RP_TOPIC_NATIVE_SEND, _PULL: plain sends or pulls may take the fast path (not: static topics, compaction, batch queues).
+ * Returns RP_OK, RP_E_INVALID (queue counts outside 0..RP_TOPIC_QUEUES_MAX, name past 255 bytes) or RP_E_NO_MEMORY. */
 #define RP_TOPIC_NATIVE_SEND 1
 #define RP_TOPIC_NATIVE_PULL 2
-int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, uint32_t flags);
+#define RP_TOPIC_ORDER 4      /* order topic: refused while the broker is not writable */
+#define RP_TOPIC_MULTI_TAG 8  /* topicFilterType MULTI_TAG: its records carry RP_SYSFLAG_MULTI_TAGS */
+#define RP_TOPIC_QUEUES_MAX 65536
+int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
+                        uint32_t flags);
+/* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */
 void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
 
 /* Consumer groups. */
-int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id, int64_t which_broker_when_slow);
+int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
+                        int64_t which_broker_when_slow, int32_t sys_flag);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
-/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (SQL92, class filter). */
-int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version, int32_t broadcast, int32_t native);
+/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (SQL92, class filter,
+ * forbidden). RP_OK, RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes, RP_E_NO_MEMORY. */
+#define RP_SUBSCRIPTION_CODES_MAX 4096
+int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version,
+                               int32_t broadcast, int32_t native);
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
 
 /* Consumer offsets. Reads return -1 when there is none. */
@@ -89,12 +112,17 @@ typedef struct rp_offset_row {
 } rp_offset_row;
 void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context);
 uint64_t rp_broker_offset_version(const rp_broker *broker); /* grows with each change; unchanged: nothing to persist */
+/* Where the last pull of the group left off (RocketMQ's pull offset table); the committed offset when it never pulled. */
+int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
+/* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
+int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 
 /* Appends one message for Python (rewritten delays, half messages, retries). item->queue from rp_message_store_queue. */
 int rp_broker_append(rp_broker *broker, rp_append_item *item);
-/* Sends response on the connection when the flush and replication mode in force allow: now, or once commit_log_end is durable;
- * its code is replaced by FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE when that fails. */
-int rp_broker_respond_durable(rp_broker *broker, uint64_t connection_id, int64_t commit_log_end, const rp_command *response);
+/* Sends response on a connection of server (an attached one) when the flush and replication mode in force allow: now, or once
+ * commit_log_end is durable; its code is replaced by FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE when that fails.
+ * Any thread. RP_OK (sent or parked), RP_E_CLOSED, RP_E_NO_MEMORY, RP_E_BUSY. */
+int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end, const rp_command *response);
 
 /* Counters per topic, group and the whole broker. */
 typedef struct rp_topic_stats {
@@ -108,10 +136,14 @@ typedef struct rp_group_stats {
 } rp_group_stats;
 void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
 
+/* put_ms: sends by time from arrival to append, as putMessageDistributeTime names them: <=0ms, 0~10ms, 10~50ms, 50~100ms,
+ * 100~200ms, 200~500ms, 500ms~1s, 1~2s, 2~3s, 3~4s, 4~5s, 5~10s, 10s~. */
+#define RP_PUT_MS_BUCKETS 13
 typedef struct rp_broker_stats {
     uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
-    uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts;
-    uint64_t put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
+    uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
+    uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
+    uint64_t put_ms[RP_PUT_MS_BUCKETS];
 } rp_broker_stats;
 void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats);
 
