@@ -1,6 +1,6 @@
 """Every request and response header as a frozen dataclass; see base.py for the codec.
 
-Use: `header = PullMessageRequestHeader.decode(request.fields)`, `fields = header.encode()`; `header_for(code)` finds the class of a request.
+`header = PullMessageRequestHeader.decode(request.fields)`, `fields = header.encode()`; `header_for(code)` finds a request's class.
 """
 
 from .admin import (

@@ -6,9 +6,9 @@ RocketMQ: CommandCustomHeader, RemotingCommand.decodeCommandCustomHeader, makeCu
         namespace: str            # no default: required, its absence is "the custom field <namespace> is null"
         key: str | None = None    # absent fields take the default; None is not sent
 
-On the wire every value is text: numbers in decimal, booleans as true/false. A field's wire name is its attribute in camel case unless it is
-`renamed`. RocketMQ 5.x logs a missing or unreadable field and goes on with null, which ends as a NullPointerException somewhere else; here both are
-refused where they are read, with the text of older releases.
+On the wire every value is text: numbers in decimal, booleans as true/false. A field's wire name is its attribute in camel case unless
+it is `renamed`. RocketMQ 5.x logs a missing or unreadable field and goes on with null, which ends as a NullPointerException somewhere
+else; here both are refused where they are read, with the text of older releases.
 """
 
 from __future__ import annotations

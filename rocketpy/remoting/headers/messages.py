@@ -334,7 +334,7 @@ class SendMessageRequestHeaderV2(TopicQueueRequestHeader):
     i: str | None = None
     j: I32 | None = None
     k: bool | None = None
-    l: I32 | None = None
+    l: I32 | None = None  # noqa: E741 the name on the wire
     m: bool | None = None
     n: str | None = None
 

@@ -1,0 +1,286 @@
+"""Asyncio client of the remoting protocol, for calls of our own: registration, notifications, slave synchronisation, administration.
+RocketMQ: NettyRemotingClient (5.3.3 remoting/netty/).
+
+One connection per address, made by the first call and shared by all; a lost one is made anew by the next call. Requests are matched to
+responses by their opaque, so many may be in flight on one connection. Nothing here is for the data path of messages.
+
+Threads  one event loop. Bounds: in_flight_max calls (then Busy), frame_size_max per response, writes wait while the socket is full.
+Errors   NetworkError (no connection, or lost before the answer), TimedOut, Busy, ProtocolError, Closed; CommandError from `call` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable, Iterable
+
+from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
+from .._core.remoting import Command, decode_command, encode_command, scan_frame
+from .codes import CURRENT_VERSION, FLAG_ONEWAY, Language, ResponseCode, SerializeType, request_name
+from .command import Fields, check_success, encode_fields
+
+log = logging.getLogger(__name__)
+
+FRAME_SIZE_MAX = 16 * 1024 * 1024
+RequestCallback = Callable[[str, Command], None]
+"""Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """("host", port) of "host:port" or "[ipv6]:port". Raises NetworkError."""
+    host, separator, port = address.strip().rpartition(":")
+    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise NetworkError(f"address {address!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+class _Connection(asyncio.Protocol):
+    """One socket: frames in, futures out."""
+
+    def __init__(self, address: str, frame_size_max: int, on_request: RequestCallback | None) -> None:
+        self.address = address
+        self.waiting: dict[int, asyncio.Future[Command]] = {}
+        self._frame_size_max = frame_size_max
+        self._on_request = on_request
+        self._buffer = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    async def write(self, frame: bytes) -> None:
+        await self._writable.wait()
+        if self._transport is None or self._transport.is_closing():
+            raise NetworkError(f"connection to {self.address} was lost")
+        self._transport.write(frame)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        try:
+            self._take_frames()
+        except ProtocolError as error:
+            log.warning("closing connection to %s: %s", self.address, error)
+            self._fail_waiting(error)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._writable.set()
+        cause = f": {exc}" if exc else ""
+        self._fail_waiting(NetworkError(f"connection to {self.address} was lost before the response{cause}"))
+
+    def _take_frames(self) -> None:
+        begin = 0
+        view = memoryview(self._buffer)
+        try:
+            while size := scan_frame(view[begin:], self._frame_size_max):
+                if size > len(view) - begin:
+                    break
+                self._dispatch(decode_command(view[begin : begin + size]))
+                begin += size
+        finally:
+            view.release()
+        del self._buffer[:begin]
+
+    def _dispatch(self, command: Command) -> None:
+        if command.is_response:
+            future = self.waiting.pop(command.opaque, None)
+            if future is not None and not future.done():
+                future.set_result(command)
+        elif self._on_request is not None:
+            self._on_request(self.address, command)
+        else:
+            log.debug("%s sent %s, which nobody here handles", self.address, request_name(command.code))
+
+    def _fail_waiting(self, error: RocketpyError) -> None:
+        waiting, self.waiting = self.waiting, {}
+        for future in waiting.values():
+            if not future.done():
+                future.set_exception(error)
+
+
+class RemotingClient:
+    """Calls to any number of addresses. `async with RemotingClient() as client:` or `await client.stop()`."""
+
+    def __init__(
+        self,
+        *,
+        connect_timeout_s: float = 3.0,
+        frame_size_max: int = FRAME_SIZE_MAX,
+        in_flight_max: int = 65535,
+        serialize_type: SerializeType = SerializeType.JSON,
+        language: Language = Language.PYTHON,
+        version: int = CURRENT_VERSION,
+        on_request: RequestCallback | None = None,
+    ) -> None:
+        self._connect_timeout_s = connect_timeout_s
+        self._frame_size_max = frame_size_max
+        self._in_flight_max = in_flight_max
+        self._serialize_type = serialize_type
+        self._language = language
+        self._version = version
+        self._on_request = on_request
+        self._connections: dict[str, _Connection] = {}
+        self._connecting: dict[str, asyncio.Task[_Connection]] = {}
+        self._opaques = itertools.count(1)
+        self._in_flight = 0
+        self._stopped = False
+
+    async def __aenter__(self) -> RemotingClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Closes every connection; calls in flight fail with NetworkError, later ones with Closed. Idempotent."""
+        self._stopped = True
+        for task in list(self._connecting.values()):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, RocketpyError):
+                await task
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> Command:
+        """Sends a request and returns its response, whatever its code."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await self._invoke_once(address, code, fields, body)
+                if response.code == ResponseCode.GO_AWAY:  # a 5.x server that shuts down: the request was not handled
+                    self._drop(address)
+                    response = await self._invoke_once(address, code, fields, body)
+                return response
+        except TimeoutError as error:
+            if isinstance(error, TimedOut):
+                raise
+            raise TimedOut(
+                f"{request_name(code)}: wait response on the channel <{address}>, timeout: {int(timeout_s * 1000)}(ms)"
+            ) from None
+
+    async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> Command:
+        """As invoke, but a response other than SUCCESS is raised as CommandError."""
+        return check_success(await self.invoke(address, code, fields, body, timeout_s=timeout_s), address)
+
+    async def invoke_oneway(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> None:
+        """Sends a request that is not answered. Returning means handed to the socket, not arrived."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self._connection_to(address)
+                await connection.write(self._encode(code, fields, body, self._next_opaque(), FLAG_ONEWAY))
+        except TimeoutError as error:
+            if isinstance(error, TimedOut):
+                raise
+            raise TimedOut(f"{request_name(code)}: send request to <{address}> timeout: {int(timeout_s * 1000)}(ms)") from None
+
+    async def invoke_all(
+        self, addresses: Iterable[str], code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0
+    ) -> dict[str, Command | RocketpyError]:
+        """The same request to every address at once; per address its response or why there is none. Lasts timeout_s at most."""
+        targets = list(dict.fromkeys(addresses))
+        results = await asyncio.gather(*(self._invoke_or_error(target, code, fields, body, timeout_s) for target in targets))
+        return dict(zip(targets, results, strict=True))
+
+    def is_connected(self, address: str) -> bool:
+        connection = self._connections.get(address)
+        return connection is not None and connection.is_open
+
+    async def _invoke_or_error(self, address: str, code: int, fields: Fields, body: bytes, timeout_s: float) -> Command | RocketpyError:
+        try:
+            return await self.invoke(address, code, fields, body, timeout_s=timeout_s)
+        except RocketpyError as error:
+            return error
+
+    async def _invoke_once(self, address: str, code: int, fields: Fields, body: bytes) -> Command:
+        if self._in_flight >= self._in_flight_max:
+            raise Busy(f"{self._in_flight} requests are in flight already; {request_name(code)} to {address} was not sent")
+        self._in_flight += 1
+        try:
+            connection = await self._connection_to(address)
+            opaque = self._next_opaque()
+            future: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
+            connection.waiting[opaque] = future
+            try:
+                await connection.write(self._encode(code, fields, body, opaque, 0))
+                return await future
+            finally:
+                connection.waiting.pop(opaque, None)
+        finally:
+            self._in_flight -= 1
+
+    async def _connection_to(self, address: str) -> _Connection:
+        if self._stopped:
+            raise Closed("this client was stopped")
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_open:
+            return connection
+        task = self._connecting.get(address)
+        if task is None:  # callers share one attempt; a caller that gives up does not end it for the others
+            task = asyncio.get_running_loop().create_task(self._connect(address), name=f"connect {address}")
+            self._connecting[address] = task
+            task.add_done_callback(lambda done: self._forget_attempt(address, done))
+        return await asyncio.shield(task)
+
+    def _forget_attempt(self, address: str, task: asyncio.Task[_Connection]) -> None:
+        self._connecting.pop(address, None)
+        if not task.cancelled():
+            task.exception()  # seen: every caller may have timed out before it failed
+
+    async def _connect(self, address: str) -> _Connection:
+        host, port = split_address(address)
+        loop = asyncio.get_running_loop()
+
+        def make() -> _Connection:
+            return _Connection(address, self._frame_size_max, self._on_request)
+
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                _, connection = await loop.create_connection(
+                    lambda: _Connection(address, self._frame_size_max, self._on_request), host, port
+                )
+        except TimeoutError:
+            raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
+        except OSError as error:
+            raise NetworkError(f"connect to {address} failed: {error.strerror or error}", os_errno=error.errno or 0) from error
+        self._connections[address] = connection
+        return connection
+
+    def _drop(self, address: str) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    def _next_opaque(self) -> int:
+        return next(self._opaques) & 0x7FFFFFFF
+
+    def _encode(self, code: int, fields: Fields, body: bytes, opaque: int, flag: int) -> bytes:
+        return encode_command(
+            code,
+            encode_fields(fields),
+            body,
+            opaque=opaque,
+            flag=flag,
+            language=self._language,
+            version=self._version,
+            serialize_type=self._serialize_type.value,
+        )

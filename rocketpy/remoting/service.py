@@ -1,0 +1,204 @@
+"""The asyncio side of a native server: takes what the reactors punted, calls the handler of its code, and answers.
+RocketMQ: NettyRemotingAbstract.processRequestCommand, ChannelEventListener (5.3.3 remoting/netty/).
+
+    reactors → ring → event fd → take() → handlers[code] ─ Response now, or a coroutine of one ─ respond()
+
+A plain function answers inside the loop turn; a coroutine becomes a task. A handler answers with a Response, with None when it has answered
+itself (`respond`) or never will, or by raising CommandError or HeaderError. Anything else it raises is SYSTEM_ERROR, logged with its trace.
+
+Threads  one event loop. Bounds: tasks_max coroutines at once, then RocketMQ's SYSTEM_BUSY; the ring in front has its own bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from .._core.errors import NetworkError, RocketpyError, TimedOut
+from .._core.remoting import KIND_CLOSED, KIND_COMMAND, KIND_OPENED, KIND_RESPONSE, Command, Request, Server
+from .codes import ResponseCode, request_name
+from .command import CommandError, Fields, Response, encode_fields
+from .headers import HeaderError
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Response | Awaitable[Response | None] | None]
+ConnectionCallback = Callable[[Request], None]
+"""Called with the KIND_OPENED or KIND_CLOSED event: connection_id, remote_address, and for a close the reason in remark."""
+
+TAKE_MAX = 256
+TURN_MAX = 1024  # requests handled before the event loop gets its turn
+
+
+def not_supported(request: Request) -> Response:
+    """RocketMQ's answer to a request code that a server does not know."""
+    return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+
+
+class RemotingService:
+    """Handlers over one server. The server is the caller's: it is started before and closed after this service."""
+
+    def __init__(
+        self,
+        server: Server,
+        handlers: Mapping[int, Handler],
+        *,
+        fallback: Handler = not_supported,
+        on_opened: ConnectionCallback | None = None,
+        on_closed: ConnectionCallback | None = None,
+        tasks_max: int = 1024,
+    ) -> None:
+        self.server = server
+        self._handlers = dict(handlers)
+        self._fallback = fallback
+        self._on_opened = on_opened
+        self._on_closed = on_closed
+        self._tasks_max = tasks_max
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: dict[tuple[int, int], asyncio.Future[Command]] = {}
+        self._opaques = itertools.count(1)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._busy_rejections = 0
+
+    @property
+    def busy_rejections(self) -> int:
+        """Requests answered SYSTEM_BUSY because tasks_max handlers were running."""
+        return self._busy_rejections
+
+    @property
+    def tasks_running(self) -> int:
+        return len(self._tasks)
+
+    def start(self) -> None:
+        """Begins to take requests on the running event loop."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self.server.event_fd, self._drain)
+
+    async def stop(self, drain_s: float = 0.5) -> None:
+        """Takes no more, lets running handlers finish for drain_s, cancels the rest. Idempotent."""
+        if self._loop is None:
+            return
+        self._loop.remove_reader(self.server.event_fd)
+        self._loop = None
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=drain_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=drain_s)
+        for call in self._calls.values():
+            call.cancel()
+        self._calls.clear()
+
+    def respond(self, request: Request, response: Response) -> bool:
+        """Answers a request whose handler returned None. False when its connection is gone or it was oneway."""
+        return self.server.respond(request, int(response.code), response.remark, encode_fields(response.fields), response.body)
+
+    def notify(self, connection_id: int, code: int, fields: Fields = None, body: bytes = b"") -> bool:
+        """Sends a oneway request to a client. False when its connection is gone or full."""
+        return self.server.send(connection_id, code, encode_fields(fields), body, opaque=self._next_opaque(), oneway=True)
+
+    async def call_client(
+        self, connection_id: int, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0
+    ) -> Command:
+        """Sends a request to a client and returns its response. Raises NetworkError, TimedOut."""
+        opaque = self._next_opaque()
+        key = (connection_id, opaque)
+        future: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
+        self._calls[key] = future
+        try:
+            if not self.server.send(connection_id, code, encode_fields(fields), body, opaque=opaque):
+                raise NetworkError(f"{request_name(code)}: connection {connection_id:#x} of the client is gone or does not read")
+            async with asyncio.timeout(timeout_s):
+                return await future
+        except TimeoutError as error:
+            if isinstance(error, RocketpyError):
+                raise
+            raise TimedOut(f"{request_name(code)}: the client did not answer within {int(timeout_s * 1000)} ms") from None
+        finally:
+            self._calls.pop(key, None)
+
+    def _next_opaque(self) -> int:
+        return next(self._opaques) & 0x7FFFFFFF
+
+    def _drain(self) -> None:
+        handled = 0
+        while self._loop is not None:
+            requests = self.server.take(TAKE_MAX)
+            if not requests:
+                return
+            for request in requests:
+                self._dispatch(request)
+            handled += len(requests)
+            if handled >= TURN_MAX:
+                self._loop.call_soon(self._drain)
+                return
+
+    def _dispatch(self, request: Request) -> None:
+        if request.kind == KIND_COMMAND:
+            self._handle(request)
+        elif request.kind == KIND_RESPONSE:
+            call = self._calls.get((request.connection_id, request.opaque))
+            if call is not None and not call.done():
+                call.set_result(request)
+        elif request.kind == KIND_OPENED:
+            self._tell(self._on_opened, request)
+        elif request.kind == KIND_CLOSED:
+            self._tell(self._on_closed, request)
+            self._fail_calls(request.connection_id)
+
+    def _handle(self, request: Request) -> None:
+        handler = self._handlers.get(request.code, self._fallback)
+        try:
+            answer = handler(request)
+        except Exception as error:  # outer edge: one request's failure is that request's answer
+            self._answer(request, self._failure(request, error))
+            return
+        if answer is None or isinstance(answer, Response):
+            self._answer(request, answer)
+        elif len(self._tasks) >= self._tasks_max:
+            if asyncio.iscoroutine(answer):
+                answer.close()
+            self._busy_rejections += 1
+            self._answer(request, Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while"))
+        else:
+            task = asyncio.ensure_future(self._finish(request, answer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _finish(self, request: Request, answer: Awaitable[Response | None]) -> None:
+        try:
+            response = await answer
+        except Exception as error:  # outer edge of the task
+            response = self._failure(request, error)
+        self._answer(request, response)
+
+    def _answer(self, request: Request, response: Response | None) -> None:
+        if response is not None and not request.is_oneway:
+            self.respond(request, response)
+
+    def _failure(self, request: Request, error: Exception) -> Response:
+        if isinstance(error, CommandError):
+            return Response(error.code, error.remark)
+        if isinstance(error, HeaderError):
+            log.warning("%s from %s refused: %s", request_name(request.code), request.remote_address, error)
+            return Response(ResponseCode.SYSTEM_ERROR, str(error))
+        log.error("%s from %s failed", request_name(request.code), request.remote_address, exc_info=error)
+        return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+
+    def _tell(self, callback: ConnectionCallback | None, event: Request) -> None:
+        if callback is None:
+            return
+        try:
+            callback(event)
+        except Exception:  # outer edge: the other events of this batch must still be told
+            log.exception("connection event of %s failed", event.remote_address)
+
+    def _fail_calls(self, connection_id: int) -> None:
+        for key in [key for key in self._calls if key[0] == connection_id]:
+            call = self._calls[key]
+            if not call.done():
+                call.set_exception(NetworkError(f"the client's connection {connection_id:#x} closed before it answered"))
