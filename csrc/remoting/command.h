@@ -40,8 +40,15 @@ typedef struct rp_command {
     uint16_t field_count;
     rp_slice remark; /* data NULL: no remark */
     rp_slice body;
-    rp_field fields[RP_COMMAND_FIELDS_MAX];
+    rp_field fields[RP_COMMAND_FIELDS_MAX]; /* only the first field_count are written or read: a command need not be zeroed */
 } rp_command;
+
+/* A command without fields, remark and body, by members: nothing else of it is touched. */
+void rp_command_clear(rp_command *command, int32_t code, uint8_t serialize_type);
+/* A response to request: its opaque, its encoding, the response flag, language JAVA (what every client's table knows). */
+void rp_command_clear_response(rp_command *response, const rp_command *request, int32_t code);
+/* Adds a field; nothing is copied. RP_OK, RP_E_TOO_LARGE past RP_COMMAND_FIELDS_MAX. */
+int rp_command_add_field(rp_command *command, rp_slice key, rp_slice value);
 
 /* Looks for one frame at the head of data.
  * 1: whole, *frame_size is its size with the 4 length bytes; 0: more bytes needed (*frame_size set once 4 bytes are there, else 0);
@@ -49,17 +56,25 @@ typedef struct rp_command {
 int rp_frame_scan(const uint8_t *data, size_t size, uint32_t frame_max, uint32_t *frame_size);
 
 /* Decodes one whole frame (with its 4 length bytes). RP_OK; RP_E_PROTOCOL with cause and byte offset in error;
- * RP_E_NO_MEMORY when the arena is out. Unknown JSON members are skipped; non-string extFields values are taken as their text. */
+ * RP_E_NO_MEMORY when the arena is out (arena may be NULL while no string has escapes).
+ * Unknown JSON members are skipped; non-string extFields values are taken as their text; null values, and in the binary encoding
+ * empty ones, count as absent, as RocketMQ reads them. A member that is missing is 0. */
 int rp_command_decode(const uint8_t *frame, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error);
 
-/* The value of a field by its name, data NULL when it is absent. */
+/* The value of a field by its name, data NULL when it is absent. Of fields with one name the last counts. */
 rp_slice rp_command_field(const rp_command *command, const char *name);
+
+/* LanguageCode: "JAVA" for 0 and so on, "OTHER" for numbers it does not have; 255 for names it does not have. */
+const char *rp_language_name(uint8_t language);
+uint8_t rp_language_number(rp_slice name);
 
 /* Upper bound of the frame this command encodes to, body included (0: too large). */
 size_t rp_command_size_max(const rp_command *command);
 
-/* Encodes into target in command->serialize_type; returns the frame size, or RP_E_TOO_LARGE when target_size is too small.
- * With body.data NULL and body.size > 0 the frame announces the body and the caller sends it behind. */
+/* Encodes into target in command->serialize_type; returns the bytes written, RP_E_TOO_LARGE when target_size is too small or the header
+ * passes 16 MB, RP_E_INVALID for an unknown serialize_type and for a code, version or key size the binary encoding has no room for.
+ * Fields without value (data NULL) are left out. With body.data NULL and body.size > 0 the frame announces the body and the caller sends it behind
+ * (what is written then ends with the header). */
 int64_t rp_command_encode(const rp_command *command, uint8_t *target, size_t target_size);
 
 /* Decimal parse of a whole slice. 0, or RP_E_PROTOCOL for empty, signs alone, other characters, overflow. */

@@ -1,0 +1,302 @@
+/* header_json.c: reads a JSON header in one pass, without copying. RocketMQ: RemotingSerializable over fastjson 1.
+ *
+ * Strings without escapes are slices of the frame, others are written into the arena. Members come in any order; the last of a name
+ * counts. Clients differ in what they quote (the C++ client writes some extFields as numbers), so a scalar's text is taken as it
+ * stands, and the integers of the header may be quoted. Unknown members are stepped over. Nesting is bounded by DEPTH_MAX.
+ */
+#include "header.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "json_escape.h"
+#include "json_text_inl.h"
+
+#define DEPTH_MAX 64
+
+struct reader {
+    const uint8_t *cursor;
+    const uint8_t *end;
+    const uint8_t *start;
+    rp_arena *arena;
+    rp_error *error;
+};
+
+static int refuse(struct reader *reader, const char *cause) {
+    return rp_error_set(reader->error, RP_E_PROTOCOL, 0, NULL, reader->cursor - reader->start, "JSON header: %s", cause);
+}
+
+static inline bool is_space(uint8_t byte) { return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t'; }
+
+/* The next byte that is not white space, 0 at the end. */
+static inline uint8_t peek(struct reader *reader) {
+    const uint8_t *cursor = reader->cursor;
+    while (cursor < reader->end && is_space(*cursor)) {
+        cursor++;
+    }
+    reader->cursor = cursor;
+    return cursor < reader->end ? *cursor : 0;
+}
+
+static int read_escaped_string(struct reader *reader, const uint8_t *content, rp_slice *text) {
+    /* The closing quote bounds the room that the text needs. */
+    const uint8_t *quote = reader->cursor;
+    while (quote < reader->end && *quote == '\\') {
+        quote = reader->end - quote >= 2 ? rp_json_plain_end(quote + 2, reader->end) : reader->end;
+    }
+    if (quote == reader->end) {
+        return refuse(reader, "a string does not end");
+    }
+    size_t room = (size_t)(quote - content);
+    uint8_t *target = reader->arena != NULL ? rp_arena_take(reader->arena, room) : NULL;
+    if (target == NULL) {
+        return rp_error_set(reader->error, RP_E_NO_MEMORY, 0, NULL, content - reader->start, "no room for a string of %zu bytes", room);
+    }
+    reader->cursor = content;
+    int64_t size = rp_json_unescape(&reader->cursor, reader->end, target);
+    if (size < 0) {
+        return refuse(reader, size == RP_JSON_BAD_ESCAPE ? "an unknown escape in a string" : "a string does not end");
+    }
+    *text = (rp_slice){target, (uint32_t)size};
+    return RP_OK;
+}
+
+/* The cursor is at the opening quote. */
+static inline int read_string(struct reader *reader, rp_slice *text) {
+    const uint8_t *content = reader->cursor + 1;
+    const uint8_t *special = rp_json_plain_end(content, reader->end);
+    reader->cursor = special;
+    if (special == reader->end) {
+        return refuse(reader, "a string does not end");
+    }
+    if (*special == '\\') {
+        return read_escaped_string(reader, content, text);
+    }
+    *text = (rp_slice){content, (uint32_t)(special - content)};
+    reader->cursor = special + 1;
+    return RP_OK;
+}
+
+static inline bool is_scalar_byte(uint8_t byte) {
+    return (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z') || byte == '-' || byte == '+' || byte == '.';
+}
+
+static bool slice_is(rp_slice slice, const char *text) {
+    size_t size = strlen(text);
+    return slice.size == size && memcmp(slice.data, text, size) == 0;
+}
+
+/* A number, true, false or null: its text; data NULL for null. */
+static int read_scalar(struct reader *reader, rp_slice *text) {
+    const uint8_t *start = reader->cursor;
+    const uint8_t *cursor = start;
+    while (cursor < reader->end && is_scalar_byte(*cursor)) {
+        cursor++;
+    }
+    rp_slice scalar = {start, (uint32_t)(cursor - start)};
+    bool is_number = scalar.size > 0 && (*start == '-' || (*start >= '0' && *start <= '9'));
+    if (slice_is(scalar, "null")) {
+        scalar = (rp_slice){NULL, 0};
+    } else if (!is_number && !slice_is(scalar, "true") && !slice_is(scalar, "false")) {
+        return refuse(reader, "neither a string, a number, true, false nor null");
+    }
+    reader->cursor = cursor;
+    *text = scalar;
+    return RP_OK;
+}
+
+/* Steps over an object or array and gives its text. */
+static int read_nested(struct reader *reader, rp_slice *text) {
+    const uint8_t *start = reader->cursor;
+    uint8_t closers[DEPTH_MAX];
+    int depth = 0;
+    rp_slice skipped;
+    do {
+        uint8_t byte = peek(reader);
+        int status = RP_OK;
+        if (byte == '"') {
+            status = read_string(reader, &skipped);
+        } else if (byte == '{' || byte == '[') {
+            if (depth == DEPTH_MAX) {
+                return refuse(reader, "nested too deep");
+            }
+            closers[depth++] = byte == '{' ? '}' : ']';
+            reader->cursor++;
+        } else if (byte == '}' || byte == ']') {
+            if (byte != closers[depth - 1]) {
+                return refuse(reader, "brackets do not match");
+            }
+            depth--;
+            reader->cursor++;
+        } else if (byte == ',' || byte == ':') {
+            reader->cursor++;
+        } else {
+            status = read_scalar(reader, &skipped);
+        }
+        if (status != RP_OK) {
+            return status;
+        }
+    } while (depth > 0);
+    *text = (rp_slice){start, (uint32_t)(reader->cursor - start)};
+    return RP_OK;
+}
+
+/* Any value as its text; data NULL for null. */
+static inline int read_value(struct reader *reader, rp_slice *text) {
+    uint8_t byte = peek(reader);
+    if (byte == '"') {
+        return read_string(reader, text);
+    }
+    return byte == '{' || byte == '[' ? read_nested(reader, text) : read_scalar(reader, text);
+}
+
+/* Reads `"key" :`. The cursor is where a key must begin. */
+static inline int read_key(struct reader *reader, rp_slice *key) {
+    if (peek(reader) != '"') {
+        return refuse(reader, "a member's name is not a string");
+    }
+    int status = read_string(reader, key);
+    if (status == RP_OK && peek(reader) != ':') {
+        status = refuse(reader, "no ':' behind a member's name");
+    }
+    reader->cursor += status == RP_OK;
+    return status;
+}
+
+/* Behind a member: 1 when another follows, 0 at the object's end, else a status. */
+static inline int read_separator(struct reader *reader) {
+    uint8_t byte = peek(reader);
+    if (byte != ',' && byte != '}') {
+        return refuse(reader, "neither ',' nor '}' behind a member");
+    }
+    reader->cursor++;
+    return byte == ',';
+}
+
+/* The cursor is behind '{': 1 when it holds a member, 0 when it is empty (and the cursor behind it). */
+static inline int object_has_member(struct reader *reader) {
+    if (peek(reader) != '}') {
+        return 1;
+    }
+    reader->cursor++;
+    return 0;
+}
+
+static int read_ext_fields(struct reader *reader, rp_command *command) {
+    uint16_t count = 0;
+    command->field_count = 0;
+    if (peek(reader) != '{') {
+        rp_slice text;
+        int status = read_value(reader, &text);
+        return status == RP_OK && text.data != NULL ? refuse(reader, "extFields is not an object") : status;
+    }
+    reader->cursor++;
+    for (int more = object_has_member(reader); more != 0;) {
+        rp_field field;
+        int status = read_key(reader, &field.key);
+        if (status == RP_OK) {
+            status = read_value(reader, &field.value);
+        }
+        if (status != RP_OK) {
+            return status;
+        }
+        if (field.value.data != NULL) {
+            if (count == RP_COMMAND_FIELDS_MAX) {
+                return refuse(reader, "more extFields than a command may have");
+            }
+            command->fields[count++] = field;
+        }
+        more = read_separator(reader);
+        if (more < 0) {
+            return more;
+        }
+    }
+    command->field_count = count;
+    return RP_OK;
+}
+
+static int read_int(struct reader *reader, int32_t *value) {
+    rp_slice text;
+    int status = read_value(reader, &text);
+    if (status != RP_OK || text.data == NULL) {
+        return status;
+    }
+    return rp_slice_to_i32(text, value) == RP_OK ? RP_OK : refuse(reader, "a member is not a 32-bit integer");
+}
+
+static int read_language(struct reader *reader, uint8_t *language) {
+    rp_slice text;
+    int32_t number;
+    int status = read_value(reader, &text);
+    if (status == RP_OK && text.data != NULL) {
+        bool is_number = rp_slice_to_i32(text, &number) == RP_OK;
+        *language = !is_number ? rp_language_number(text) : number >= 0 && number < 255 ? (uint8_t)number : 255;
+    }
+    return status;
+}
+
+static int read_member(struct reader *reader, rp_slice key, rp_command *command) {
+    switch (key.size) {
+    case 4:
+        if (memcmp(key.data, "code", 4) == 0) {
+            return read_int(reader, &command->code);
+        }
+        if (memcmp(key.data, "flag", 4) == 0) {
+            return read_int(reader, &command->flag);
+        }
+        break;
+    case 6:
+        if (memcmp(key.data, "opaque", 6) == 0) {
+            return read_int(reader, &command->opaque);
+        }
+        if (memcmp(key.data, "remark", 6) == 0) {
+            return read_value(reader, &command->remark);
+        }
+        break;
+    case 7:
+        if (memcmp(key.data, "version", 7) == 0) {
+            return read_int(reader, &command->version);
+        }
+        break;
+    case 8:
+        if (memcmp(key.data, "language", 8) == 0) {
+            return read_language(reader, &command->language);
+        }
+        break;
+    case 9:
+        if (memcmp(key.data, "extFields", 9) == 0) {
+            return read_ext_fields(reader, command);
+        }
+        break;
+    }
+    rp_slice skipped;
+    return read_value(reader, &skipped);
+}
+
+int rp_header_json_decode(const uint8_t *header, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error) {
+    struct reader reader = {header, header + size, header, arena, error};
+    command->code = command->version = command->opaque = command->flag = 0;
+    command->language = 0;
+    command->field_count = 0;
+    command->remark = (rp_slice){NULL, 0};
+    if (peek(&reader) != '{') {
+        return refuse(&reader, "does not begin with '{'");
+    }
+    reader.cursor++;
+    for (int more = object_has_member(&reader); more != 0;) {
+        rp_slice key;
+        int status = read_key(&reader, &key);
+        if (status == RP_OK) {
+            status = read_member(&reader, key, command);
+        }
+        if (status != RP_OK) {
+            return status;
+        }
+        more = read_separator(&reader);
+        if (more < 0) {
+            return more;
+        }
+    }
+    peek(&reader);
+    return reader.cursor == reader.end ? RP_OK : refuse(&reader, "bytes behind its end");
+}

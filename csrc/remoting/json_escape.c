@@ -1,0 +1,141 @@
+/* json_escape.c: the text behind a JSON string with escapes, as UTF-8.
+ *
+ * Accepted are JSON's escapes and those that fastjson 1 reads besides: \0..\7, \v, \F, \' and \xHH. \u writes UTF-8, pairs of surrogates
+ * become one character of four bytes, and half a pair becomes '?', as Java's encoder does it. No escape is longer written out than
+ * escaped, so the target needs no more room than the source.
+ */
+#include "json_escape.h"
+
+#include <string.h>
+
+#include "json_text_inl.h"
+
+static int hex_value(uint8_t digit) {
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    digit |= 0x20;
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* Reads `digits` hex digits; -1 when they are not there. */
+static int32_t read_hex(const uint8_t *cursor, const uint8_t *end, int digits) {
+    if (end - cursor < digits) {
+        return -1;
+    }
+    int32_t value = 0;
+    for (int index = 0; index < digits; index++) {
+        int digit = hex_value(cursor[index]);
+        if (digit < 0) {
+            return -1;
+        }
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static uint8_t *put_utf8(uint8_t *target, uint32_t character) {
+    if (character < 0x80) {
+        *target++ = (uint8_t)character;
+    } else if (character < 0x800) {
+        *target++ = (uint8_t)(0xC0 | character >> 6);
+        *target++ = (uint8_t)(0x80 | (character & 0x3F));
+    } else if (character < 0x10000) {
+        *target++ = (uint8_t)(0xE0 | character >> 12);
+        *target++ = (uint8_t)(0x80 | (character >> 6 & 0x3F));
+        *target++ = (uint8_t)(0x80 | (character & 0x3F));
+    } else {
+        *target++ = (uint8_t)(0xF0 | character >> 18);
+        *target++ = (uint8_t)(0x80 | (character >> 12 & 0x3F));
+        *target++ = (uint8_t)(0x80 | (character >> 6 & 0x3F));
+        *target++ = (uint8_t)(0x80 | (character & 0x3F));
+    }
+    return target;
+}
+
+static int is_high_surrogate(int32_t unit) { return (unit & 0xFC00) == 0xD800; }
+static int is_low_surrogate(int32_t unit) { return (unit & 0xFC00) == 0xDC00; }
+
+/* *cursor is behind "\u"; moves it past the digits, and past a second escape when both make a pair. NULL: not hexadecimal. */
+static uint8_t *read_unicode(const uint8_t **cursor, const uint8_t *end, uint8_t *target) {
+    int32_t unit = read_hex(*cursor, end, 4);
+    if (unit < 0) {
+        return NULL;
+    }
+    *cursor += 4;
+    if (is_high_surrogate(unit) && end - *cursor >= 6 && (*cursor)[0] == '\\' && (*cursor)[1] == 'u') {
+        int32_t second = read_hex(*cursor + 2, end, 4);
+        if (second >= 0 && is_low_surrogate(second)) {
+            *cursor += 6;
+            return put_utf8(target, 0x10000 + (((uint32_t)unit & 0x3FF) << 10 | ((uint32_t)second & 0x3FF)));
+        }
+    }
+    return put_utf8(target, is_high_surrogate(unit) || is_low_surrogate(unit) ? '?' : (uint32_t)unit);
+}
+
+/* The byte a one-letter escape stands for; -1 for others. */
+static int simple_escape(uint8_t letter) {
+    switch (letter) {
+    case '"':
+    case '\\':
+    case '/':
+    case '\'':
+        return letter;
+    case 'b':
+        return '\b';
+    case 'f':
+    case 'F':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'v':
+        return '\v';
+    default:
+        return letter >= '0' && letter <= '7' ? letter - '0' : -1;
+    }
+}
+
+int64_t rp_json_unescape(const uint8_t **position, const uint8_t *end, uint8_t *target) {
+    const uint8_t *cursor = *position;
+    uint8_t *out = target;
+    for (;;) {
+        const uint8_t *plain_end = rp_json_plain_end(cursor, end);
+        memcpy(out, cursor, (size_t)(plain_end - cursor));
+        out += plain_end - cursor;
+        cursor = plain_end;
+        if (cursor == end || end - cursor < 2) {
+            if (cursor < end && *cursor == '"') {
+                break;
+            }
+            *position = cursor;
+            return RP_JSON_UNTERMINATED;
+        }
+        if (*cursor == '"') {
+            break;
+        }
+        uint8_t letter = cursor[1];
+        cursor += 2;
+        if (letter == 'u') {
+            uint8_t *next = read_unicode(&cursor, end, out);
+            if (next == NULL) {
+                *position = cursor;
+                return RP_JSON_BAD_ESCAPE;
+            }
+            out = next;
+            continue;
+        }
+        int byte = letter == 'x' ? read_hex(cursor, end, 2) : simple_escape(letter);
+        if (byte < 0) {
+            *position = cursor;
+            return RP_JSON_BAD_ESCAPE;
+        }
+        cursor += letter == 'x' ? 2 : 0;
+        out = put_utf8(out, (uint32_t)byte);
+    }
+    *position = cursor + 1;
+    return out - target;
+}

@@ -1,0 +1,53 @@
+/* json_text_inl.h: finds the end of a JSON string's plain part, 16 bytes a step. C only; internal to csrc/remoting. */
+#ifndef RP_REMOTING_JSON_TEXT_INL_H
+#define RP_REMOTING_JSON_TEXT_INL_H
+
+#include <stdint.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* The first '"' or '\' in cursor..end, else end. Reads nothing at or past end. */
+static inline const uint8_t *rp_json_plain_end(const uint8_t *cursor, const uint8_t *end) {
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i backslash = _mm_set1_epi8('\\');
+    while (end - cursor >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)cursor);
+        int found = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)));
+        if (found != 0) {
+            return cursor + __builtin_ctz((unsigned)found);
+        }
+        cursor += 16;
+    }
+#endif
+    while (cursor < end && *cursor != '"' && *cursor != '\\') {
+        cursor++;
+    }
+    return cursor;
+}
+
+/* The first byte in cursor..end that a JSON string must escape ('"', '\', below 0x20), else end. */
+static inline const uint8_t *rp_json_unescaped_end(const uint8_t *cursor, const uint8_t *end) {
+#ifdef __SSE2__
+    const __m128i quote = _mm_set1_epi8('"');
+    const __m128i backslash = _mm_set1_epi8('\\');
+    const __m128i control_max = _mm_set1_epi8(0x1F);
+    while (end - cursor >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)cursor);
+        __m128i special = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
+        special = _mm_or_si128(special, _mm_cmpeq_epi8(_mm_min_epu8(bytes, control_max), bytes));
+        int found = _mm_movemask_epi8(special);
+        if (found != 0) {
+            return cursor + __builtin_ctz((unsigned)found);
+        }
+        cursor += 16;
+    }
+#endif
+    while (cursor < end && *cursor != '"' && *cursor != '\\' && *cursor > 0x1F) {
+        cursor++;
+    }
+    return cursor;
+}
+
+#endif
