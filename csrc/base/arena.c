@@ -104,6 +104,12 @@ void *rp_arena_take(rp_arena *arena, size_t size) {
     return take_from_next_block(arena, size);
 }
 
+void rp_arena_give_back(rp_arena *arena, void *end) {
+    uint8_t *bytes = arena->current->bytes;
+    size_t used = ((size_t)((uint8_t *)end - bytes) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    arena->cursor = bytes + used;
+}
+
 void rp_arena_reset(rp_arena *arena) {
     if (arena->current == NULL) {
         return;

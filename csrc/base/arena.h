@@ -13,6 +13,8 @@ typedef struct rp_arena rp_arena;
 rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max); /* NULL when memory is out */
 void rp_arena_destroy(rp_arena *arena);
 void *rp_arena_take(rp_arena *arena, size_t size); /* 16-byte aligned, until the next reset; NULL past bytes_max */
+/* The caller of the latest take needs only the bytes before end of it; the rest may be taken again. */
+void rp_arena_give_back(rp_arena *arena, void *end);
 void rp_arena_reset(rp_arena *arena);
 
 #endif

@@ -39,15 +39,8 @@ static inline uint8_t peek(struct reader *reader) {
 }
 
 static int read_escaped_string(struct reader *reader, const uint8_t *content, rp_slice *text) {
-    /* The closing quote bounds the room that the text needs. */
-    const uint8_t *quote = reader->cursor;
-    while (quote < reader->end && *quote == '\\') {
-        quote = reader->end - quote >= 2 ? rp_json_plain_end(quote + 2, reader->end) : reader->end;
-    }
-    if (quote == reader->end) {
-        return refuse(reader, "a string does not end");
-    }
-    size_t room = (size_t)(quote - content);
+    /* The text has room in as many bytes as are left of the header; what it does not use goes back. */
+    size_t room = (size_t)(reader->end - content);
     uint8_t *target = reader->arena != NULL ? rp_arena_take(reader->arena, room) : NULL;
     if (target == NULL) {
         return rp_error_set(reader->error, RP_E_NO_MEMORY, 0, NULL, content - reader->start, "no room for a string of %zu bytes", room);
@@ -57,6 +50,7 @@ static int read_escaped_string(struct reader *reader, const uint8_t *content, rp
     if (size < 0) {
         return refuse(reader, size == RP_JSON_BAD_ESCAPE ? "an unknown escape in a string" : "a string does not end");
     }
+    rp_arena_give_back(reader->arena, target + size);
     *text = (rp_slice){target, (uint32_t)size};
     return RP_OK;
 }
@@ -182,8 +176,38 @@ static inline int object_has_member(struct reader *reader) {
     return 0;
 }
 
+/* The common case, `"key":"value"` without space and escapes: takes such members one behind the other while there are any.
+ * The cursor is where a member must begin; afterwards it is there again. Returns the fields taken, *done set when the object ended. */
+static inline uint16_t read_plain_fields(struct reader *reader, rp_field *fields, uint32_t fields_max, bool *done) {
+    const uint8_t *cursor = reader->cursor;
+    const uint8_t *end = reader->end;
+    uint16_t count = 0;
+    while (count < fields_max && cursor < end && *cursor == '"') {
+        const uint8_t *key_end = rp_json_plain_end(cursor + 1, end);
+        if (end - key_end < 5 || key_end[0] != '"' || key_end[1] != ':' || key_end[2] != '"') {
+            break;
+        }
+        const uint8_t *value = key_end + 3;
+        const uint8_t *value_end = rp_json_plain_end(value, end);
+        if (end - value_end < 2 || value_end[0] != '"' || (value_end[1] != ',' && value_end[1] != '}')) {
+            break;
+        }
+        fields[count].key = (rp_slice){cursor + 1, (uint32_t)(key_end - cursor - 1)};
+        fields[count].value = (rp_slice){value, (uint32_t)(value_end - value)};
+        count++;
+        cursor = value_end + 2;
+        if (value_end[1] == '}') {
+            *done = true;
+            break;
+        }
+    }
+    reader->cursor = cursor;
+    return count;
+}
+
 static int read_ext_fields(struct reader *reader, rp_command *command) {
     uint16_t count = 0;
+    bool done = false;
     command->field_count = 0;
     if (peek(reader) != '{') {
         rp_slice text;
@@ -192,6 +216,10 @@ static int read_ext_fields(struct reader *reader, rp_command *command) {
     }
     reader->cursor++;
     for (int more = object_has_member(reader); more != 0;) {
+        count += read_plain_fields(reader, command->fields + count, (uint32_t)RP_COMMAND_FIELDS_MAX - count, &done);
+        if (done) {
+            break;
+        }
         rp_field field;
         int status = read_key(reader, &field.key);
         if (status == RP_OK) {
@@ -216,6 +244,18 @@ static int read_ext_fields(struct reader *reader, rp_command *command) {
 }
 
 static int read_int(struct reader *reader, int32_t *value) {
+    /* The common case: up to nine digits. */
+    const uint8_t *digits = reader->cursor;
+    const uint8_t *cursor = digits;
+    int32_t sum = 0;
+    while (cursor < reader->end && cursor - digits < 9 && *cursor >= '0' && *cursor <= '9') {
+        sum = sum * 10 + (*cursor++ - '0');
+    }
+    if (cursor > digits && cursor < reader->end && (*cursor == ',' || *cursor == '}')) {
+        reader->cursor = cursor;
+        *value = sum;
+        return RP_OK;
+    }
     rp_slice text;
     int status = read_value(reader, &text);
     if (status != RP_OK || text.data == NULL) {

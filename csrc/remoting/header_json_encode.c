@@ -19,15 +19,15 @@ struct writer {
     int overflowed;
 };
 
-static int has_room(struct writer *writer, size_t size) {
-    if ((size_t)(writer->end - writer->cursor) < size) {
+static inline int has_room(struct writer *writer, uint64_t size) {
+    if ((uint64_t)(writer->end - writer->cursor) < size) {
         writer->overflowed = 1;
         return 0;
     }
     return 1;
 }
 
-static void put_text(struct writer *writer, const char *text) {
+static inline void put_text(struct writer *writer, const char *text) {
     size_t size = strlen(text);
     if (has_room(writer, size)) {
         memcpy(writer->cursor, text, size);
@@ -35,43 +35,63 @@ static void put_text(struct writer *writer, const char *text) {
     }
 }
 
-static void put_escape(struct writer *writer, uint8_t byte) {
+/* Writes the escape of byte into target, which has room for ESCAPE_SIZE_MAX; returns its end. */
+static uint8_t *put_escape(uint8_t *target, uint8_t byte) {
     static const char hex[] = "0123456789ABCDEF";
     static const char letters[0x20] = {[8] = 'b', [9] = 't', [10] = 'n', [12] = 'f', [13] = 'r'};
-    if (!has_room(writer, ESCAPE_SIZE_MAX)) {
-        return;
-    }
-    *writer->cursor++ = '\\';
+    *target++ = '\\';
     if (byte == '"' || byte == '\\') {
-        *writer->cursor++ = byte;
+        *target++ = byte;
     } else if (letters[byte] != 0) {
-        *writer->cursor++ = (uint8_t)letters[byte];
+        *target++ = (uint8_t)letters[byte];
     } else {
-        memcpy(writer->cursor, "u00", 3);
-        writer->cursor[3] = (uint8_t)hex[byte >> 4];
-        writer->cursor[4] = (uint8_t)hex[byte & 15];
-        writer->cursor += 5;
+        memcpy(target, "u00", 3);
+        target[3] = (uint8_t)hex[byte >> 4];
+        target[4] = (uint8_t)hex[byte & 15];
+        target += 5;
     }
+    return target;
+}
+
+/* target has room for every byte of text escaped. */
+static uint8_t *put_content(uint8_t *target, const uint8_t *cursor, const uint8_t *end) {
+    while (cursor < end) {
+        const uint8_t *special = rp_json_copy_unescaped(target, cursor, end);
+        target += special - cursor;
+        cursor = special;
+        if (cursor < end) {
+            target = put_escape(target, *cursor++);
+        }
+    }
+    return target;
+}
+
+/* The size of text when escaped. */
+static uint64_t measure_content(rp_slice text) {
+    uint8_t escape[ESCAPE_SIZE_MAX];
+    uint64_t size = text.size;
+    for (uint32_t index = 0; index < text.size; index++) {
+        uint8_t byte = text.data[index];
+        if (byte == '"' || byte == '\\' || byte < 0x20) {
+            size += (uint64_t)(put_escape(escape, byte) - escape) - 1;
+        }
+    }
+    return size;
 }
 
 static void put_string(struct writer *writer, rp_slice text) {
-    const uint8_t *cursor = text.data;
-    const uint8_t *end = text.size > 0 ? text.data + text.size : cursor;
-    put_text(writer, "\"");
-    while (cursor < end && !writer->overflowed) {
-        const uint8_t *special = rp_json_unescaped_end(cursor, end);
-        size_t size = (size_t)(special - cursor);
-        if (!has_room(writer, size)) {
-            return;
-        }
-        memcpy(writer->cursor, cursor, size);
-        writer->cursor += size;
-        cursor = special;
-        if (cursor < end) {
-            put_escape(writer, *cursor++);
-        }
+    /* Near the target's end it is worth to know the exact size; elsewhere the bound does. */
+    uint64_t room = (uint64_t)(writer->end - writer->cursor);
+    if (room < (uint64_t)text.size * ESCAPE_SIZE_MAX + 2 && !has_room(writer, measure_content(text) + 2)) {
+        return;
     }
-    put_text(writer, "\"");
+    uint8_t *cursor = writer->cursor;
+    *cursor++ = '"';
+    if (text.size > 0) {
+        cursor = put_content(cursor, text.data, text.data + text.size);
+    }
+    *cursor++ = '"';
+    writer->cursor = cursor;
 }
 
 static void put_int(struct writer *writer, int32_t value) {

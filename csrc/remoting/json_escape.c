@@ -6,17 +6,13 @@
  */
 #include "json_escape.h"
 
-#include <string.h>
-
 #include "json_text_inl.h"
 
-static int hex_value(uint8_t digit) {
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    digit |= 0x20;
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
+/* A hex digit's value plus one; 0 for other bytes. */
+static const uint8_t hex_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11,
+    ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 /* Reads `digits` hex digits; -1 when they are not there. */
 static int32_t read_hex(const uint8_t *cursor, const uint8_t *end, int digits) {
@@ -25,11 +21,11 @@ static int32_t read_hex(const uint8_t *cursor, const uint8_t *end, int digits) {
     }
     int32_t value = 0;
     for (int index = 0; index < digits; index++) {
-        int digit = hex_value(cursor[index]);
-        if (digit < 0) {
+        int digit = hex_values[cursor[index]];
+        if (digit == 0) {
             return -1;
         }
-        value = value << 4 | digit;
+        value = value << 4 | (digit - 1);
     }
     return value;
 }
@@ -103,8 +99,7 @@ int64_t rp_json_unescape(const uint8_t **position, const uint8_t *end, uint8_t *
     const uint8_t *cursor = *position;
     uint8_t *out = target;
     for (;;) {
-        const uint8_t *plain_end = rp_json_plain_end(cursor, end);
-        memcpy(out, cursor, (size_t)(plain_end - cursor));
+        const uint8_t *plain_end = rp_json_copy_plain(out, cursor, end);
         out += plain_end - cursor;
         cursor = plain_end;
         if (cursor == end || end - cursor < 2) {
