@@ -1,0 +1,24 @@
+"""Configuration: RocketMQ's keys with their defaults and units, checked, and rocketpy's own beside them.
+
+`config = load_config("broker", "conf/broker.conf", {"namesrvAddr": "127.0.0.1:9876"})`, then `config.integer("listenPort")`.
+"""
+
+from .addresses import local_address, reach_warning
+from .keys import Key, Value
+from .loader import TABLES, Config, ConfigError, Problem, Role, load_config
+from .properties import format_properties, read_properties
+
+__all__ = [
+    "TABLES",
+    "Config",
+    "ConfigError",
+    "Key",
+    "Problem",
+    "Role",
+    "Value",
+    "format_properties",
+    "load_config",
+    "local_address",
+    "reach_warning",
+    "read_properties",
+]

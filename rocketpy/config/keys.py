@@ -1,0 +1,182 @@
+"""What a configuration key is: name, kind, default, unit, limits, whether it may change while running, and a line of help.
+RocketMQ: the fields of BrokerConfig, MessageStoreConfig, NamesrvConfig, NettyServerConfig … and MixAll.properties2Object (5.3.3, 5.5.0).
+
+The tables are in keys_*.py, one row a key, made by the functions below. Everything else is made from them: parsing, checks, `-p`,
+runtime updates, nearest names, docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Value = str | int | float | bool | None
+Kind = Literal["text", "int", "long", "double", "boolean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One row. `default` is a value or a function of nothing, called once per load (environment, host name, home directory)."""
+
+    name: str
+    kind: Kind
+    default: Value | Callable[[], Value]
+    help: str
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+    options: tuple[str, ...] = ()
+    pattern: str = ""
+    live: bool = False
+    """May change at run time with effect at once; others are kept for the next start."""
+    important: bool = False
+    """Printed by -m (RocketMQ: @ImportantField)."""
+    idle: str = ""
+    """Why a value is accepted and changes nothing here; empty for keys that work."""
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, as it is said to the operator."""
+        if self.kind == "boolean":
+            return "true or false"
+        if self.options:
+            return "one of " + ", ".join(self.options)
+        if self.kind == "text":
+            return self.pattern_help or "text"
+        what = "a number" if self.kind == "double" else "a whole number"
+        unit = f" of {self.unit}" if self.unit else ""
+        if self.least is not None and self.most is not None:
+            return f"{what}{unit} from {self.least:.15g} to {self.most:.15g}"
+        if self.least is not None:
+            return f"{what}{unit}, {self.least:.15g} or more"
+        return f"{what}{unit}"
+
+    @property
+    def pattern_help(self) -> str:
+        return _PATTERNS[self.pattern][1] if self.pattern else ""
+
+    def parse(self, text: str) -> Value:
+        """The value of a trimmed text. Raises ValueError with what was expected."""
+        value = _PARSERS[self.kind](text)
+        if value is None or not self._admits(value):
+            raise ValueError(f"expected {self.expected}")
+        return value
+
+    def format(self, value: Value) -> str:
+        """The text of a value, as a .properties file and GET_BROKER_CONFIG show it."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return "" if value is None else str(value)
+
+    def _admits(self, value: str | int | float) -> bool:
+        if isinstance(value, str):
+            if self.options and value not in self.options:
+                return False
+            return not self.pattern or re.fullmatch(_PATTERNS[self.pattern][0], value) is not None
+        if isinstance(value, bool):
+            return True
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def _parse_whole(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else None
+
+
+def _parse_double(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", text) else None
+
+
+def _parse_boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+_PARSERS: dict[Kind, Callable[[str], str | int | float | bool | None]] = {
+    "text": str,
+    "int": _parse_whole,
+    "long": _parse_whole,
+    "double": _parse_double,
+    "boolean": _parse_boolean,
+}
+
+_HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)"
+_PATTERNS: dict[str, tuple[str, str]] = {
+    "addresses": (rf"({_HOST}:[0-9]{{1,5}}(\s*;\s*{_HOST}:[0-9]{{1,5}})*;?)?", 'addresses such as "127.0.0.1:9876;192.168.0.1:9876"'),
+    "host": (rf"({_HOST}|[0-9A-Fa-f:.]+)?", "a host name or an IP address"),
+    "advertise": (rf"({_HOST}(:[0-9]{{1,5}})?)?", "HOST or HOST:PORT"),
+    "name": (r"[%|a-zA-Z0-9_.-]{1,127}", "a name of 1 to 127 characters out of letters, digits, % | _ - ."),
+    "hours": (r"([01]?[0-9]|2[0-4])(;([01]?[0-9]|2[0-4]))*", 'hours of the day such as "04" or "04;16"'),
+    "levels": (r"[0-9]+[smhd]( +[0-9]+[smhd])*", 'delays such as "1s 5s 10s 1m 2h 1d"'),
+    "peers": (r"([^-;]+-[^;]+:[0-9]{1,5}(;[^-;]+-[^;]+:[0-9]{1,5})*)?", 'members such as "n0-127.0.0.1:40911;n1-127.0.0.1:40912"'),
+}
+
+
+def text(
+    name: str,
+    default: str | Callable[[], Value] | None,
+    help: str,
+    *,
+    pattern: str = "",
+    live: bool = False,
+    important: bool = False,
+    idle: str = "",
+) -> Key:
+    return Key(name, "text", default, help, pattern=pattern, live=live, important=important, idle=idle)
+
+
+def choice(name: str, default: str, options: str, help: str, *, live: bool = False, important: bool = False, idle: str = "") -> Key:
+    return Key(name, "text", default, help, options=tuple(options.split()), live=live, important=important, idle=idle)
+
+
+def switch(name: str, default: bool, help: str, *, live: bool = False, important: bool = False, idle: str = "") -> Key:
+    return Key(name, "boolean", default, help, live=live, important=important, idle=idle)
+
+
+def number(
+    name: str,
+    default: int | Callable[[], Value],
+    help: str,
+    unit: str = "",
+    *,
+    least: int = 0,
+    most: int = 2**31 - 1,
+    live: bool = False,
+    important: bool = False,
+    idle: str = "",
+) -> Key:
+    return Key(name, "int", default, help, unit, least, most, live=live, important=important, idle=idle)
+
+
+def long(
+    name: str,
+    default: int | Callable[[], Value],
+    help: str,
+    unit: str = "",
+    *,
+    least: int = 0,
+    live: bool = False,
+    important: bool = False,
+    idle: str = "",
+) -> Key:
+    return Key(name, "long", default, help, unit, least, 2**63 - 1, live=live, important=important, idle=idle)
+
+
+def double(
+    name: str, default: float, help: str, unit: str = "", *, least: float = 0.0, most: float = 1e18, live: bool = False, idle: str = ""
+) -> Key:
+    return Key(name, "double", default, help, unit, least, most, live=live, idle=idle)
+
+
+# Why a key of RocketMQ changes nothing here; said once at start for each that a file sets.
+THREADS = "the work runs in reactors and one event loop, there is no such thread pool"
+QUEUES = "there is no queue between threads to bound or to wait in; the request ring and the output bounds do that"
+JAVA_IO = "a choice among Java's ways of doing I/O"
+ROCKSDB = "there is no RocksDB store"
+LITE = "lite topics are not supported"
+COMPACTION = "compacted topics are not supported"
+LMQ = "light message queues are not supported"
+COLD = "cold-data control is not supported"
+METRICS = "metrics are served over HTTP in Prometheus' format instead"
+CONTAINER = "there is no broker container"
+ADDRESS_SERVER = "name server addresses come from namesrvAddr or NAMESRV_ADDR only"

@@ -1,0 +1,347 @@
+"""Keys of the broker but for its store.
+RocketMQ: BrokerIdentity, BrokerConfig (5.3.3 common/, with the additions of 5.5.0).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from .addresses import local_address
+from .keys import (
+    ADDRESS_SERVER,
+    COLD,
+    CONTAINER,
+    LITE,
+    LMQ,
+    METRICS,
+    QUEUES,
+    ROCKSDB,
+    THREADS,
+    Key,
+    choice,
+    long,
+    number,
+    switch,
+    text,
+)
+from .keys_namesrv import rocketmq_home
+
+THROUGH_HEAP = "answers leave straight from the page cache"
+
+
+def _host_name() -> str:
+    return socket.gethostname() or "DEFAULT_BROKER"
+
+
+def _namesrv_from_environment() -> str | None:
+    return os.environ.get("NAMESRV_ADDR")
+
+
+IDENTITY_KEYS: tuple[Key, ...] = (
+    text("brokerName", _host_name, "Name of the master and its slaves together; the same in all of them.", pattern="name", important=True),
+    text("brokerClusterName", "DefaultCluster", "Cluster this broker belongs to.", pattern="name", important=True),
+    long("brokerId", 0, "0 is the master, above 0 a slave; in controller mode -1 until one is given.", least=-1, important=True),
+    switch("isBrokerContainer", False, "This process holds several brokers.", idle=CONTAINER),
+    switch("isInBrokerContainer", False, "This broker lives in a container.", idle=CONTAINER),
+)
+
+_ADDRESS_KEYS: tuple[Key, ...] = (
+    text("brokerConfigPath", None, "File that run-time changes of configuration go to; the file given with -c."),
+    text("rocketmqHome", rocketmq_home, "RocketMQ's installation; not needed here (ROCKETMQ_HOME)."),
+    text("namesrvAddr", _namesrv_from_environment, "Name servers to register with (NAMESRV_ADDR).", pattern="addresses", important=True),
+    text("brokerIP1", local_address, "Address registered for clients.", pattern="host", important=True),
+    text("brokerIP2", local_address, "Address registered for slaves.", pattern="host"),
+    text("rmqAddressServerDomain", "", "Host that tells name server addresses.", idle=ADDRESS_SERVER),
+    text("rmqAddressServerSubGroup", "", "Path on that host.", idle=ADDRESS_SERVER),
+    switch("fetchNameSrvAddrByDnsLookup", False, "Take namesrvAddr as host names with many addresses.", important=True),
+    switch("fetchNamesrvAddrByAddressServer", False, "Ask an HTTP server for name servers.", important=True, idle=ADDRESS_SERVER),
+    long("fetchNamesrvAddrInterval", 10000, "Pause between such questions.", "ms", idle=ADDRESS_SERVER),
+    number("updateNameServerAddrPeriod", 120000, "Pause between looks for changed name servers.", "ms", least=1000),
+    number("registerBrokerTimeoutMills", 24000, "How long a registration may take.", "ms", least=1),
+    number("registerNameServerPeriod", 30000, "Pause between registrations; 10 to 60 s are used.", "ms", least=1),
+    switch("forceRegister", True, "Register every period, whether anything changed or not.", live=True),
+    switch("compressedRegister", False, "Compress registrations.", live=True),
+    switch("enableSingleTopicRegister", False, "Register a changed topic alone instead of all of them.", live=True),
+    switch("enableSplitRegistration", False, "Register in several requests of splitRegistrationSize topics.", live=True),
+    number("splitRegistrationSize", 800, "Topics in one such request.", "topics", least=1, live=True),
+    switch("compatibleWithOldNameSrv", True, "Use only what name servers of 4.x understand for member groups."),
+    number("brokerHeartbeatInterval", 1000, "Pause between heartbeats to name servers with enableSlaveActingMaster.", "ms", least=1),
+    number("sendHeartbeatTimeoutMillis", 1000, "How long such a heartbeat may take.", "ms", least=1),
+    long(
+        "brokerNotActiveTimeoutMillis",
+        10000,
+        "The same as the silence after which they forget this broker.",
+        "ms",
+        least=1,
+    ),
+)
+
+_TOPIC_KEYS: tuple[Key, ...] = (
+    number("brokerPermission", 6, "What clients may do: 4 read, 2 write, 6 both.", most=7, live=True),
+    number("defaultTopicQueueNums", 8, "Queues of a topic that is created by its first message.", "queues", least=1, live=True),
+    switch("autoCreateTopicEnable", True, "Create a topic when its first message arrives.", live=True, important=True),
+    switch("autoCreateSubscriptionGroup", True, "Create a consumer group when its first consumer arrives.", live=True, important=True),
+    switch("clusterTopicEnable", True, "Keep a topic named as the cluster."),
+    switch("brokerTopicEnable", True, "Keep a topic named as the broker."),
+    text("messageStorePlugIn", "", "Classes around the message store.", idle="there are no store plug-ins"),
+    text("msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC", "Topic of message traces.", pattern="name", important=True),
+    switch("traceTopicEnable", False, "Create that topic.", important=True),
+    switch("traceOn", True, "Tell producers to send traces.", live=True),
+    text("regionId", "DefaultRegion", "Region named in answers to producers.", live=True),
+    switch("validateSystemTopicWhenUpdateTopic", True, "Refuse to change system topics.", live=True),
+    switch("clearRetryTopicWhenDeleteTopic", True, "Delete a topic's retry topics with it.", live=True),
+    switch("enableMixedMessageType", False, "Create topics for any kind of message.", live=True),
+    switch("enableCreateSysGroup", True, "Allow to create groups with a system name.", live=True),
+    switch("useStaticSubscription", False, "Let groups read only topics that their configuration lists.", live=True),
+    long("startAcceptSendRequestTimeStamp", 0, "Refuse sends before this time.", "ms since 1970", live=True),
+    number("commercialBaseCount", 1, "Accounting.", idle="there is no accounting"),
+    number("commercialSizePerMsg", 4096, "Accounting.", "bytes", idle="there is no accounting"),
+    switch("accountStatsEnable", True, "Accounting.", idle="there is no accounting"),
+    switch("accountStatsPrintZeroValues", True, "Accounting.", idle="there is no accounting"),
+    number("maxStatsIdleTimeInMinutes", -1, "Statistics unused this long are dropped; -1 keeps them.", "min", least=-1),
+    switch("autoDeleteUnusedStats", True, "Drop statistics of deleted topics and groups.", live=True),
+    switch("enableDetailStat", True, "Statistics by queue as well."),
+    text("configBlackList", "configBlackList;brokerConfigPath", "Keys that UPDATE_BROKER_CONFIG must not touch."),
+    text("configManagerVersion", "v1", "Where topics, groups and offsets are kept.", idle="always JSON files, as v1"),
+    switch("useSingleRocksDBForAllConfigs", False, "One database for them.", idle=ROCKSDB),
+    switch("isolateLogEnable", False, "Log files named by broker and id."),
+    switch("enableSplitMetadata", True, "Export topics and groups in pages."),
+    number("splitMetadataSize", 2000, "Entries of such a page.", least=1),
+)
+
+_THREAD_KEYS: tuple[Key, ...] = (
+    tuple(
+        number(name, default, f"Threads that {work}.", idle=THREADS)
+        for name, default, work in (
+            ("sendMessageThreadPoolNums", 4, "store sent messages"),
+            ("putMessageFutureThreadPoolNums", 4, "answer stored messages"),
+            ("pullMessageThreadPoolNums", 20, "answer pulls"),
+            ("litePullMessageThreadPoolNums", 20, "answer pulls of lite pull consumers"),
+            ("ackMessageThreadPoolNums", 16, "take acknowledgements"),
+            ("processReplyMessageThreadPoolNums", 20, "pass replies on"),
+            ("queryMessageThreadPoolNums", 10, "look up messages"),
+            ("adminBrokerThreadPoolNums", 16, "serve administration"),
+            ("clientManageThreadPoolNums", 32, "keep clients"),
+            ("consumerManageThreadPoolNums", 32, "keep consumer offsets"),
+            ("loadBalanceProcessorThreadPoolNums", 32, "balance queues"),
+            ("heartbeatThreadPoolNums", 4, "take heartbeats"),
+            ("recoverThreadPoolNums", 32, "recover queues"),
+            ("endTransactionThreadPoolNums", 16, "end transactions"),
+        )
+    )
+    + tuple(
+        number(name, default, f"{work} that may wait for a thread.", idle=QUEUES)
+        for name, default, work in (
+            ("sendThreadPoolQueueCapacity", 10000, "Sends"),
+            ("putThreadPoolQueueCapacity", 10000, "Stored messages"),
+            ("pullThreadPoolQueueCapacity", 100000, "Pulls"),
+            ("litePullThreadPoolQueueCapacity", 100000, "Lite pulls"),
+            ("ackThreadPoolQueueCapacity", 100000, "Acknowledgements"),
+            ("replyThreadPoolQueueCapacity", 10000, "Replies"),
+            ("queryThreadPoolQueueCapacity", 20000, "Look-ups"),
+            ("clientManagerThreadPoolQueueCapacity", 1000000, "Client requests"),
+            ("consumerManagerThreadPoolQueueCapacity", 1000000, "Offset requests"),
+            ("heartbeatThreadPoolQueueCapacity", 50000, "Heartbeats"),
+            ("endTransactionPoolQueueCapacity", 100000, "Transactions"),
+            ("adminBrokerThreadPoolQueueCapacity", 10000, "Administration requests"),
+            ("loadBalanceThreadPoolQueueCapacity", 100000, "Balance requests"),
+        )
+    )
+    + tuple(
+        long(name, default, f"{work} that waited this long are answered SYSTEM_BUSY.", "ms", idle=QUEUES)
+        for name, default, work in (
+            ("waitTimeMillsInSendQueue", 200, "Sends"),
+            ("waitTimeMillsInPullQueue", 5000, "Pulls"),
+            ("waitTimeMillsInLitePullQueue", 5000, "Lite pulls"),
+            ("waitTimeMillsInHeartbeatQueue", 31000, "Heartbeats"),
+            ("waitTimeMillsInTransactionQueue", 3000, "Transactions"),
+            ("waitTimeMillsInAckQueue", 3000, "Acknowledgements"),
+            ("waitTimeMillsInAdminBrokerQueue", 5000, "Administration requests"),
+        )
+    )
+)
+
+_CONSUMER_KEYS: tuple[Key, ...] = (
+    number("flushConsumerOffsetInterval", 5000, "Pause between writes of consumer offsets.", "ms", least=1),
+    number("flushConsumerOffsetHistoryInterval", 60000, "Pause between writes of their history.", "ms", idle="no history is kept"),
+    switch("longPollingEnable", True, "Hold pulls that find nothing until a message arrives.", live=True),
+    long("shortPollingTimeMills", 1000, "How long they are held with longPollingEnable=false.", "ms", live=True),
+    switch("notifyConsumerIdsChangedEnable", True, "Tell consumers when their group changes.", live=True),
+    switch("realTimeNotifyConsumerChange", True, "Tell them at once.", live=True),
+    switch("highSpeedMode", False, "Unused in RocketMQ too.", idle="unused in RocketMQ too"),
+    switch("transferMsgByHeap", True, "Copy messages instead of sending them from the page cache.", idle=THROUGH_HEAP),
+    switch("slaveReadEnable", False, "Send consumers of old messages to a slave.", live=True),
+    switch("disableConsumeIfConsumerReadSlowly", False, "Stop groups that lag behind too far.", live=True),
+    long("consumerFallbehindThreshold", 16 * 1024**3, "How far is too far.", "bytes", live=True),
+    switch("rejectPullConsumerEnable", False, "Refuse pull consumers that do not hold a group.", live=True),
+    switch("litePullMessageEnable", True, "Serve LITE_PULL_MESSAGE.", live=True),
+    switch("enableCalcFilterBitMap", False, "Compute which groups a message passes when it is stored."),
+    number("expectConsumerNumUseFilter", 32, "Groups expected to use filters.", "groups", least=1),
+    number("maxErrorRateOfBloomFilter", 20, "Error rate of that computation.", "%", least=1, most=100),
+    long("filterDataCleanTimeSpan", 24 * 3600 * 1000, "Filters unused this long are forgotten.", "ms"),
+    switch("filterSupportRetry", False, "Filter retried messages by their first topic.", live=True),
+    switch("enablePropertyFilter", False, "Allow SQL filters.", live=True),
+    switch("enableBroadcastOffsetStore", True, "Keep offsets of broadcast consumers that come through a proxy."),
+    long("broadcastOffsetExpireSecond", 120, "How long after their last use.", "s"),
+    long("broadcastOffsetExpireMaxSecond", 300, "And at the longest.", "s"),
+    switch("useServerSideResetOffset", True, "Reset offsets here instead of asking consumers to.", live=True),
+    long("consumerOffsetUpdateVersionStep", 500, "Commits between new versions of the offset table.", "commits", least=1),
+    switch("persistConsumerOffsetIncrementally", False, "Write changed offsets only.", idle="the whole file is written, atomically"),
+    long("channelExpiredTimeout", 120000, "A client without heartbeat this long is forgotten.", "ms", least=1),
+    long("subscriptionExpiredTimeout", 600000, "A subscription unused this long is forgotten.", "ms", least=1),
+    switch("estimateAccumulation", True, "Estimate lag behind tag filters.", live=True),
+    switch("enableFastChannelEventProcess", False, "Look up a closed connection's client by an index.", idle="always done"),
+    switch("printChannelGroups", False, "Log connections with many groups.", live=True),
+    number("printChannelGroupsMinNum", 5, "How many are many.", "groups", live=True),
+    switch("enableRegisterProducer", True, "Keep producers of heartbeats.", live=True),
+    switch("storeReplyMessageEnable", True, "Store replies that cannot be delivered at once.", live=True),
+    switch("lockInStrictMode", False, "Lock queues on a majority of replicas."),
+    switch("serverLoadBalancerEnable", True, "Balance queues here for consumers that ask for it.", live=True),
+    long("loadBalancePollNameServerInterval", 30000, "Pause between looks at the routes needed for it.", "ms", least=1),
+    number("cleanOfflineBrokerInterval", 30000, "Pause between removals of brokers gone from these routes.", "ms", least=1),
+    choice("defaultMessageRequestMode", "PULL", "PULL POP", "How consumers read when nothing else was set.", live=True),
+    number("defaultPopShareQueueNum", -1, "Consumers that share a queue with POP; -1 is all.", least=-1, live=True),
+    long("forwardTimeout", 3000, "How long a request passed to another broker may take.", "ms", least=1),
+    switch("brokerFastFailureEnable", True, "Answer SYSTEM_BUSY instead of letting requests grow old.", live=True, idle=QUEUES),
+    switch("asyncSendEnable", True, "Answer sends when they are durable without holding a thread.", idle="always so"),
+    switch("enableNetWorkFlowControl", False, "Refuse when the network is full.", idle="output is bounded per connection"),
+    switch("coldCtrStrategyEnable", False, "Slow down readers of old messages.", idle=COLD),
+    switch("usePIDColdCtrStrategy", True, "How the limit is found.", idle=COLD),
+    long("cgColdReadThreshold", 3 * 1024**2, "Limit of a group.", "bytes", idle=COLD),
+    long("globalColdReadThreshold", 100 * 1024**2, "Limit of all groups.", "bytes", idle=COLD),
+)
+
+_POP_KEYS: tuple[Key, ...] = (
+    number("popPollingSize", 1024, "POP requests held for one queue.", "requests", least=1),
+    number("popPollingMapSize", 100000, "Queues with held POP requests.", "queues", least=1),
+    number("popPollingMapExpireTimeSeconds", 600, "A queue without them is forgotten after.", "s", least=1),
+    long("maxPopPollingSize", 100000, "POP requests held in all.", "requests", least=1),
+    number("reviveQueueNum", 8, "Queues of the revive topic.", "queues", least=1),
+    long("reviveInterval", 1000, "Pause between looks for messages to deliver again.", "ms", least=1),
+    long("reviveMaxSlow", 3, "Rounds a slow revive queue is passed over.", "rounds"),
+    long("reviveScanTime", 10000, "How long one look lasts at most.", "ms", least=1),
+    switch("enableSkipLongAwaitingAck", False, "Give up checkpoints whose acknowledgement is long overdue.", live=True),
+    long("reviveAckWaitMs", 180000, "How long is long.", "ms"),
+    switch("enablePopLog", False, "Log what POP does.", live=True),
+    switch("enablePopBufferMerge", False, "Match acknowledgements in memory before they are stored."),
+    number("popCkStayBufferTime", 10000, "How long a checkpoint stays in memory.", "ms", least=1),
+    number("popCkStayBufferTimeOut", 3000, "Before its time it is stored by this much.", "ms", least=1),
+    number("popCkMaxBufferSize", 200000, "Checkpoints in memory.", least=1),
+    number("popCkOffsetMaxQueueSize", 20000, "Checkpoints of one queue in memory.", least=1),
+    switch("enablePopBatchAck", False, "Store several acknowledgements together.", live=True),
+    long("popLongPollingForceNotifyInterval", 800, "Pause between wake-ups without a filter match.", "ms", least=1),
+    switch("enableNotifyBeforePopCalculateLag", True, "Wake waiting POPs before lag is computed.", live=True),
+    switch("enableNotifyAfterPopOrderLockRelease", True, "Wake waiting orderly POPs when a lock is free.", live=True),
+    switch("initPopOffsetByCheckMsgInMem", True, "Begin new groups at the end only if the queue is in memory.", live=True),
+    switch("retrieveMessageFromPopRetryTopicV1", True, "Read retry topics with names of the first kind too.", live=True),
+    switch("enableRetryTopicV2", False, "Name retry topics in the second way."),
+    number("popFromRetryProbability", 20, "How often POP looks at the retry topic first.", "%", most=100, live=True),
+    number("popFromRetryProbabilityForPriority", 0, "The same for priority topics.", "%", most=100, live=True),
+    switch("priorityOrderAsc", True, "Priority 0 first."),
+    switch("popConsumerFSServiceInit", True, "Keep POP's state in files.", idle="always so"),
+    switch("popConsumerKVServiceLog", False, "Log POP's state in a database.", idle=ROCKSDB),
+    switch("popConsumerKVServiceInit", False, "Open that database.", idle=ROCKSDB),
+    switch("popConsumerKVServiceEnable", False, "Use that database.", idle=ROCKSDB),
+    number("popReviveMaxReturnSizePerRead", 16 * 1024, "Checkpoints read at once.", idle=ROCKSDB),
+    number("popReviveConcurrency", 32, "Messages delivered again at once.", "messages", least=1),
+    number("popReviveMaxAttemptTimes", 16, "Times a message is delivered again.", "times", least=1),
+    switch("popReviveSkipIfGroupAbsent", True, "Drop what a deleted group left behind.", live=True),
+    switch("useSeparateRetryQueue", False, "One retry queue for every queue."),
+    switch("useMessageFilterForNotification", True, "Wake only those whose filter matches.", live=True),
+    number("maxMessageFilterNumForNotification", 64, "Filters tried for one message.", least=1, live=True),
+    switch("popResponseReturnActualRetryTopic", False, "Name the retry topic in POP answers.", live=True),
+    long("popInflightMessageThreshold", 10000, "Unacknowledged messages of a queue and group.", "messages", least=1, live=True),
+    switch("enablePopMessageThreshold", False, "Refuse POPs beyond it.", live=True),
+    switch("skipWhenCKRePutReachMaxTimes", False, "Drop a checkpoint that could not be stored again 17 times.", live=True),
+    switch("appendAckAsync", False, "Answer acknowledgements before they are durable.", live=True),
+    switch("appendCkAsync", False, "Answer POPs before their checkpoint is durable.", live=True),
+)
+
+_TRANSACTION_KEYS: tuple[Key, ...] = (
+    switch("rejectTransactionMessage", False, "Refuse transactional messages.", live=True, important=True),
+    long("transactionTimeOut", 6000, "Age at which a prepared message is first checked.", "ms", least=1, live=True, important=True),
+    number("transactionCheckMax", 15, "Checks before a prepared message is given up.", "checks", least=1, live=True, important=True),
+    long("transactionCheckInterval", 30000, "Pause between checks.", "ms", least=1, live=True, important=True),
+    long("transactionMetricFlushInterval", 10000, "Pause between writes of transaction counts.", "ms", least=1),
+    number("transactionOpMsgMaxSize", 4096, "Operations gathered in one message.", "bytes", least=64),
+    number("transactionOpBatchInterval", 3000, "How long they are gathered.", "ms", least=1),
+    number("transactionCheckRocksdbCoreThreads", 2, "Threads.", idle=ROCKSDB),
+    number("transactionCheckRocksdbMaxThreads", 5, "Threads.", idle=ROCKSDB),
+    number("transactionCheckRocksdbQueueCapacity", 2000, "Checks that may wait.", idle=ROCKSDB),
+    long("delayOffsetUpdateVersionStep", 200, "Deliveries between new versions of the delay offsets.", "messages", least=1),
+    switch("allowRecallWhenBrokerNotWriteable", True, "Recall timed messages on a read-only broker too.", live=True),
+    switch("recallMessageEnable", False, "Allow to recall timed messages.", live=True),
+    switch("aclEnable", False, "Users and rights of 4.x (plain_acl.yml).", important=True),
+)
+
+_GROUP_KEYS: tuple[Key, ...] = (
+    number("syncBrokerMemberGroupPeriod", 1000, "Pause between looks at the other members of this broker's name.", "ms", least=1),
+    switch("enableSlaveActingMaster", False, "Let the least slave stand in for a master that is down."),
+    switch("enableRemoteEscape", False, "Pass its special messages to another master meanwhile."),
+    switch("skipPreOnline", False, "Take part at once after a start."),
+    switch("enableControllerMode", False, "Let a controller elect the master."),
+    text("controllerAddr", "", "Addresses of the controllers.", pattern="addresses"),
+    switch("fetchControllerAddrByDnsLookup", False, "Take controllerAddr as host names with many addresses."),
+    long("syncBrokerMetadataPeriod", 5000, "Pause between looks at this broker's role.", "ms", least=1),
+    long("checkSyncStateSetPeriod", 5000, "Pause between looks at the in-sync set.", "ms", least=1),
+    long("syncControllerMetadataPeriod", 10000, "Pause between looks for the controllers' leader.", "ms", least=1),
+    long("controllerHeartBeatTimeoutMills", 10000, "Silence after which the controller counts this broker as down.", "ms", least=1),
+    number("brokerElectionPriority", 2**31 - 1, "The lower, the sooner elected.", least=0),
+    switch("recoverConcurrently", False, "Recover queues in parallel.", important=True, idle="always so"),
+)
+
+_METRIC_KEYS: tuple[Key, ...] = (
+    choice("metricsExporterType", "DISABLE", "DISABLE OTLP_GRPC PROM LOG", "Exporter of metrics.", idle=METRICS),
+    number("metricsOtelCardinalityLimit", 50000, "Series of one metric.", least=1),
+    text("metricsGrpcExporterTarget", "", "OTLP target.", idle=METRICS),
+    text("metricsGrpcExporterHeader", "", "OTLP headers.", idle=METRICS),
+    long("metricGrpcExporterTimeOutInMills", 3000, "OTLP time-out.", "ms", idle=METRICS),
+    long("metricGrpcExporterIntervalInMills", 60000, "OTLP interval.", "ms", idle=METRICS),
+    long("metricLoggingExporterIntervalInMills", 10000, "Interval of logged metrics.", "ms", idle=METRICS),
+    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics.", most=65535),
+    text("metricsPromExporterHost", "", "Address of Prometheus metrics.", pattern="host"),
+    text("metricsLabel", "", "Labels added to every metric: key:value,key:value."),
+    number("metricsExportBatchMaxDataPoints", 1000, "OTLP batch.", idle=METRICS),
+    switch("metricsInDelta", False, "Deltas instead of totals.", idle=METRICS),
+    switch("enableRemotingMetrics", True, "Metrics of requests."),
+    switch("enableMessageStoreMetrics", True, "Metrics of the store."),
+    switch("enablePopMetrics", True, "Metrics of POP."),
+    switch("enableConnectionMetrics", True, "Metrics of connections."),
+    switch("enableTransactionMetrics", True, "Metrics of transactions."),
+    switch("enableStatsMetrics", True, "Metrics of topics and groups."),
+    switch("enableRequestMetrics", True, "Metrics of messages."),
+    switch("enableLagAndDlqMetrics", True, "Metrics of lag and dead letters."),
+)
+
+_LITE_KEYS: tuple[Key, ...] = (
+    switch("enableLmqStats", False, "Statistics of light message queues.", idle=LMQ),
+    switch("enableLiteEventMode", True, "Wake consumers of lite topics by events.", idle=LITE),
+    long("liteEventCheckInterval", 10000, "Lite topics.", "ms", idle=LITE),
+    long("liteTtlCheckInterval", 120000, "Lite topics.", "ms", idle=LITE),
+    long("minLiteTTl", 900000, "Lite topics.", "ms", idle=LITE),
+    long("liteSubscriptionCheckInterval", 120000, "Lite topics.", "ms", idle=LITE),
+    long("liteSubscriptionCheckTimeoutMills", 180000, "Lite topics.", "ms", idle=LITE),
+    long("maxLiteSubscriptionCount", 100000, "Lite topics.", idle=LITE),
+    switch("enableLitePopLog", False, "Lite topics.", idle=LITE),
+    number("maxClientEventCount", 100, "Lite topics.", idle=LITE),
+    long("liteEventFullDispatchDelayTime", 10000, "Lite topics.", "ms", idle=LITE),
+    long("liteEventFullDispatchDelayTimeForWildcardGroup", 10000, "Lite topics.", "ms", idle=LITE),
+    switch("liteLagLatencyCollectEnable", False, "Lite topics.", idle=LITE),
+    switch("liteLagLatencyMetricsEnable", False, "Lite topics.", idle=LITE),
+    switch("liteLagCountMetricsEnable", False, "Lite topics.", idle=LITE),
+    number("liteLagLatencyTopK", 50, "Lite topics.", idle=LITE),
+)
+
+BROKER_KEYS: tuple[Key, ...] = (
+    *IDENTITY_KEYS,
+    *_ADDRESS_KEYS,
+    *_TOPIC_KEYS,
+    *_CONSUMER_KEYS,
+    *_POP_KEYS,
+    *_TRANSACTION_KEYS,
+    *_GROUP_KEYS,
+    *_METRIC_KEYS,
+    *_THREAD_KEYS,
+    *_LITE_KEYS,
+)

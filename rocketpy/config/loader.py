@@ -1,0 +1,281 @@
+"""One process's configuration: read from a file and the command line, checked against the table, changed and shown at run time.
+RocketMQ: NamesrvStartup, BrokerStartup, MixAll.properties2Object, remoting/Configuration (5.3.3).
+
+RocketMQ drops values it cannot parse and keys it does not know without a word. Here a bad value ends the start with every bad line at once,
+and an unknown key is kept (tools may read it back), reported once with the nearest known name.
+
+Precedence  command line over file over environment over default.
+Threads     one event loop. Rooms read what they need at start into their own frozen settings; live keys reach them through `subscribe`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .keys import Key, Value
+from .keys_broker import BROKER_KEYS
+from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
+from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
+from .keys_store import STORE_KEYS
+from .properties import edit_properties, format_properties, read_properties
+from .rules import check_rules, derive_values
+
+log = logging.getLogger(__name__)
+
+Role = Literal["namesrv", "broker", "controller"]
+
+
+def _table(*sections: Iterable[Key]) -> dict[str, Key]:
+    """Keys by name; where two sections hold the same name, the first counts."""
+    table: dict[str, Key] = {}
+    for section in sections:
+        for key in section:
+            table.setdefault(key.name, key)
+    return table
+
+
+TABLES: dict[Role, dict[str, Key]] = {
+    "namesrv": _table(NAMESRV_KEYS, server_keys(9876), CLIENT_KEYS, OWN_KEYS, CONTROLLER_KEYS),
+    "broker": _table(BROKER_KEYS, server_keys(10911), CLIENT_KEYS, STORE_KEYS, AUTH_KEYS, OWN_KEYS),
+    "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, OWN_KEYS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a value is refused, and where it stands."""
+
+    key: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file else ""
+        return f"{place}{self.key}: {self.message}"
+
+
+class ConfigError(ValueError):
+    """Every problem of a configuration; the start, or the update, does not happen."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+Listener = Callable[[Mapping[str, Value]], None]
+"""Called with the live keys that changed and their new values."""
+
+
+class Config:
+    """The values of one role. Reading an unknown name is a KeyError: the table is the contract."""
+
+    def __init__(self, role: Role, *, file: Path | None = None) -> None:
+        self.role = role
+        self.file = file
+        self.table = TABLES[role]
+        self.unknown: dict[str, str] = {}
+        self._values: dict[str, Value] = {}
+        self._stored: dict[str, Value] = {}  # what the next start will see, for keys that cannot change while running
+        self._given: set[str] = set()
+        self._listeners: list[Listener] = []
+        for key in self.table.values():
+            self._values[key.name] = key.default() if callable(key.default) else key.default
+
+    # ---- reading ----
+
+    def text(self, name: str) -> str:
+        """A text key, "" when it is not set."""
+        value = self._values[name]
+        assert value is None or isinstance(value, str), f"{name} is not a text key"
+        return value or ""
+
+    def integer(self, name: str) -> int:
+        value = self._values[name]
+        assert isinstance(value, int) and not isinstance(value, bool), f"{name} is not a whole number"
+        return value
+
+    def number(self, name: str) -> float:
+        value = self._values[name]
+        assert isinstance(value, (int, float)) and not isinstance(value, bool), f"{name} is not a number"
+        return float(value)
+
+    def boolean(self, name: str) -> bool:
+        value = self._values[name]
+        assert isinstance(value, bool), f"{name} is not a switch"
+        return value
+
+    def is_given(self, name: str) -> bool:
+        """Whether a file, the command line or an update set it."""
+        return name in self._given
+
+    def addresses(self, name: str) -> list[str]:
+        """The parts of an address list."""
+        return [part.strip() for part in self.text(name).split(";") if part.strip()]
+
+    # ---- setting ----
+
+    def override(self, name: str, value: Value) -> None:
+        """Sets a value that the process has worked out, such as the port behind listenPort=0. Unchecked, told to nobody."""
+        if name not in self.table:
+            raise KeyError(name)
+        self._values[name] = value
+
+    def parse(self, name: str, text: str) -> Value:
+        """Checks one value. Raises ConfigError; an empty text stands for "not set" where the default is that."""
+        key = self.table[name]
+        stripped = text.strip()
+        if not stripped and key.kind == "text" and not key.options:
+            return ""
+        try:
+            return key.parse(stripped)
+        except ValueError as error:
+            raise ConfigError([Problem(name, f"{stripped!r} is not valid: {error}")]) from None
+
+    def subscribe(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def update(self, changes: Mapping[str, str]) -> list[str]:
+        """Sets keys at run time: all of them or, with ConfigError, none. Live ones take effect at once, others are kept for the next start.
+
+        Returns the names that wait for a restart. Names that no table knows are left out, as RocketMQ does."""
+        parsed: dict[str, Value] = {}
+        problems: list[Problem] = []
+        for name, text in changes.items():
+            if name not in self.table:
+                if name in self.unknown:
+                    self.unknown[name] = text.strip()
+                else:
+                    log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
+                continue
+            try:
+                parsed[name] = self.parse(name, text)
+            except ConfigError as error:
+                problems += error.problems
+        candidate = self._values | self._stored | parsed
+        problems += [Problem(name, message) for name, message in check_rules(self.role, candidate) if name in parsed]
+        if problems:
+            raise ConfigError(problems)
+        live = {name: value for name, value in parsed.items() if self.table[name].live and self._values[name] != value}
+        self._values.update(live)
+        waiting = [name for name, value in parsed.items() if not self.table[name].live and self._values[name] != value]
+        self._stored.update({name: value for name, value in parsed.items() if not self.table[name].live})
+        self._given.update(parsed)
+        for name in parsed:
+            log.info("configuration changed: %s = %s%s", name, parsed[name], " (takes effect at the next start)" if name in waiting else "")
+        if live:
+            for listener in self._listeners:
+                listener(live)
+        return waiting
+
+    def reload(self) -> list[str]:
+        """Reads the file again and applies what it changes, as `update` does. For SIGHUP."""
+        if self.file is None:
+            return []
+        entries = {entry.key: entry.value for entry in read_properties(self.file.read_text(encoding="utf-8"))}
+        return self.update({name: text for name, text in entries.items() if name in self.table and self._shown(name) != text})
+
+    # ---- showing ----
+
+    def shown(self) -> dict[str, str]:
+        """Every key that has a value, and the unknown ones, as GET_BROKER_CONFIG and GET_NAMESRV_CONFIG show them."""
+        shown = {name: self._shown(name) for name in self.table if (self._values | self._stored)[name] is not None}
+        return self.unknown | shown
+
+    def format(self) -> str:
+        """The body of GET_*_CONFIG: sorted key=value lines."""
+        return format_properties(self.shown())
+
+    def print_lines(self, *, important: bool = False) -> list[str]:
+        """What -p (all) and -m (important) print."""
+        return [
+            f"{key.name}={self._shown(key.name)}"
+            for key in self.table.values()
+            if self._values[key.name] is not None and (key.important or not important)
+        ]
+
+    def stored_text(self, text: str, changes: Mapping[str, str]) -> str:
+        """The configuration file's text after an update: only the changed keys differ, comments stay."""
+        known = {name: value.strip() for name, value in changes.items() if name in self.table or name in self.unknown}
+        return edit_properties(text, known)
+
+    def _shown(self, name: str) -> str:
+        return self.table[name].format(self._stored.get(name, self._values[name]))
+
+
+def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
+    """The configuration of a role. Raises ConfigError with every bad line; logs unknown and ineffective keys once each.
+
+    OSError and UnicodeDecodeError of the file become a ConfigError that names it."""
+    path = Path(file) if file is not None else None
+    config = Config(role, file=path)
+    problems: list[Problem] = []
+    lines: dict[str, int] = {}
+    for name, text, line in _file_entries(path):
+        if name in lines:
+            log.warning("%s:%d: %s was set in line %d already; the later value counts", path, line, name, lines[name])
+        lines[name] = line
+        _set(config, name, text, str(path), line, problems)
+    for name, text in (overrides or {}).items():
+        lines.pop(name, None)
+        _set(config, name, text, "", 0, problems)
+    bad = {problem.key for problem in problems}
+    for name, message in check_rules(role, config._values):
+        if name not in bad:
+            problems.append(Problem(name, message, str(path) if name in lines else "", lines.get(name, 0)))
+    if problems:
+        raise ConfigError(problems)
+    for name, line in lines.items():
+        _remark(config, name, f"{path}:{line}")
+    for name, value, reason in derive_values(role, config._values):
+        if reason and config.is_given(name):
+            log.warning("%s = %s is replaced by %s: %s", name, config._values[name], value, reason)
+        config.override(name, value)
+    return config
+
+
+def _file_entries(path: Path | None) -> list[tuple[str, str, int]]:
+    if path is None:
+        return []
+    try:
+        return [(entry.key, entry.value, entry.line) for entry in read_properties(path.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise ConfigError([Problem("configFile", f"cannot be read: {error.strerror}", str(path), 0)]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([Problem("configFile", f"is not UTF-8 at byte {error.start}", str(path), 0)]) from error
+
+
+def _set(config: Config, name: str, text: str, file: str, line: int, problems: list[Problem]) -> None:
+    if name not in config.table:
+        config.unknown[name] = text.strip()
+        return
+    try:
+        config._values[name] = config.parse(name, text)
+        config._given.add(name)
+    except ConfigError as error:
+        problems += [Problem(problem.key, problem.message, file, line) for problem in error.problems]
+
+
+def _remark(config: Config, name: str, place: str) -> None:
+    """Says once what a key of the file does not do."""
+    if name in config.table:
+        if idle := config.table[name].idle:
+            log.info("%s: %s has no effect: %s", place, name, idle)
+        return
+    for role, table in TABLES.items():
+        if name in table:
+            log.warning("%s: %s is a key of the %s, not of the %s; it is kept and has no effect", place, name, role, config.role)
+            return
+    log.warning("%s: unknown key %s is kept and has no effect%s", place, name, _suggestion(name, config.table))
+
+
+def _suggestion(name: str, table: Mapping[str, Key]) -> str:
+    """ "; did you mean brokerIP1?", or nothing when no name is near."""
+    lowered = {known.lower(): known for known in table}
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.75)
+    return f"; did you mean {lowered[near[0]]}?" if near else ""

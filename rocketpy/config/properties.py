@@ -1,0 +1,112 @@
+"""Java's .properties format with line numbers, which error messages need and no library gives: reading, writing, editing in place.
+RocketMQ: java.util.Properties, MixAll.properties2String (5.3.3 common/).
+
+A line is a comment (# or ! first), blank, or key, separator (=, : or blanks), value. A backslash at the end continues the line; \\t \\n
+\\r \\f and \\uXXXX are escapes, a backslash before anything else vanishes. Values are trimmed at both ends, which Java does not do: there a
+blank behind a number costs an operator the whole setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key with the lines (from 1) it stands in."""
+
+    key: str
+    value: str
+    line: int
+    line_last: int
+
+
+def read_properties(text: str) -> list[Entry]:
+    """Every entry in order, duplicates included. Never fails: any text is some properties."""
+    return [Entry(*_split(logical), line, last) for line, last, logical in _logical_lines(text)]
+
+
+def format_properties(values: Mapping[str, str]) -> str:
+    """Sorted `key=value` lines, as RocketMQ shows and keeps its configuration."""
+    return "".join(f"{_escape(key, is_key=True)}={_escape(value)}\n" for key, value in sorted(values.items()))
+
+
+def edit_properties(text: str, changes: Mapping[str, str]) -> str:
+    """The text with these keys set: existing entries are replaced where they stand, new ones appended, comments and order kept."""
+    lines = text.splitlines()
+    pending = dict(changes)
+    for entry in reversed(read_properties(text)):  # from the end, so that line numbers above stay true; the last of duplicates counts
+        if entry.key in pending:
+            lines[entry.line - 1 : entry.line_last] = [_format_line(entry.key, pending.pop(entry.key))]
+        elif entry.key in changes:
+            del lines[entry.line - 1 : entry.line_last]
+    lines += [_format_line(key, value) for key, value in pending.items()]
+    return "".join(line + "\n" for line in lines)
+
+
+def _format_line(key: str, value: str) -> str:
+    return f"{_escape(key, is_key=True)}={_escape(value)}"
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """(first line, last line, text with continuations joined) of every entry."""
+    lines = iter(enumerate(text.splitlines(), 1))
+    for first, line in lines:
+        logical = line.lstrip(_BLANKS)
+        if not logical or logical[0] in "#!":
+            continue
+        last = first
+        while _ends_in_escape(logical):
+            logical = logical[:-1]
+            last, more = next(lines, (last, ""))
+            logical += more.lstrip(_BLANKS)
+        yield first, last, logical
+
+
+def _ends_in_escape(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split(logical: str) -> tuple[str, str]:
+    position = 0
+    while position < len(logical) and logical[position] not in "=:" + _BLANKS:
+        position += 2 if logical[position] == "\\" else 1
+    key, rest = logical[:position], logical[position:].lstrip(_BLANKS)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANKS)
+    return _unescape(key), _unescape(rest).strip()
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character != "\\" or position == len(text):
+            parts.append(character if character != "\\" else "")
+            continue
+        escape = text[position]
+        position += 1
+        digits = text[position : position + 4]
+        if escape == "u" and len(digits) == 4 and all(digit in "0123456789abcdefABCDEF" for digit in digits):
+            parts.append(chr(int(digits, 16)))
+            position += 4
+        else:
+            parts.append(_ESCAPES.get(escape, escape))
+    return "".join(parts)
+
+
+def _escape(text: str, *, is_key: bool = False) -> str:
+    """Only what a reader would take for something else; `;` and `:` of addresses stay readable."""
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    if is_key:
+        for special in "=: #!":
+            escaped = escaped.replace(special, "\\" + special)
+    return escaped

@@ -1,0 +1,66 @@
+"""Rules that tie several keys together, and values that follow from others. Pure: values in, complaints and replacements out.
+RocketMQ: BrokerStartup.buildBrokerController, MessageStoreConfig.getMappedFileSizeConsumeQueue (5.3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .keys import Value
+
+CONSUME_QUEUE_ENTRY_SIZE = 20
+
+
+def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    """(key, complaint) for every rule that does not hold; the key is the one to mend."""
+    for name in ("namesrvAddr", "controllerAddr"):
+        yield from _check_ports(name, values.get(name))
+    if role == "broker":
+        yield from _check_broker(values)
+
+
+def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:
+    """(key, value, why) for values that RocketMQ replaces silently at start."""
+    if role != "broker":
+        return
+    broker_id = _integer(values, "brokerId")
+    if values["enableDLegerCommitLog"]:
+        if broker_id != -1:
+            yield "brokerId", -1, "DLedger elects the master"
+    elif not values["enableControllerMode"] and values["brokerRole"] != "SLAVE" and broker_id != 0:
+        yield "brokerId", 0, f"brokerRole is {values['brokerRole']}"
+    if not _integer(values, "haListenPort") and _integer(values, "listenPort"):
+        yield "haListenPort", _integer(values, "listenPort") + 1, ""
+    size = _integer(values, "mappedFileSizeConsumeQueue")
+    if remainder := size % CONSUME_QUEUE_ENTRY_SIZE:
+        rounded = size + CONSUME_QUEUE_ENTRY_SIZE - remainder
+        yield "mappedFileSizeConsumeQueue", rounded, f"an entry has {CONSUME_QUEUE_ENTRY_SIZE} bytes"
+
+
+def _integer(values: Mapping[str, Value], name: str) -> int:
+    value = values[name]
+    return value if isinstance(value, int) else 0
+
+
+def _check_ports(name: str, value: Value) -> Iterator[tuple[str, str]]:
+    for address in str(value or "").split(";"):
+        port = address.strip().rpartition(":")[2]
+        if port.isdigit() and not 0 < int(port) <= 65535:
+            yield name, f"{address.strip()!r} is not valid: expected a port from 1 to 65535"
+
+
+def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    if values["enableControllerMode"] and values["enableDLegerCommitLog"]:
+        yield "enableControllerMode", "enableControllerMode and enableDLegerCommitLog cannot both be true"
+    controlled = values["enableControllerMode"] or values["enableDLegerCommitLog"]
+    if not controlled and values["brokerRole"] == "SLAVE" and _integer(values, "brokerId") <= 0:
+        yield "brokerId", "Slave's brokerId must be > 0"
+    if values["enableDLegerCommitLog"]:
+        for name in ("dLegerGroup", "dLegerPeers", "dLegerSelfId"):
+            if not values[name]:
+                yield name, "is needed with enableDLegerCommitLog=true"
+    if values["enableControllerMode"] and not values["controllerAddr"]:
+        yield "controllerAddr", "is needed with enableControllerMode=true"
+    port = _integer(values, "listenPort")
+    if port and port == _integer(values, "haListenPort"):
+        yield "haListenPort", f"{port} is the port of the listener too"
