@@ -1,0 +1,117 @@
+package rocketpy.interop;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** push.*: DefaultMQPushConsumer that keeps what it received until the test asks. */
+final class PushConsumers {
+    private static final class Inbox {
+        final DefaultMQPushConsumer consumer;
+        final int rejectFirst;
+        final List<MessageExt> received = new ArrayList<>();
+        int seen;
+
+        Inbox(DefaultMQPushConsumer consumer, int rejectFirst) {
+            this.consumer = consumer;
+            this.rejectFirst = rejectFirst;
+        }
+
+        /** False for the first rejectFirst messages, which are then delivered again. */
+        synchronized boolean take(List<MessageExt> messages) {
+            seen += messages.size();
+            if (seen <= rejectFirst) {
+                return false;
+            }
+            received.addAll(messages);
+            notifyAll();
+            return true;
+        }
+
+        synchronized List<MessageExt> await(int count, long timeoutMs) throws InterruptedException {
+            long end = System.nanoTime() + timeoutMs * 1_000_000;
+            for (long left = timeoutMs; received.size() < count && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
+                wait(left);
+            }
+            return new ArrayList<>(received);
+        }
+    }
+
+    private final Map<String, Inbox> inboxes = new ConcurrentHashMap<>();
+
+    void register(Map<String, Driver.Command> commands) {
+        commands.put("push.start", this::start);
+        commands.put("push.received", request -> Messages.toList(named(request)
+            .await((int) request.integer("count", 0), request.integer("timeoutMs", 0))));
+        commands.put("push.assigned", this::assigned);
+        commands.put("push.shutdown", this::shutdown);
+    }
+
+    private Inbox named(Request request) {
+        Inbox inbox = inboxes.get(request.text("name"));
+        if (inbox == null) {
+            throw new IllegalArgumentException("no such push consumer: " + request.text("name"));
+        }
+        return inbox;
+    }
+
+    private Object start(Request request) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.text("group"));
+        request.configure(consumer);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(request.text("from", "CONSUME_FROM_FIRST_OFFSET")));
+        consumer.setPullBatchSize((int) request.integer("pullBatchSize", 32));
+        consumer.setConsumeMessageBatchMaxSize((int) request.integer("batch", 1));
+        consumer.setConsumeThreadMin(2);
+        consumer.setConsumeThreadMax((int) request.integer("threads", 4));
+        consumer.setPostSubscriptionWhenPull(request.truth("postSubscriptionWhenPull"));
+        Request.setEnum(consumer, "setMessageModel", request.text("model", "CLUSTERING"));
+        for (Object topic : request.list("topics")) {
+            if (request.has("sql")) {
+                consumer.subscribe(topic.toString(), org.apache.rocketmq.client.consumer.MessageSelector.bySql(request.text("sql")));
+            } else {
+                consumer.subscribe(topic.toString(), request.text("expression", "*"));
+            }
+        }
+        Inbox inbox = new Inbox(consumer, (int) request.integer("rejectFirst", 0));
+        if (request.truth("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
+                inbox.take(messages) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
+                inbox.take(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER);
+        }
+        consumer.start();
+        inboxes.put(request.text("name"), inbox);
+        return consumer.buildMQClientId();
+    }
+
+    /** The queues this consumer holds now; "locked" tells whether the broker granted the orderly lock. */
+    private Object assigned(Request request) {
+        Map<MessageQueue, ProcessQueue> table =
+            named(request).consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable();
+        String topic = request.text("topic");
+        return table.entrySet().stream().filter(each -> each.getKey().getTopic().equals(topic) && !each.getValue().isDropped())
+            .sorted(Map.Entry.comparingByKey())
+            .map(each -> {
+                Map<String, Object> map = Messages.toMap(each.getKey());
+                map.put("locked", each.getValue().isLocked());
+                return map;
+            }).collect(Collectors.toList());
+    }
+
+    private Object shutdown(Request request) {
+        named(request).consumer.shutdown();
+        return inboxes.remove(request.text("name")) != null;
+    }
+}

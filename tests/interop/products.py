@@ -1,0 +1,239 @@
+"""Name servers and brokers of either product as processes: rocketpy through its command, RocketMQ through its own main classes.
+
+Both take the same configuration files, which is itself part of what is tested.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import wire
+from .javaenv import CURRENT, MODULE_OPTIONS, QUICK_JVM, java, library
+from .processes import ServerProcess, free_port, port_accepts, wait_until
+
+PROJECT = Path(__file__).resolve().parents[2]
+BROKER_PORTS = (-2, 0, 1)
+"""Relative to listenPort: the VIP listener, the listener, the HA listener."""
+
+GET_BROKER_CLUSTER_INFO, GET_ROUTE_INFO_BY_TOPIC = 106, 105
+NAMESRV_BOOTED, BROKER_BOOTED = "The Name Server boot success", "boot success"
+
+SMALL_STORE = {"mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 20_000 * 20, "maxIndexNum": 400_000, "maxHashSlotNum": 100_000}
+"""Small files so that tests roll over them and need little disk. One and the same for all who open a store."""
+
+
+class Product:
+    """How to start the two servers of one product."""
+
+    name = ""
+    starts_within = 60.0
+    stops_cleanly_at_teardown = True
+    """False: a server whose files nobody needs any more is killed, because its orderly stop takes seconds."""
+
+    def namesrv_command(self, home: Path, conf: Path) -> list[str]:
+        raise AssertionError
+
+    def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
+        raise AssertionError
+
+    def environment(self, home: Path) -> dict[str, str]:
+        raise AssertionError
+
+
+class Rocketpy(Product):
+    """This tree's rocketpy. ROCKETPY_COMMAND names another one, e.g. an installed `rocketpy`."""
+
+    name = "rocketpy"
+    starts_within = 20.0
+
+    def __init__(self) -> None:
+        self._command = os.environ.get("ROCKETPY_COMMAND", f"{sys.executable} -m rocketpy").split()
+
+    def namesrv_command(self, home: Path, conf: Path) -> list[str]:
+        return [*self._command, "namesrv", "-c", str(conf)]
+
+    def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
+        return [*self._command, "broker", "-c", str(conf), "-n", namesrv]
+
+    def environment(self, home: Path) -> dict[str, str]:
+        return {"HOME": str(home), "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+
+
+class Peer(Product):
+    """The released RocketMQ."""
+
+    stops_cleanly_at_teardown = False
+
+    def __init__(self, version: str = CURRENT, heap: str = "384m") -> None:
+        self.name = f"rocketmq-{version}"
+        self._library = library(version)
+        self._heap = heap
+
+    def _command(self, home: Path, main: str, *arguments: str) -> list[str]:
+        options = [f"-Xms{self._heap}", f"-Xmx{self._heap}", f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", "-Drocketmq.client.logUseSlf4j=true"]
+        return [java(), *QUICK_JVM, *MODULE_OPTIONS, *options, "-cp", f"{self._library}/*", main, *arguments]
+
+    def namesrv_command(self, home: Path, conf: Path) -> list[str]:
+        return self._command(home, "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(conf))
+
+    def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
+        return self._command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf), "-n", namesrv)
+
+    def environment(self, home: Path) -> dict[str, str]:
+        return {"ROCKETMQ_HOME": str(home)}
+
+
+def write_properties(path: Path, settings: Mapping[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = (f"{key}={str(value).lower() if isinstance(value, bool) else value}\n" for key, value in settings.items())
+    path.write_text("".join(lines))
+    return path
+
+
+class Server:
+    """Ends a process of either kind."""
+
+    process: ServerProcess | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.is_running()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.process.forget()
+            self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.forget()
+            self.process = None
+
+
+class NameServer(Server):
+    def __init__(self, product: Product, home: Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.product, self.home = product, home
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        home.mkdir(parents=True, exist_ok=True)
+        files = {"kvConfigPath": home / "kvConfig.json", "configStorePath": home / "namesrv.properties", "rocketmqHome": home}
+        self._conf = write_properties(home / "conf/namesrv.conf", {"listenPort": self.port, "bindAddress": "127.0.0.1", **files, **(settings or {})})
+
+    def start(self) -> NameServer:
+        command = self.product.namesrv_command(self.home, self._conf)
+        self.process = ServerProcess(f"{self.product.name} namesrv", command, self.home / "stdout.log", self.product.environment(self.home), self.home)
+        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        return self
+
+    def broker_addresses(self) -> dict[str, dict[str, str]]:
+        """broker name → {broker id: address}, as this name server knows it now."""
+        table = wire.call(self.address, GET_BROKER_CLUSTER_INFO).json().get("brokerAddrTable") or {}
+        return {name: data["brokerAddrs"] for name, data in table.items()}
+
+
+class Broker(Server):
+    """A broker with its home directory. Started again it keeps ports and store; `product` may be changed in between."""
+
+    def __init__(self, product: Product, home: Path, namesrv: str, settings: Mapping[str, Any] | None = None, name: str = "broker-a", broker_id: int = 0) -> None:
+        self.product, self.home, self.namesrv, self.name, self.broker_id = product, home, namesrv, name, broker_id
+        self.port = free_port(BROKER_PORTS)
+        self.address = f"127.0.0.1:{self.port}"
+        self.store = home / "store"
+        home.mkdir(parents=True, exist_ok=True)
+        self.settings: dict[str, Any] = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": name,
+            "brokerId": broker_id,
+            "brokerRole": "SLAVE" if broker_id else "ASYNC_MASTER",
+            "flushDiskType": "ASYNC_FLUSH",
+            "listenPort": self.port,
+            "haListenPort": self.port + 1,
+            "brokerIP1": "127.0.0.1",
+            "brokerIP2": "127.0.0.1",
+            "bindAddress": "127.0.0.1",
+            "storePathRootDir": self.store,
+            "storePathCommitLog": self.store / "commitlog",
+            "autoCreateTopicEnable": True,
+            "timerWheelEnable": False,
+            **SMALL_STORE,
+            **(settings or {}),
+        }
+
+    def start(self, registered_with: NameServer | None = None) -> Broker:
+        conf = write_properties(self.home / "conf/broker.conf", self.settings)
+        command = self.product.broker_command(self.home, conf, self.namesrv)
+        title = f"{self.product.name} broker {self.name}:{self.broker_id}"
+        begin = time.monotonic()
+        self.process = ServerProcess(title, command, self.home / "stdout.log", self.product.environment(self.home), self.home)
+        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        if registered_with is not None:
+            self.await_registered(registered_with)
+        self.started_in = time.monotonic() - begin
+        return self
+
+    def await_registered(self, namesrv: NameServer) -> None:
+        assert self.process is not None
+        self.process.await_running(
+            lambda: namesrv.broker_addresses().get(self.name, {}).get(str(self.broker_id)) == self.address, self.product.starts_within, "registered"
+        )
+
+
+@dataclass
+class Cluster:
+    """A name server and brokers, of one product or mixed."""
+
+    namesrv: NameServer
+    brokers: list[Broker] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return self.namesrv.address
+
+    @property
+    def broker(self) -> Broker:
+        return self.brokers[0]
+
+    def add_broker(self, product: Product, home: Path, **options: Any) -> Broker:
+        broker = Broker(product, home, self.namesrv.address, **options)
+        self.brokers.append(broker)
+        return broker.start(self.namesrv)
+
+    def create_topic(self, topic: str, queues: int = 4, order: bool = False) -> None:
+        """On every broker of the cluster, by the broker's own admin request, and waits until the name server shows it."""
+        update_and_create_topic = 17
+        for broker in self.brokers:
+            if broker.broker_id:
+                continue
+            fields = {
+                "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6",
+                "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": str(order).lower(),
+            }  # fmt: skip
+            reply = wire.call(broker.address, update_and_create_topic, fields)
+            assert reply.code == 0, reply
+        masters = sum(not broker.broker_id for broker in self.brokers)
+        wait_until(lambda: len(self.route(topic)) >= masters, 15, f"route of {topic} with {masters} masters")
+
+    def route(self, topic: str) -> list[dict[str, Any]]:
+        reply = wire.call(self.address, GET_ROUTE_INFO_BY_TOPIC, {"topic": topic})
+        return reply.json()["queueDatas"] if reply.code == 0 else []
+
+    def stop(self) -> None:
+        """The end of a test's cluster: brokers first, every server gets its turn, then the first problems are raised."""
+        problems = []
+        servers = [*reversed(self.brokers), self.namesrv]
+        stops: list[Callable[[], None]] = [each.stop if each.product.stops_cleanly_at_teardown else each.kill for each in servers]
+        for stop in stops:
+            try:
+                stop()
+            except (AssertionError, subprocess.SubprocessError) as problem:
+                problems.append(str(problem))
+        assert not problems, "\n".join(problems)
