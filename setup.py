@@ -164,12 +164,12 @@ class BuildNative(build_ext):
 def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
-    headers = [str(path.relative_to(ROOT)) for path in sorted(CSRC.rglob("*.h"))]
+    headers = [str(path.relative_to(ROOT)) for path in [*sorted(CSRC.rglob("*.h")), *sorted((ROOT / PACKAGE).glob("*.h"))]]
     modules = [
         Extension(
             f"rocketpy._core.{path.stem}",
             [str(path.relative_to(ROOT))],
-            include_dirs=["csrc"],
+            include_dirs=["csrc", str(PACKAGE)],
             libraries=["rocketpy"],
             depends=headers,
             extra_compile_args=["-std=c11", "-O2", "-g1", "-Wno-unused-function"],
@@ -182,7 +182,7 @@ def extensions() -> list[Extension]:
             modules,
             build_dir="build/cython",
             language_level=3,
-            compiler_directives={"embedsignature": False, "binding": True, "boundscheck": False, "wraparound": False},
+            compiler_directives={"embedsignature": False, "binding": True},
         )
     )
 

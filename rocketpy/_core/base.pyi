@@ -1,0 +1,33 @@
+"""Stub of rocketpy._core.base: what every wrapper shares, and the small functions of csrc/base."""
+
+from typing import Any, Self
+
+class NativeObject:
+    """Owner of one C object. Closing is explicit and may be repeated; a call on a closed one raises Closed, in a forked child UsedAfterFork."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: Any) -> None: ...
+    def __del__(self) -> None: ...
+
+class LogTap(NativeObject):
+    """The native log ring (csrc/base/log.h): what C threads have to say. Closed after everything that writes to it."""
+
+    def __init__(self) -> None: ...
+    @property
+    def event_fd(self) -> int:
+        """Readable when lines wait."""
+    @property
+    def dropped(self) -> int:
+        """Lines that found the ring full."""
+    def take(self, lines_max: int = 256) -> list[tuple[int, int, str]]:
+        """(level, wall ms, text) oldest first."""
+    def close(self) -> None: ...
+
+def crc32(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
+    """zlib.crc32, computed by the native code."""
+
+def crc32_implementation() -> str:
+    """"pclmulqdq" or "portable"."""
+
+def hash_java(text: str) -> int:
+    """Java's String.hashCode."""

@@ -1,0 +1,68 @@
+# broker.pxd: csrc/broker in Cython's words.
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
+from rocketpy._core.remoting cimport Handler, Server, rp_command, rp_handler, rp_server
+from rocketpy._core.store cimport MessageStore, rp_message_store
+
+
+cdef extern from "broker/broker.h" nogil:
+    enum: RP_TOPIC_NATIVE_SEND
+    enum: RP_TOPIC_NATIVE_PULL
+    enum: RP_TOPIC_ORDER
+    enum: RP_TOPIC_MULTI_TAG
+    enum: RP_SUBSCRIPTION_CODES_MAX
+    ctypedef struct rp_broker:
+        pass
+    ctypedef struct rp_broker_options:
+        rp_message_store *store
+        rp_log *log
+    ctypedef struct rp_broker_settings:
+        pass
+    ctypedef struct rp_offset_row:
+        rp_slice group, topic
+        int32_t queue_id
+        int64_t offset
+    ctypedef struct rp_topic_stats:
+        rp_slice topic
+        uint64_t messages_in, bytes_in, messages_out, bytes_out
+    ctypedef struct rp_group_stats:
+        rp_slice group, topic
+        uint64_t messages_out, bytes_out
+    ctypedef struct rp_broker_stats:
+        pass
+    void rp_broker_options_default(rp_broker_options *options)
+    int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error)
+    const rp_handler *rp_broker_handler(rp_broker *broker)
+    int rp_broker_attach(rp_broker *broker, rp_server *server)
+    void rp_broker_close(rp_broker *broker)
+    void rp_broker_settings_default(rp_broker_settings *settings)
+    void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings)
+    void rp_broker_set_replicated(rp_broker *broker, int64_t offset)
+    int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission,
+                            int32_t sys_flag, uint32_t flags)
+    void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)
+    int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable,
+                            int64_t broker_id, int64_t which_broker_when_slow, int32_t sys_flag)
+    void rp_broker_delete_group(rp_broker *broker, rp_slice group)
+    int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
+                                   int64_t version, int32_t broadcast, int32_t native)
+    void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic)
+    int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
+    int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id)
+    int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id)
+    int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
+    void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
+    void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)
+    uint64_t rp_broker_offset_version(const rp_broker *broker)
+    int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end, const rp_command *response)
+    void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil, void *context)
+    void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil, void *context)
+    void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
+
+
+cdef class Broker(Handler):
+    cdef rp_broker *native
+    cdef MessageStore store
+    cdef NativeObject log
+    cdef rp_broker_settings native_settings

@@ -1,0 +1,462 @@
+# broker.pyx: the broker's native data plane (csrc/broker): its tables, settings, counters and durable responses.
+#
+# The tables' functions take short native locks and copy little: they are called without the GIL, as every call that may lock.
+# The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
+
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
+
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
+from rocketpy._core.remoting cimport RP_COMMAND_ONEWAY, Request, fill_command, rp_command_clear_response
+from rocketpy._core.store import host_bytes
+from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "broker/broker.h"
+    #define ROW(member) RP_FIELD_ROW(rp_broker_options, member)
+    static const rp_field_row broker_option_rows[] = {
+        ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on), ROW(message_size_max),
+        ROW(store_host), ROW(store_host_is_v6), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory),
+        ROW(transfer_bytes_max_disk), ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(memory_bytes),
+        ROW(long_polling_enable), ROW(short_polling_ms), ROW(suspended_pulls_max), ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms),
+        RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
+    static const rp_field_row broker_settings_rows[] = {
+        ROW(permission), ROW(role), ROW(accept_after_ms), ROW(slave_read_enable), ROW(offset_check_in_slave), ROW(lite_pull_enable),
+        ROW(broker_id_min), ROW(flush_mode), ROW(slave_acks), ROW(slave_gap_bytes_max), ROW(store_writable), ROW(store_reason),
+        RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
+    static const rp_field_row broker_stats_rows[] = {
+        ROW(sends), ROW(sends_failed), ROW(sends_punted), ROW(pulls), ROW(pulls_found), ROW(pulls_missed), ROW(pulls_punted),
+        ROW(pulls_suspended_now), ROW(pulls_woken), ROW(messages_in), ROW(bytes_in), ROW(messages_out), ROW(bytes_out),
+        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(put_ns_p50), ROW(put_ns_p99),
+        ROW(put_ns_p999), ROW(put_ns_max), ROW(get_ns_max), ROW(put_ms), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *broker_option_rows
+    const rp_field_row *broker_settings_rows
+    const rp_field_row *broker_stats_rows
+
+
+# One exported row: two names and up to four numbers, as the visitors copy them.
+cdef struct exported_row:
+    uint32_t name_sizes[2]
+    int64_t numbers[4]
+
+
+cdef struct export_buffer:
+    char *data
+    size_t size, room
+    bint out_of_memory
+
+
+cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil:
+    """Appends row and both names. 0, or 1 when memory is out: a visitor stops then."""
+    cdef size_t needed = sizeof(exported_row) + first.size + second.size
+    cdef size_t room = buffer.room
+    cdef char *larger
+    if buffer.size + needed > room:
+        room = (buffer.size + needed) * 2
+        larger = <char *>realloc(buffer.data, room)
+        if larger == NULL:
+            buffer.out_of_memory = True
+            return 1
+        buffer.data = larger
+        buffer.room = room
+    row.name_sizes[0] = first.size
+    row.name_sizes[1] = second.size
+    memcpy(buffer.data + buffer.size, row, sizeof(exported_row))
+    buffer.size += sizeof(exported_row)
+    if first.size > 0:
+        memcpy(buffer.data + buffer.size, first.data, first.size)
+    buffer.size += first.size
+    if second.size > 0:
+        memcpy(buffer.data + buffer.size, second.data, second.size)
+    buffer.size += second.size
+    return 0
+
+
+cdef int export_offset(void *context, const rp_offset_row *offset) noexcept nogil:
+    cdef exported_row row
+    row.numbers[0] = offset.queue_id
+    row.numbers[1] = offset.offset
+    return export_row(<export_buffer *>context, offset.group, offset.topic, &row)
+
+
+cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = stats.messages_in
+    row.numbers[1] = stats.bytes_in
+    row.numbers[2] = stats.messages_out
+    row.numbers[3] = stats.bytes_out
+    return export_row(<export_buffer *>context, stats.topic, nothing, &row)
+
+
+cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil:
+    cdef exported_row row
+    row.numbers[0] = stats.messages_out
+    row.numbers[1] = stats.bytes_out
+    return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
+
+
+cdef list imported_rows(export_buffer *buffer, int names, int numbers):
+    """The buffer as tuples (names…, numbers…); frees it."""
+    cdef list rows = []
+    cdef exported_row row
+    cdef rp_slice name
+    cdef size_t position = 0
+    cdef int i
+    try:
+        if buffer.out_of_memory:
+            raise NoMemory("no memory to export the table")
+        while position < buffer.size:
+            memcpy(&row, buffer.data + position, sizeof(exported_row))
+            position += sizeof(exported_row)
+            values = []
+            for i in range(2):
+                name.data = <const uint8_t *>buffer.data + position
+                name.size = row.name_sizes[i]
+                position += name.size
+                if i < names:
+                    values.append(text_of_slice(name))
+            for i in range(numbers):
+                values.append(row.numbers[i])
+            rows.append(tuple(values))
+    finally:
+        free(buffer.data)
+    return rows
+
+
+cdef class Broker(Handler):
+    def __init__(self, MessageStore store not None, *, log=None, **options):
+        cdef rp_broker_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        cdef int status
+        if self.native != NULL:
+            raise InvalidArgument("a Broker is opened once")
+        if store.is_closed:
+            raise Closed("the message store is closed")
+        rp_broker_options_default(&native_options)
+        if isinstance(options.get("store_host"), str):
+            options["store_host"], is_v6 = host_bytes(options["store_host"])
+            options["store_host_is_v6"] = int(is_v6)
+        set_fields(broker_option_rows, &native_options, options, keep)
+        native_options.store = store.native
+        native_options.log = log_of(log)
+        error.status = 0
+        with nogil:
+            status = rp_broker_open(&native_options, &self.native, &error)
+        check(status, &error)
+        self.is_closed = False
+        self.handler = rp_broker_handler(self.native)
+        self.servers = []
+        self.store = store
+        self.store.borrowers += 1
+        self.log = log
+        if self.log is not None:
+            self.log.borrowers += 1
+        rp_broker_settings_default(&self.native_settings)
+
+    cdef int attach_native(self, Server server) except -1:
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_broker_attach(self.native, server.native)
+            check(status, NULL)
+            self.servers.append(server)
+        finally:
+            self.leave()
+        return 0
+
+    def close(self):
+        """Stops the servers it is attached to first: no reactor may be in the handler."""
+        if self.is_closed:
+            return
+        for server in list(self.servers):
+            if not (<Server>server).is_stopped:
+                server.stop(0)
+        if not self.begin_close():
+            return
+        with nogil:
+            rp_broker_close(self.native)
+        self.native = NULL
+        self.handler = NULL
+        self.store.borrowers -= 1
+        self.store = None
+        if self.log is not None:
+            self.log.borrowers -= 1
+            self.log = None
+
+    def set_settings(self, **settings):
+        cdef rp_broker_settings changed = self.native_settings
+        self.enter()
+        try:
+            set_fields(broker_settings_rows, &changed, settings, [])
+            self.native_settings = changed
+            with nogil:
+                rp_broker_set_settings(self.native, &self.native_settings)
+        finally:
+            self.leave()
+
+    def settings(self):
+        return read_fields(broker_settings_rows, &self.native_settings)
+
+    def set_replicated(self, int64_t offset):
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_set_replicated(self.native, offset)
+        finally:
+            self.leave()
+
+    def put_topic(
+        self,
+        str topic not None,
+        int32_t read_queues,
+        int32_t write_queues,
+        int32_t permission,
+        *,
+        int32_t sys_flag=0,
+        bint native_send=True,
+        bint native_pull=True,
+        bint order=False,
+        bint multi_tag=False,
+    ):
+        cdef rp_slice name = slice_of_text(topic)
+        cdef uint32_t flags = 0
+        cdef int status
+        flags |= RP_TOPIC_NATIVE_SEND if native_send else 0
+        flags |= RP_TOPIC_NATIVE_PULL if native_pull else 0
+        flags |= RP_TOPIC_ORDER if order else 0
+        flags |= RP_TOPIC_MULTI_TAG if multi_tag else 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def delete_topic(self, str topic not None):
+        cdef rp_slice name = slice_of_text(topic)
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_delete_topic(self.native, name)
+        finally:
+            self.leave()
+
+    def put_group(
+        self,
+        str group not None,
+        *,
+        bint consume_enable=True,
+        bint consume_broadcast_enable=True,
+        int64_t broker_id=0,
+        int64_t which_broker_when_slow=1,
+        int32_t sys_flag=0,
+    ):
+        cdef rp_slice name = slice_of_text(group)
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_broker_put_group(
+                    self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
+                )
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def delete_group(self, str group not None):
+        cdef rp_slice name = slice_of_text(group)
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_delete_group(self.native, name)
+        finally:
+            self.leave()
+
+    def put_subscription(
+        self, str group not None, str topic not None, tag_codes, int64_t version, *, bint broadcast=False, bint native=True
+    ):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef list codes = list(tag_codes)
+        cdef uint32_t count = 0
+        cdef int32_t *native_codes
+        cdef int status
+        if len(codes) > RP_SUBSCRIPTION_CODES_MAX:
+            raise InvalidArgument(f"{len(codes)} tag codes; a subscription holds at most {RP_SUBSCRIPTION_CODES_MAX}")
+        native_codes = <int32_t *>malloc((len(codes) + 1) * sizeof(int32_t))
+        if native_codes == NULL:
+            raise NoMemory("no memory for tag codes")
+        try:
+            for code in codes:
+                native_codes[count] = code
+                count += 1
+            self.enter()
+            try:
+                with nogil:
+                    status = rp_broker_put_subscription(
+                        self.native, group_name, topic_name, native_codes, count, version, broadcast, native
+                    )
+                check(status, NULL)
+            finally:
+                self.leave()
+        finally:
+            free(native_codes)
+
+    def delete_subscription(self, str group not None, str topic not None):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_delete_subscription(self.native, group_name, topic_name)
+        finally:
+            self.leave()
+
+    def put_offset(self, str group not None, str topic not None, int32_t queue_id, int64_t offset):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_broker_put_offset(self.native, group_name, topic_name, queue_id, offset)
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def read_offset(self, str group not None, str topic not None, int32_t queue_id):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef int64_t offset
+        self.enter()
+        try:
+            with nogil:
+                offset = rp_broker_read_offset(self.native, group_name, topic_name, queue_id)
+            return offset
+        finally:
+            self.leave()
+
+    def read_pull_offset(self, str group not None, str topic not None, int32_t queue_id):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef int64_t offset
+        self.enter()
+        try:
+            with nogil:
+                offset = rp_broker_read_pull_offset(self.native, group_name, topic_name, queue_id)
+            return offset
+        finally:
+            self.leave()
+
+    def reset_offset(self, str group not None, str topic not None, int32_t queue_id, int64_t offset):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_broker_reset_offset(self.native, group_name, topic_name, queue_id, offset)
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def delete_offsets(self, str group not None, str topic=None):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_delete_offsets(self.native, group_name, topic_name)
+        finally:
+            self.leave()
+
+    def offsets(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_each_offset(self.native, export_offset, &buffer)
+        finally:
+            self.leave()
+        return imported_rows(&buffer, 2, 2)
+
+    @property
+    def offset_version(self):
+        self.enter()
+        try:
+            return rp_broker_offset_version(self.native)
+        finally:
+            self.leave()
+
+    def respond_durable(
+        self, Server server not None, Request request not None, int64_t commit_log_end, int code, str remark=None, fields=None
+    ):
+        cdef rp_command response
+        cdef int status
+        if request.flag & RP_COMMAND_ONEWAY or request.native == NULL:
+            return False
+        if server.is_closed:
+            raise Closed("the server is closed")
+        rp_command_clear_response(&response, &request.native.command, code)
+        fields = fields if fields is None or type(fields) is dict else dict(fields)
+        fill_command(&response, remark, fields, b"")
+        self.enter()
+        server.enter()
+        try:
+            with nogil:
+                status = rp_broker_respond_durable(self.native, server.native, request.connection_id, commit_log_end, &response)
+            if status in (RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_BUSY):
+                return False
+            check(status, NULL)
+            return True
+        finally:
+            server.leave()
+            self.leave()
+
+    def topic_stats(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_each_topic_stats(self.native, export_topic, &buffer)
+        finally:
+            self.leave()
+        return imported_rows(&buffer, 1, 4)
+
+    def group_stats(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_each_group_stats(self.native, export_group, &buffer)
+        finally:
+            self.leave()
+        return imported_rows(&buffer, 2, 2)
+
+    def stats(self):
+        cdef rp_broker_stats stats
+        self.enter()
+        try:
+            with nogil:
+                rp_broker_read_stats(self.native, &stats)
+            return read_fields(broker_stats_rows, &stats)
+        finally:
+            self.leave()

@@ -1,0 +1,410 @@
+# remoting.pyx: the native remoting server and the frame codec (csrc/remoting).
+#
+# Requests are converted on demand: a Request keeps its native frame and makes fields, remark and body when they are asked for, so
+# that taking a batch costs next to nothing. The native server lives until the last Request taken from it is gone.
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_Next
+from cpython.object cimport PyObject
+
+from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp_arena_reset, rp_field_row, set_fields
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, slice_of_bytes, slice_of_text, text_of_slice
+from rocketpy._core.base import LogTap
+from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "remoting/server.h"
+    #define ROW(member) RP_FIELD_ROW(rp_server_options, member)
+    static const rp_field_row server_option_rows[] = {
+        ROW(bind_address), ROW(port), ROW(reactors), ROW(frame_size_max), ROW(connections_max), ROW(idle_timeout_ms),
+        ROW(stall_timeout_ms), ROW(output_bytes_max), ROW(memory_bytes_max), ROW(ring_capacity), ROW(spin_us),
+        ROW(socket_send_buffer), ROW(socket_receive_buffer), ROW(thread_name), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_server_stats, member)
+    static const rp_field_row server_stats_rows[] = {
+        ROW(connections_open), ROW(connections_accepted), ROW(connections_refused), ROW(connections_closed_idle),
+        ROW(connections_closed_stalled), ROW(frames_in), ROW(frames_out), ROW(bytes_in), ROW(bytes_out), ROW(frames_bad),
+        ROW(requests_punted), ROW(requests_rejected_busy), ROW(oneway_dropped), ROW(turns), ROW(buffer_bytes), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *server_option_rows
+    const rp_field_row *server_stats_rows
+
+cdef extern from "Python.h":
+    int _PyBytes_Resize(PyObject **bytes, Py_ssize_t size) except -1
+
+KIND_COMMAND = 0
+KIND_RESPONSE = 1
+KIND_OPENED = 2
+KIND_CLOSED = 3
+
+# Defaults of encode_command: LanguageCode.PYTHON and MQVersion.V5_3_3 (rocketpy/remoting/codes.py has the names).
+cdef enum: LANGUAGE = 3
+cdef enum: VERSION = 479
+
+# A body from this size on is copied without the GIL; below, giving it up costs more than the copy.
+cdef enum: NOGIL_BODY_SIZE = 65536
+cdef enum: TAKE_MAX = 256
+# The memory escaped JSON strings of one frame may need; used under the GIL only.
+cdef rp_arena *decode_arena = NULL
+
+
+cdef class Handler(NativeObject):
+    cdef int attach_native(self, Server server) except -1:
+        raise NotImplementedError
+
+
+cdef class Command:
+    cdef int copy_head(self, const rp_command *command) except -1:
+        self.code = command.code
+        self.language = command.language
+        self.version = command.version
+        self.opaque = command.opaque
+        self.flag = command.flag
+        self.serialize_type = command.serialize_type
+        return 0
+
+    @property
+    def remark(self):
+        return self._remark
+
+    @property
+    def fields(self):
+        return self._fields
+
+    @property
+    def body(self):
+        return self._body
+
+    @property
+    def is_response(self):
+        return (self.flag & RP_COMMAND_RESPONSE) != 0
+
+    @property
+    def is_oneway(self):
+        return (self.flag & RP_COMMAND_ONEWAY) != 0
+
+    def __repr__(self):
+        return f"{type(self).__name__}(code={self.code}, opaque={self.opaque}, flag={self.flag}, fields={self.fields!r}, body={len(self.body)} bytes)"
+
+
+cdef class Request(Command):
+    @property
+    def remark(self):
+        if self._remark is None and self.native != NULL and self.native.command.remark.data != NULL:
+            self._remark = text_of_slice(self.native.command.remark)
+        return self._remark
+
+    @property
+    def fields(self):
+        if self._fields is None:
+            self._fields = {} if self.native == NULL else fields_of(&self.native.command)
+        return self._fields
+
+    @property
+    def body(self):
+        if self._body is None:
+            self._body = b"" if self.native == NULL else bytes_of(self.native.command.body)
+        return self._body
+
+    @property
+    def remote_address(self):
+        if self._remote_address is None:
+            self._remote_address = "" if self.native == NULL else (<bytes>self.native.remote_address).decode("ascii", "replace")
+        return self._remote_address
+
+    def __dealloc__(self):
+        if self.native != NULL and self.server is not None:
+            self.server.give_back(self.native)
+
+
+cdef dict fields_of(const rp_command *command):
+    cdef dict fields = {}
+    cdef int i
+    for i in range(command.field_count):
+        fields[text_of_slice(command.fields[i].key)] = text_of_slice(command.fields[i].value)
+    return fields
+
+
+cdef bytes bytes_of(rp_slice slice):
+    return b"" if slice.size == 0 else PyBytes_FromStringAndSize(<const char *>slice.data, slice.size)
+
+
+cdef int fill_command(rp_command *command, str remark, object fields, bytes body) except -1:
+    """Adds remark, fields and body. Nothing is copied: the objects must outlive the command."""
+    cdef PyObject *key = NULL
+    cdef PyObject *value = NULL
+    cdef Py_ssize_t position = 0
+    if remark is not None:
+        command.remark = slice_of_text(remark)
+    if fields is not None:
+        if len(<dict?>fields) > RP_COMMAND_FIELDS_MAX:
+            raise TooLarge(f"{len(fields)} fields; a command carries at most {RP_COMMAND_FIELDS_MAX}")
+        while PyDict_Next(fields, &position, &key, &value):
+            rp_command_add_field(command, slice_of_text(<str?><object>key), slice_of_text(<str?><object>value))
+    if body is not None and len(body) > 0:
+        if len(body) > 0x7FFFFFFF:
+            raise TooLarge(f"a body of {len(body)} bytes; a frame carries less than 2 GiB")
+        command.body = slice_of_bytes(body)
+    return 0
+
+
+def decode_command(const uint8_t[::1] frame not None):
+    global decode_arena
+    cdef rp_command native
+    cdef rp_error error
+    cdef Command command
+    cdef int status
+    if frame.shape[0] == 0:
+        raise ProtocolError("an empty frame")
+    if frame.shape[0] > 0x7FFFFFFF:
+        raise TooLarge("a frame past 2 GiB")
+    if decode_arena == NULL:
+        decode_arena = rp_arena_create(65536, 2 * RP_FRAME_SIZE_MAX)
+        if decode_arena == NULL:
+            raise NoMemory("no memory to decode a frame")
+    error.status = 0
+    status = rp_command_decode(&frame[0], <uint32_t>frame.shape[0], decode_arena, &native, &error)
+    try:
+        check(status, &error)
+        command = Command.__new__(Command)
+        command.copy_head(&native)
+        command._remark = None if native.remark.data == NULL else text_of_slice(native.remark)
+        command._fields = fields_of(&native)
+        command._body = bytes_of(native.body)
+    finally:
+        rp_arena_reset(decode_arena)
+    return command
+
+
+def scan_frame(const uint8_t[::1] data not None, uint32_t frame_size_max=RP_FRAME_SIZE_MAX):
+    cdef uint32_t size = 0
+    cdef int status
+    if data.shape[0] == 0:
+        return 0
+    status = rp_frame_scan(&data[0], data.shape[0], frame_size_max, &size)
+    check(status, NULL)
+    return size if status == 1 else 0
+
+
+def encode_command(
+    int code,
+    fields=None,
+    bytes body=b"",
+    *,
+    int opaque=0,
+    int flag=0,
+    str remark=None,
+    int language=LANGUAGE,
+    int version=VERSION,
+    int serialize_type=0,
+):
+    cdef rp_command command
+    cdef size_t room
+    cdef int64_t size
+    cdef PyObject *frame
+    rp_command_clear(&command, code, <uint8_t>serialize_type)
+    command.opaque = opaque
+    command.flag = flag
+    command.language = <uint8_t>language
+    command.version = version
+    fields = fields if fields is None or type(fields) is dict else dict(fields)
+    fill_command(&command, remark, fields, body)
+    room = rp_command_size_max(&command)
+    if room == 0:
+        raise TooLarge(f"a command of {len(body)} body bytes does not fit a frame")
+    result = PyBytes_FromStringAndSize(NULL, room)
+    size = rp_command_encode(&command, <uint8_t *>PyBytes_AS_STRING(result), room)
+    check(size, NULL)
+    return result[:size] if <size_t>size != room else result
+
+
+cdef class Server(NativeObject):
+    def __init__(self, *, Handler handler=None, log=None, **options):
+        cdef rp_server_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        cdef const rp_handler *native_handler = NULL
+        if self.native != NULL:
+            raise InvalidArgument("a Server is opened once")
+        rp_server_options_default(&native_options)
+        set_fields(server_option_rows, &native_options, options, keep)
+        native_options.log = log_of(log)
+        if handler is not None:
+            if handler.is_closed:
+                raise Closed("the handler is closed")
+            native_handler = handler.handler
+        error.status = 0
+        check(rp_server_open(&native_options, native_handler, &self.native, &error), &error)
+        self.is_closed = False
+        self.log = log
+        if self.log is not None:
+            self.log.borrowers += 1
+        if handler is not None:
+            try:
+                handler.attach_native(self)
+            except BaseException:
+                self.close()
+                raise
+            self.handler = handler
+
+    @property
+    def port(self):
+        self.enter()
+        try:
+            return rp_server_port(self.native)
+        finally:
+            self.leave()
+
+    @property
+    def event_fd(self):
+        self.enter()
+        try:
+            return rp_server_event_fd(self.native)
+        finally:
+            self.leave()
+
+    def start(self):
+        cdef rp_error error
+        cdef int status
+        self.enter()
+        try:
+            error.status = 0
+            with nogil:
+                status = rp_server_start(self.native, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
+    def stop(self, uint32_t drain_ms=500):
+        self.enter()
+        try:
+            with nogil:
+                rp_server_stop(self.native, drain_ms)
+            self.is_stopped = True
+        finally:
+            self.leave()
+
+    def close(self):
+        if not self.begin_close():
+            return
+        with nogil:
+            rp_server_stop(self.native, 0)
+        self.is_stopped = True
+        if self.handler is not None:
+            self.handler.servers.remove(self)
+            self.handler = None
+        if self.requests_out == 0:
+            self.free_native()
+
+    cdef int free_native(self) noexcept:
+        rp_server_close(self.native)
+        self.native = NULL
+        if self.log is not None:
+            self.log.borrowers -= 1
+            self.log = None
+        return 0
+
+    cdef int give_back(self, rp_request *request) noexcept:
+        """The last Request of a closed server frees it. After fork nothing is freed: the parent's threads do not exist here."""
+        if self.is_forked():
+            return 0
+        if request != NULL:
+            rp_request_free(request)
+        self.requests_out -= 1
+        if self.requests_out == 0 and self.is_closed and self.native != NULL:
+            self.free_native()
+        return 0
+
+    def take(self, uint32_t requests_max=TAKE_MAX):
+        # The GIL is kept: the ring is lock-free and nothing here can block.
+        cdef rp_request *natives[TAKE_MAX]
+        cdef uint32_t count, i
+        cdef Request request
+        cdef list requests = []
+        self.enter()
+        try:
+            count = rp_server_take(self.native, natives, min(requests_max, <uint32_t>TAKE_MAX))
+            for i in range(count):
+                request = Request.__new__(Request)
+                request.copy_head(&natives[i].command)
+                request.kind = natives[i].kind
+                request.connection_id = natives[i].connection_id
+                request.arrived_ns = natives[i].arrived_ns
+                request.native = natives[i]
+                request.server = self
+                self.requests_out += 1
+                requests.append(request)
+        finally:
+            self.leave()
+        return requests
+
+    def respond(self, Request request not None, int code, str remark=None, fields=None, bytes body=b""):
+        cdef rp_command command
+        if request.flag & RP_COMMAND_ONEWAY or request.native == NULL:
+            return False
+        rp_command_clear_response(&command, &request.native.command, code)
+        return self.send_filled(request.native.connection_id, &command, remark, fields, body)
+
+    def send(self, uint64_t connection_id, int code, fields=None, bytes body=b"", *, int opaque, bint oneway=False, int serialize_type=0):
+        cdef rp_command command
+        rp_command_clear(&command, code, <uint8_t>serialize_type)
+        command.opaque = opaque
+        command.flag = RP_COMMAND_ONEWAY if oneway else 0
+        return self.send_filled(connection_id, &command, None, fields, body)
+
+    cdef bint send_filled(self, uint64_t connection_id, rp_command *command, str remark, object fields, bytes body) except -1:
+        """Queues the command; False when the connection is gone or takes no more."""
+        cdef int status
+        self.enter()
+        try:
+            fields = fields if fields is None or type(fields) is dict else dict(fields)
+            fill_command(command, remark, fields, body)
+            if command.body.size >= NOGIL_BODY_SIZE:
+                with nogil:
+                    status = rp_server_send(self.native, connection_id, command)
+            else:
+                status = rp_server_send(self.native, connection_id, command)
+            if status in (RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_BUSY):
+                return False
+            check(status, NULL)
+            return True
+        finally:
+            self.leave()
+
+    def resubmit(self, Request request not None):
+        cdef int status
+        cdef rp_request *native = request.native
+        if native == NULL or request.server is not self:
+            return False
+        self.enter()
+        try:
+            request.fields, request.body, request.remark, request.remote_address  # what Python may still ask for, before the frame is given away
+            request.native = NULL
+            with nogil:
+                status = rp_server_resubmit(self.native, native)
+            self.give_back(NULL)
+            if status in (RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_BUSY):
+                return False
+            check(status, NULL)
+            return True
+        finally:
+            self.leave()
+
+    def close_connection(self, uint64_t connection_id):
+        self.enter()
+        try:
+            return rp_server_close_connection(self.native, connection_id) == 0
+        finally:
+            self.leave()
+
+    def stats(self):
+        cdef rp_server_stats stats
+        self.enter()
+        try:
+            rp_server_read_stats(self.native, &stats)
+            return read_fields(server_stats_rows, &stats)
+        finally:
+            self.leave()

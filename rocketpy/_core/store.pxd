@@ -1,0 +1,82 @@
+# store.pxd: csrc/store in Cython's words, and the wrapper class the broker builds on.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
+
+
+cdef extern from "store/message.h" nogil:
+    enum: RP_RECORD_MESSAGE
+    enum: RP_SYSFLAG_BORN_V6
+    ctypedef struct rp_message:
+        uint32_t size, magic, body_crc
+        int32_t queue_id, flag, sys_flag, reconsume_times
+        int64_t queue_offset, physical_offset, born_timestamp_ms, store_timestamp_ms, prepared_transaction_offset
+        rp_slice born_host, store_host, body, topic, properties
+    int rp_message_decode(const uint8_t *data, uint64_t size, int check_crc, rp_message *message, rp_error *error)
+    int64_t rp_message_tags_code(rp_slice properties)
+
+cdef extern from "store/consume_queue.h" nogil:
+    ctypedef struct rp_consume_queue:
+        pass
+    ctypedef struct rp_queue_entry:
+        int64_t commit_log_offset
+        int32_t size
+        int64_t tags_code
+    rp_slice rp_consume_queue_topic(const rp_consume_queue *queue)
+    int32_t rp_consume_queue_id(const rp_consume_queue *queue)
+    int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue)
+    int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue)
+    int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max)
+    int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary)
+    int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue)
+    int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset)
+
+cdef extern from "store/commit_log.h" nogil:
+    ctypedef struct rp_commit_log:
+        pass
+    ctypedef struct rp_append_item:
+        rp_consume_queue *queue
+        int32_t flag, sys_flag
+        int64_t born_timestamp_ms
+        uint8_t *born_host
+        int32_t reconsume_times
+        int64_t prepared_transaction_offset, tags_code
+        rp_slice body
+        rp_slice *properties
+        int32_t status
+        uint32_t size
+        int64_t commit_log_offset, queue_offset, store_timestamp_ms
+    ctypedef struct rp_log_range:
+        const uint8_t *address
+        uint32_t size
+        void *pin
+    int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count)
+    int64_t rp_commit_log_max_offset(const rp_commit_log *log)
+    int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range)
+    void rp_log_range_release(void *pin)
+
+cdef extern from "store/message_store.h" nogil:
+    ctypedef struct rp_message_store:
+        pass
+    ctypedef struct rp_message_store_options:
+        const char *root_path
+        rp_log *log
+    ctypedef struct rp_message_store_stats:
+        pass
+    void rp_message_store_options_default(rp_message_store_options *options)
+    int rp_message_store_open(const rp_message_store_options *options, rp_message_store **store, rp_error *error)
+    int rp_message_store_close(rp_message_store *store, rp_error *error)
+    rp_commit_log *rp_message_store_commit_log(rp_message_store *store)
+    rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
+    int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
+    void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil, void *context)
+    int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms)
+    void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats)
+
+
+cdef class MessageStore(NativeObject):
+    cdef rp_message_store *native
+    cdef NativeObject log
+
+    cdef rp_consume_queue *find_queue(self, str topic, int32_t queue_id, bint create) except? NULL
+    cdef bytes read_range(self, int64_t offset, uint32_t size)
