@@ -45,8 +45,8 @@ def replace_file(source: Path, target: Path) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     os.close(handle)
     shutil.copyfile(source, name)
-    os.chmod(name, 0o755)
-    os.replace(name, target)
+    Path(name).chmod(0o755)
+    Path(name).replace(target)
 
 
 class Library:
@@ -117,13 +117,13 @@ class Library:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{shlex.join(command)}\n{done.stderr}")
-        os.replace(half, self.path)
+        half.replace(self.path)
 
     def make_archive(self, objects: list[Path]) -> None:
         half = self.archive.with_suffix(".tmp")
         half.unlink(missing_ok=True)
         subprocess.run(["ar", "rcsD", str(half), *map(str, objects)], check=True)
-        os.replace(half, self.archive)
+        half.replace(self.archive)
 
     def program(self, source: Path, target: Path, *flags: str) -> Path:
         """Compiles one C program against the archive, when it or the archive is newer than the program."""
@@ -182,7 +182,7 @@ def extensions() -> list[Extension]:
             modules,
             build_dir="build/cython",
             language_level=3,
-            compiler_directives={"embedsignature": False, "binding": True},
+            compiler_directives={"embedsignature": False, "binding": True, "auto_pickle": False},
         )
     )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.native_build import ROOT, build_library, build_program, fuzzers, c_test_programs
+from tests.native_build import ROOT, build_library, build_program, c_test_programs, fuzzers
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",

@@ -2,13 +2,17 @@
 
 from typing import Any, Self
 
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class NativeObject:
-    """Owner of one C object. Closing is explicit and may be repeated; a call on a closed one raises Closed, in a forked child UsedAfterFork."""
+    """Owner of one C object. close() is explicit and may be repeated; then calls raise Closed, in a forked child UsedAfterFork."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: Any) -> None: ...
     def __del__(self) -> None: ...
 
+@disjoint_base
 class LogTap(NativeObject):
     """The native log ring (csrc/base/log.h): what C threads have to say. Closed after everything that writes to it."""
 
@@ -27,7 +31,7 @@ def crc32(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """zlib.crc32, computed by the native code."""
 
 def crc32_implementation() -> str:
-    """"pclmulqdq" or "portable"."""
+    """ "pclmulqdq" or "portable"."""
 
 def hash_java(text: str) -> int:
     """Java's String.hashCode."""

@@ -1,25 +1,92 @@
 """Stub of rocketpy._core.broker: the broker's native data plane (csrc/broker/broker.h)."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypedDict, Unpack, type_check_only
 
-from .remoting import Request, Server
+from typing_extensions import disjoint_base
+
+from .base import LogTap
+from .remoting import Handler, Request, Server
 from .store import MessageStore
 
-class Broker:
-    """Owner of one rp_broker. Keyword names are the fields of rp_broker_options."""
+@type_check_only
+class BrokerOptions(TypedDict, total=False):
+    """The fields of rp_broker_options, with their units and defaults in csrc/broker/broker.h."""
 
-    def __init__(self, store: MessageStore, *, log: Any | None = None, **options: Any) -> None: ...
-    def attach(self, server: Server) -> None: ...
+    cluster_name: str
+    broker_name: str
+    broker_ip: str
+    region_id: str
+    broker_id: int
+    trace_on: int
+    message_size_max: int
+    store_host: str | bytes
+    store_host_is_v6: int
+    transfer_bytes_max_memory: int
+    transfer_count_max_memory: int
+    transfer_bytes_max_disk: int
+    transfer_count_max_disk: int
+    filter_bytes_max: int
+    memory_ratio_max: int
+    memory_bytes: int
+    long_polling_enable: int
+    short_polling_ms: int
+    suspended_pulls_max: int
+    sync_flush_timeout_ms: int
+    slave_timeout_ms: int
+
+@type_check_only
+class BrokerSettings(TypedDict, total=False):
+    """The fields of rp_broker_settings (csrc/broker/broker.h): what may change while the broker runs."""
+
+    permission: int
+    role: int
+    accept_after_ms: int
+    slave_read_enable: int
+    offset_check_in_slave: int
+    lite_pull_enable: int
+    broker_id_min: int
+    flush_mode: int
+    slave_acks: int
+    slave_gap_bytes_max: int
+    store_writable: int
+    store_reason: str
+
+@disjoint_base
+class Broker(Handler):
+    """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
+
+    def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...
     def close(self) -> None: ...
-    def set_settings(self, **settings: Any) -> None:
-        """Fields of rp_broker_settings; those not given keep their value."""
+    def set_settings(self, **settings: Unpack[BrokerSettings]) -> None:
+        """Those not given keep their value."""
+    def settings(self) -> BrokerSettings:
+        """What is in force."""
+    def set_replicated(self, offset: int) -> None:
+        """The commit log offset that enough slaves hold; -1 while there are too few."""
     def put_topic(
-        self, topic: str, read_queues: int, write_queues: int, permission: int, *, native_send: bool = True, native_pull: bool = True
+        self,
+        topic: str,
+        read_queues: int,
+        write_queues: int,
+        permission: int,
+        *,
+        sys_flag: int = 0,
+        native_send: bool = True,
+        native_pull: bool = True,
+        order: bool = False,
+        multi_tag: bool = False,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
     def put_group(
-        self, group: str, *, consume_enable: bool = True, consume_broadcast_enable: bool = True, broker_id: int = 0, which_broker_when_slow: int = 1
+        self,
+        group: str,
+        *,
+        consume_enable: bool = True,
+        consume_broadcast_enable: bool = True,
+        broker_id: int = 0,
+        which_broker_when_slow: int = 1,
+        sys_flag: int = 0,
     ) -> None: ...
     def delete_group(self, group: str) -> None: ...
     def put_subscription(
@@ -27,17 +94,30 @@ class Broker:
     ) -> None: ...
     def delete_subscription(self, group: str, topic: str) -> None: ...
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
-    def read_offset(self, group: str, topic: str, queue_id: int) -> int: ...
+    def read_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """-1 when there is none."""
+    def read_pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the last pull left off; the committed offset when the group never pulled."""
+    def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """The next pull is sent to offset, once; commits in between are ignored."""
     def delete_offsets(self, group: str, topic: str | None = None) -> None: ...
     def offsets(self) -> list[tuple[str, str, int, int]]:
         """(group, topic, queue id, offset) of all offsets."""
     @property
     def offset_version(self) -> int: ...
     def respond_durable(
-        self, server: Server, request: Request, commit_log_end: int, code: int, remark: str | None = None, fields: dict[str, str] | None = None
-    ) -> bool: ...
+        self,
+        server: Server,
+        request: Request,
+        commit_log_end: int,
+        code: int,
+        remark: str | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Answers when commit_log_end is as durable as the settings ask; when that fails the code says so (FLUSH_DISK_TIMEOUT…)."""
     def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
         """(topic, messages in, bytes in, messages out, bytes out)."""
     def group_stats(self) -> list[tuple[str, str, int, int]]:
         """(group, topic, messages out, bytes out)."""
-    def stats(self) -> dict[str, int]: ...
+    def stats(self) -> dict[str, Any]:
+        """The fields of rp_broker_stats; put_ms is a list."""

@@ -1,39 +1,61 @@
 """Stub of rocketpy._core.remoting: the native remoting server (csrc/remoting/server.h) and the frame codec."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, TypedDict, Unpack, type_check_only
+
+from typing_extensions import disjoint_base
+
+from .base import LogTap as LogTap
+from .base import NativeObject
 
 KIND_COMMAND: Final = 0
 KIND_RESPONSE: Final = 1
 KIND_OPENED: Final = 2
 KIND_CLOSED: Final = 3
 
-SerializeType = Literal[0, 1]  # JSON, ROCKETMQ
-
+@disjoint_base
 class Command:
-    """One decoded remoting command. Immutable; bytes are copies."""
+    """One decoded remoting command. Immutable; bytes are copies. Made by decode_command and Server.take only."""
 
-    code: int
-    language: int
-    version: int
-    opaque: int
-    flag: int
-    serialize_type: int
-    remark: str | None
-    fields: dict[str, str]
-    body: bytes
+    @property
+    def code(self) -> int: ...
+    @property
+    def language(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def opaque(self) -> int: ...
+    @property
+    def flag(self) -> int: ...
+    @property
+    def serialize_type(self) -> int:
+        """0 JSON, 1 ROCKETMQ."""
+    @property
+    def remark(self) -> str | None: ...
+    @property
+    def fields(self) -> dict[str, str]: ...
+    @property
+    def body(self) -> bytes: ...
     @property
     def is_response(self) -> bool: ...
     @property
     def is_oneway(self) -> bool: ...
 
+@disjoint_base
 class Request(Command):
-    """A command that came up from a reactor, with its connection. kind is one of the KIND_ constants."""
+    """A command that came up from a reactor, with its connection. fields, body and remark are converted when first asked for."""
 
-    kind: int
-    connection_id: int
-    remote_address: str
-    arrived_ns: int
+    @property
+    def kind(self) -> int:
+        """One of the KIND_ constants."""
+    @property
+    def connection_id(self) -> int: ...
+    @property
+    def remote_address(self) -> str:
+        """ "ip:port" or "[ipv6]:port"."""
+    @property
+    def arrived_ns(self) -> int:
+        """Monotonic."""
 
 def decode_command(frame: bytes | bytearray | memoryview) -> Command:
     """Decodes one whole frame, its 4 length bytes included. Raises ProtocolError with the byte offset and cause."""
@@ -49,44 +71,54 @@ def encode_command(
     opaque: int = 0,
     flag: int = 0,
     remark: str | None = None,
-    language: int = 12,
-    version: int = ...,
+    language: int = 3,
+    version: int = 479,
     serialize_type: int = 0,
 ) -> bytes:
-    """One frame, length included. language 12 is OTHER in RocketMQ's LanguageCode... see remoting/codes.py."""
+    """One frame, length included. Defaults: LanguageCode.PYTHON, MQVersion.V5_3_3. Raises TooLarge, InvalidArgument."""
 
-class Server:
-    """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None."""
+@disjoint_base
+class Handler(NativeObject):
+    """What a Server calls on its reactors; the Broker is one. Closed after the servers it is attached to have stopped."""
 
-    def __init__(
-        self,
-        *,
-        bind_address: str = "0.0.0.0",
-        port: int = 0,
-        reactors: int = 1,
-        handler: Any | None = None,
-        frame_size_max: int = ...,
-        connections_max: int = ...,
-        idle_timeout_ms: int = ...,
-        stall_timeout_ms: int = ...,
-        output_bytes_max: int = ...,
-        memory_bytes_max: int = ...,
-        ring_capacity: int = ...,
-        spin_us: int = ...,
-        socket_send_buffer: int = 0,
-        socket_receive_buffer: int = 0,
-        thread_name: str = "reactor",
-        log: Any | None = None,
-    ) -> None: ...
+@type_check_only
+class ServerOptions(TypedDict, total=False):
+    """The fields of rp_server_options, with their units and defaults in csrc/remoting/server.h."""
+
+    bind_address: str
+    port: int
+    reactors: int
+    frame_size_max: int
+    connections_max: int
+    idle_timeout_ms: int
+    stall_timeout_ms: int
+    output_bytes_max: int
+    memory_bytes_max: int
+    ring_capacity: int
+    spin_us: int
+    socket_send_buffer: int
+    socket_receive_buffer: int
+    thread_name: str
+
+@disjoint_base
+class Server(NativeObject):
+    """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
+
+    Binds and listens at once; reactors run from start() to stop(). close() stops when needed; the native server is freed when the last
+    Request taken from it is gone."""
+
+    def __init__(self, *, handler: Handler | None = None, log: LogTap | None = None, **options: Unpack[ServerOptions]) -> None: ...
     @property
     def port(self) -> int: ...
     @property
-    def event_fd(self) -> int: ...
+    def event_fd(self) -> int:
+        """Readable when requests wait; for asyncio's add_reader."""
     def start(self) -> None: ...
-    def stop(self, drain_ms: int = 500) -> None: ...
+    def stop(self, drain_ms: int = 500) -> None:
+        """Blocks until the reactors have ended: drain_ms at most, then connections are cut."""
     def close(self) -> None: ...
     def take(self, requests_max: int = 256) -> list[Request]:
-        """Requests that wait, oldest first; empty when there are none (the event fd is then armed again)."""
+        """Requests that wait, oldest first, at most 256; empty when there are none (the event fd is then armed again)."""
     def respond(
         self,
         request: Request,
@@ -95,7 +127,7 @@ class Server:
         fields: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> bool:
-        """Answers in the request's encoding. False when the connection is gone or the request was oneway."""
+        """Answers in the request's encoding. False when the connection is gone, takes no more, or the request was oneway."""
     def send(
         self,
         connection_id: int,
@@ -109,17 +141,7 @@ class Server:
     ) -> bool:
         """A request of ours on a client's connection; its response comes back as KIND_RESPONSE with the same opaque."""
     def resubmit(self, request: Request) -> bool:
-        """Gives a punted request to the fast path again (once; its native frame is kept until the Request is gone)."""
+        """Gives a punted request to the fast path again, once: it cannot be answered from Python afterwards."""
     def close_connection(self, connection_id: int) -> bool: ...
-    def stats(self) -> dict[str, int]: ...
-    def __enter__(self) -> Server: ...
-    def __exit__(self, *exc: object) -> None: ...
-
-class LogTap:
-    """The native log ring (csrc/base/log.h)."""
-
-    event_fd: int
-    dropped: int
-    def take(self, lines_max: int = 256) -> list[tuple[int, int, str]]:
-        """(level, wall ms, text) oldest first."""
-    def close(self) -> None: ...
+    def stats(self) -> dict[str, int]:
+        """The fields of rp_server_stats."""

@@ -1,6 +1,11 @@
 """Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
 
-from typing import Any, NamedTuple
+import os
+from typing import NamedTuple, TypedDict, Unpack, type_check_only
+
+from typing_extensions import disjoint_base
+
+from .base import LogTap, NativeObject
 
 class Message(NamedTuple):
     """One record of the commit log, decoded. Hosts are "ip:port"."""
@@ -28,13 +33,36 @@ class AppendResult(NamedTuple):
     queue_offset: int
     store_timestamp_ms: int
 
-def decode_message(record: bytes | memoryview, check_crc: bool = True) -> Message:
+def decode_message(record: bytes | bytearray | memoryview, check_crc: bool = True) -> Message:
     """Raises StoreCorrupt with the cause."""
 
-class MessageStore:
-    """Owner of one rp_message_store. Keyword names are the fields of rp_message_store_options."""
+def host_bytes(host: str) -> tuple[bytes, bool]:
+    """("10.0.0.1:10911" as the 20 bytes of a record's host, whether it is IPv6). Raises InvalidArgument."""
 
-    def __init__(self, root_path: str, *, log: Any | None = None, **options: Any) -> None: ...
+@type_check_only
+class MessageStoreOptions(TypedDict, total=False):
+    """The fields of rp_message_store_options, with their units and defaults in csrc/store/message_store.h."""
+
+    commit_log_path: str | None
+    commit_log_file_size: int
+    consume_queue_file_size: int
+    message_size_max: int
+    flush_mode: int
+    flush_interval_ms: int
+    flush_least_pages: int
+    flush_thorough_interval_ms: int
+    queue_flush_interval_ms: int
+    populate_ahead_bytes: int
+    append_property_crc: int
+    read_only: int
+    store_host: str | bytes
+    store_host_is_v6: int
+
+@disjoint_base
+class MessageStore(NativeObject):
+    """Owner of one rp_message_store; open from __init__ to close(). store_host is "ip:port", or 20 bytes with store_host_is_v6."""
+
+    def __init__(self, root_path: str | os.PathLike[str], *, log: LogTap | None = None, **options: Unpack[MessageStoreOptions]) -> None: ...
     def close(self) -> None: ...
     def append(
         self,
@@ -65,7 +93,7 @@ class MessageStore:
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
     def delete_topic(self, topic: str) -> None: ...
-    def wait_flushed(self, offset: int, timeout_ms: int) -> None: ...
-    def stats(self) -> dict[str, int]: ...
-    def __enter__(self) -> MessageStore: ...
-    def __exit__(self, *exc: object) -> None: ...
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        """Until every byte below offset is on disk. Raises TimedOut; StoreIOError for good after a failed sync. Ctrl-C works."""
+    def stats(self) -> dict[str, int]:
+        """The fields of rp_message_store_stats."""

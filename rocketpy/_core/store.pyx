@@ -1,5 +1,6 @@
 # store.pyx: the message store (csrc/store): append, reads by commit log offset and by queue, decoding of one record.
 
+import os
 import socket
 from typing import NamedTuple
 
@@ -167,7 +168,7 @@ cdef class MessageStore(NativeObject):
             options["store_host"], is_v6 = host_bytes(options["store_host"])
             options["store_host_is_v6"] = int(is_v6)
         set_fields(store_option_rows, &native_options, options, keep)
-        keep.append(root_path.encode() if isinstance(root_path, str) else bytes(root_path))
+        keep.append(os.fsencode(root_path))
         native_options.root_path = PyBytes_AS_STRING(keep[-1])
         native_options.log = log_of(log)
         error.status = 0
