@@ -1,0 +1,289 @@
+"""Bodies that brokers and name servers exchange: data versions, topic configurations, registrations.
+RocketMQ: DataVersion, TopicConfig, TopicConfigAndMappingSerializeWrapper, RegisterBrokerBody (5.3.3 remoting/protocol/, common/).
+
+A registration is JSON, or "compressed", which is a zlib stream of pieces, each behind its length in 4 bytes:
+    data version JSON | count of topics, per topic a line | filter servers JSON | from 5.0 on: count of mappings, per mapping JSON
+where a topic's line is `name readQueues writeQueues perm filterType attributesJSON`, in blanks.
+
+Everything read here came over the network: types are checked, counts are bounded by the bytes there are, inflated size by INFLATED_MAX.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .codes import VERSION_5_0_0
+from .headers import HeaderError
+from .json_codec import JsonError, read_json, read_object, write_fastjson, write_json
+
+INFLATED_MAX = 128 * 1024 * 1024
+PERM_READ, PERM_WRITE, PERM_INHERIT, PERM_PRIORITY = 4, 2, 1, 8
+
+
+class BodyError(HeaderError):
+    """A body that cannot be read; the message is the remark for the peer."""
+
+
+def _integer(members: Mapping[str, Any], name: str, default: int = 0) -> int:
+    """A whole number, or its text as fastjson also takes it."""
+    value = members.get(name)
+    if value is None:
+        return default
+    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit():
+        value = int(value[:20])
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise BodyError(f"{name}: expected a whole number, found {str(value)[:64]!r}")
+    return value
+
+
+def _text(members: Mapping[str, Any], name: str, default: str = "") -> str:
+    value = members.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise BodyError(f"{name}: expected text, found {str(value)[:64]!r}")
+    return value
+
+
+def _mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = members.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BodyError(f"{name}: expected an object, found {str(value)[:64]!r}")
+    return value
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """Which state of a table somebody has. Two are the same table when all three agree."""
+
+    timestamp: int = 0
+    counter: int = 0
+    state_version: int = 0
+
+    def next(self, state_version: int = 0, now_ms: int | None = None) -> DataVersion:
+        """The version after a change."""
+        return DataVersion(_now_ms() if now_ms is None else now_ms, self.counter + 1, state_version)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> DataVersion:
+        return cls(_integer(members, "timestamp"), _integer(members, "counter"), _integer(members, "stateVersion"))
+
+    def encode(self) -> bytes:
+        return write_json(self.to_json())
+
+    @classmethod
+    def decode(cls, body: bytes) -> DataVersion:
+        """Raises BodyError."""
+        try:
+            return cls.from_json(read_object(body))
+        except JsonError as error:
+            raise BodyError(f"DataVersion: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """A topic as its broker keeps it."""
+
+    topic_name: str
+    read_queue_nums: int = 16
+    write_queue_nums: int = 16
+    perm: int = PERM_READ | PERM_WRITE
+    topic_filter_type: str = "SINGLE_TAG"
+    topic_sys_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attributes": dict(self.attributes),
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queue_nums,
+            "topicFilterType": self.topic_filter_type,
+            "topicName": self.topic_name,
+            "topicSysFlag": self.topic_sys_flag,
+            "writeQueueNums": self.write_queue_nums,
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any], name: str = "") -> TopicConfig:
+        """Raises BodyError. `name` stands in where the object does not name its topic."""
+        return cls(
+            topic_name=_text(members, "topicName", name),
+            read_queue_nums=_integer(members, "readQueueNums", 16),
+            write_queue_nums=_integer(members, "writeQueueNums", 16),
+            perm=_integer(members, "perm", PERM_READ | PERM_WRITE),
+            topic_filter_type=_text(members, "topicFilterType", "SINGLE_TAG"),
+            topic_sys_flag=_integer(members, "topicSysFlag"),
+            order=members.get("order") is True,
+            attributes={str(key): str(value) for key, value in _mapping(members, "attributes").items()},
+        )
+
+    def to_line(self) -> str:
+        """The form in compressed registrations; sys flag and order do not travel in it."""
+        attributes = write_fastjson(dict(self.attributes)).decode("utf-8")
+        return f"{self.topic_name} {self.read_queue_nums} {self.write_queue_nums} {self.perm} {self.topic_filter_type} {attributes}"
+
+    @classmethod
+    def from_line(cls, line: str) -> TopicConfig:
+        """Raises BodyError."""
+        parts = line.split(" ", 5)
+        if len(parts) < 5:
+            raise BodyError(f"TopicConfig: expected at least 5 words, found {line[:64]!r}")
+        numbers = dict(zip(("readQueueNums", "writeQueueNums", "perm"), parts[1:4], strict=True))
+        attributes: Any = {}
+        if len(parts) == 6:
+            try:
+                attributes = read_json(parts[5])
+            except JsonError:
+                attributes = {}  # RocketMQ ignores attributes that it cannot read
+        if not isinstance(attributes, dict):
+            attributes = {}
+        return cls.from_json({**numbers, "topicName": parts[0], "topicFilterType": parts[4], "attributes": attributes})
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerBody:
+    """What a broker tells a name server about its topics. Mappings of static topics are passed through as they came."""
+
+    topics: Mapping[str, TopicConfig] = field(default_factory=dict)
+    data_version: DataVersion = DataVersion()
+    filter_servers: tuple[str, ...] = ()
+    queue_mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def encode(self, *, compressed: bool = False) -> bytes:
+        return self._encode_compressed() if compressed else self._encode_json()
+
+    @classmethod
+    def decode(cls, body: bytes, *, compressed: bool = False, version: int = VERSION_5_0_0) -> RegisterBrokerBody:
+        """Raises BodyError. `version` is the broker's: 5.0 and later end a compressed body with queue mappings."""
+        try:
+            return cls._decode_compressed(body, version) if compressed else cls._decode_json(body)
+        except (JsonError, BodyError) as error:
+            raise BodyError(f"Failed to decode RegisterBrokerBody: {error}") from None
+
+    @classmethod
+    def decode_topics(cls, body: bytes) -> RegisterBrokerBody:
+        """The body of brokers before 3.0.11: the topics alone."""
+        try:
+            return cls._from_wrapper(read_object(body), ())
+        except (JsonError, BodyError) as error:
+            raise BodyError(f"Failed to decode TopicConfigSerializeWrapper: {error}") from None
+
+    def _encode_json(self) -> bytes:
+        wrapper = {
+            "dataVersion": self.data_version.to_json(),
+            "mappingDataVersion": DataVersion().to_json(),
+            "topicConfigTable": {name: topic.to_json() for name, topic in self.topics.items()},
+            "topicQueueMappingDetailMap": {},
+            "topicQueueMappingInfoMap": {name: dict(mapping) for name, mapping in self.queue_mappings.items()},
+        }
+        return write_json({"filterServerList": list(self.filter_servers), "topicConfigSerializeWrapper": wrapper})
+
+    def _encode_compressed(self) -> bytes:
+        pieces = [_piece(self.data_version.encode()), struct.pack(">i", len(self.topics))]
+        pieces += [_piece(topic.to_line().encode("utf-8")) for topic in self.topics.values()]
+        pieces += [_piece(write_json(list(self.filter_servers))), struct.pack(">i", len(self.queue_mappings))]
+        pieces += [_piece(write_json(mapping)) for mapping in self.queue_mappings.values()]
+        return zlib.compress(b"".join(pieces), zlib.Z_BEST_COMPRESSION)
+
+    @classmethod
+    def _decode_json(cls, body: bytes) -> RegisterBrokerBody:
+        members = read_object(body)
+        return cls._from_wrapper(_mapping(members, "topicConfigSerializeWrapper"), _filter_servers(members.get("filterServerList")))
+
+    @classmethod
+    def _from_wrapper(cls, wrapper: Mapping[str, Any], filter_servers: tuple[str, ...]) -> RegisterBrokerBody:
+        table = _mapping(wrapper, "topicConfigTable")
+        mappings = _mapping(wrapper, "topicQueueMappingInfoMap")
+        return cls(
+            {name: TopicConfig.from_json(_mapping(table, name), name) for name in table},
+            DataVersion.from_json(_mapping(wrapper, "dataVersion")),
+            filter_servers,
+            {name: _mapping(mappings, name) for name in mappings},
+        )
+
+    @classmethod
+    def _decode_compressed(cls, body: bytes, version: int) -> RegisterBrokerBody:
+        pieces = _Pieces(_inflate(body))
+        data_version = DataVersion.decode(pieces.take())
+        topics = [TopicConfig.from_line(pieces.take_text()) for _ in range(pieces.count())]
+        try:
+            filter_servers = _filter_servers(read_json(pieces.take()))
+        except JsonError:
+            filter_servers = ()
+        mappings: dict[str, Mapping[str, Any]] = {}
+        if version >= VERSION_5_0_0:
+            for _ in range(pieces.count()):
+                mapping = read_object(pieces.take())
+                mappings[_text(mapping, "topic")] = mapping
+        return cls({topic.topic_name: topic for topic in topics}, data_version, filter_servers, mappings)
+
+
+def _filter_servers(value: Any) -> tuple[str, ...]:
+    return tuple(str(server) for server in value) if isinstance(value, list) else ()
+
+
+def _piece(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def _inflate(body: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        inflated = stream.decompress(body, INFLATED_MAX)
+    except zlib.error as error:
+        raise BodyError(f"not a zlib stream: {error}") from None
+    if not stream.eof:
+        cause = f"more than {INFLATED_MAX} bytes inflated" if stream.unconsumed_tail else "End of compressed data has reached"
+        raise BodyError(cause)
+    return inflated
+
+
+class _Pieces:
+    """Cursor over length-prefixed pieces."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def count(self) -> int:
+        """A number of pieces to come; each takes 4 bytes at least."""
+        count = self._number()
+        if not 0 <= count <= (len(self._data) - self._at) // 4:
+            raise BodyError(f"{count} entries announced at byte {self._at - 4}, more than there is room for")
+        return count
+
+    def take(self) -> bytes:
+        size = self._number()
+        if not 0 <= size <= len(self._data) - self._at:
+            raise BodyError(f"a piece of {size} bytes announced at byte {self._at - 4} of {len(self._data)}")
+        piece = self._data[self._at : self._at + size]
+        self._at += size
+        return piece
+
+    def take_text(self) -> str:
+        try:
+            return self.take().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BodyError(f"text is not UTF-8: {error.reason}") from None
+
+    def _number(self) -> int:
+        if len(self._data) - self._at < 4:
+            raise BodyError("End of compressed data has reached")
+        self._at += 4
+        return int.from_bytes(self._data[self._at - 4 : self._at], "big", signed=True)

@@ -1,0 +1,318 @@
+"""JSON as RocketMQ writes and reads it, which is fastjson 1's: a superset that a standard parser refuses, and two ways of writing.
+RocketMQ: RemotingSerializable over com.alibaba.fastjson 1.2 (5.3.3 remoting/protocol/).
+
+Reading  standard JSON goes through the C parser. What that refuses is read by the tolerant one: keys that are numbers, objects or bare
+         words, single quotes, comments, spare commas, numbers with a type letter (12L), Set[…], undefined, references ({"$ref":"$.a.b"}).
+         Numeric keys become text ("0"), object keys become ObjectKey.
+Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as objects, for peers before 4.9.4 and files in `config/`.
+
+Bounds   nesting to DEPTH_MAX; sizes are the frame's. Nothing raises but JsonError.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+DEPTH_MAX = 200
+
+
+class JsonError(ValueError):
+    """Text that is no JSON even by fastjson's rules; the message names the position."""
+
+
+class ObjectKey(tuple[tuple[str, Any], ...]):
+    """An object used as a key of a map, such as a MessageQueue: hashable, compares by its members in order of name."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, **members: Any) -> ObjectKey:
+        return cls(sorted(members.items()))
+
+    def __getitem__(self, name: Any) -> Any:
+        """A member by its name."""
+        return super().__getitem__(name) if isinstance(name, (int, slice)) else dict(self)[name]
+
+
+def read_json(data: bytes | bytearray | memoryview | str) -> Any:
+    """The value of a JSON text, standard or fastjson's. Raises JsonError."""
+    try:
+        text = data if isinstance(data, str) else bytes(data).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8 at byte {error.start}") from None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _Reader(text).read()
+    return _resolve_references(value) if '"$ref"' in text else value
+
+
+def read_object(data: bytes | bytearray | memoryview | str) -> dict[str, Any]:
+    """As read_json, for a text that must be an object."""
+    value = read_json(data)
+    if not isinstance(value, dict):
+        raise JsonError(f"expected an object, found {type(value).__name__}")
+    return value
+
+
+def write_json(value: Any) -> bytes:
+    """Standard JSON: sorted, compact, other characters than ASCII escaped (fastjson's BrowserCompatible with MapSortField)."""
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def write_fastjson(value: Any, *, pretty: bool = False) -> bytes:
+    """JSON as fastjson 1 writes it: members that are None left out, numeric and object keys bare; pretty with tabs, as `config/*.json`."""
+    parts: list[str] = []
+    _write(value, parts, "\n" if pretty else "", 0)
+    return "".join(parts).encode("utf-8")
+
+
+# ---- writing ----
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _write(value: Any, parts: list[str], line: str, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise JsonError(f"nested deeper than {DEPTH_MAX}")
+    if isinstance(value, ObjectKey):
+        _write(dict(value), parts, "", depth)
+    elif isinstance(value, Mapping):
+        members = sorted(((key, member) for key, member in value.items() if member is not None), key=_key_order)
+        _write_block("{}", [(_key_text(key), member) for key, member in members], parts, line, depth)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        _write_block("[]", [("", member) for member in value], parts, line, depth)
+    else:
+        parts.append(_quote(value))
+
+
+def _write_block(brackets: str, members: list[tuple[str, Any]], parts: list[str], line: str, depth: int) -> None:
+    parts.append(brackets[0])
+    indent = line + "\t" * (depth + 1) if line else ""
+    for index, (prefix, member) in enumerate(members):
+        parts.append("," + indent + prefix if index else indent + prefix)
+        _write(member, parts, line, depth + 1)
+    if members and line:
+        parts.append(line + "\t" * depth)
+    parts.append(brackets[1])
+
+
+def _key_order(member: tuple[Any, Any]) -> tuple[int, Any]:
+    key = member[0]
+    return (0, key) if isinstance(key, int) else (1, str(key))
+
+
+def _key_text(key: Any) -> str:
+    if isinstance(key, ObjectKey):
+        return write_fastjson(key).decode("utf-8") + ":"
+    return (str(key) if isinstance(key, int) else _quote(str(key))) + ":"
+
+
+# ---- reading what a standard parser refuses ----
+
+_SPACE = re.compile(r"(?:[\s\x00]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,64}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_WORD = re.compile(r"[^\s\x00,:{}\[\]\"'/]+")
+_PLAIN = re.compile(r"[^\"'\\]*")
+_LITERALS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "undefined": None,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\x0b", "0": "\0", "F": "\f"}
+
+
+class _Reader:
+    """One pass over a text; fastjson's DefaultJSONParser with its default features."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def read(self) -> Any:
+        value = self._value(0)
+        if self._peek():
+            raise self._error("text behind the value")
+        return value
+
+    def _error(self, cause: str) -> JsonError:
+        return JsonError(f"{cause} at character {self._at}: {self._text[self._at : self._at + 20]!r}")
+
+    def _peek(self) -> str:
+        """The next character behind blanks and comments, "" at the end."""
+        match = _SPACE.match(self._text, self._at)
+        assert match is not None
+        self._at = match.end()
+        return self._text[self._at : self._at + 1]
+
+    def _value(self, depth: int) -> Any:
+        if depth > DEPTH_MAX:
+            raise self._error(f"nested deeper than {DEPTH_MAX}")
+        character = self._peek()
+        if character == "{":
+            return self._object(depth)
+        if character == "[":
+            return self._array(depth)
+        if character in ('"', "'"):
+            return self._string()
+        number = _NUMBER.match(self._text, self._at)
+        if number is not None and (word := _WORD.match(self._text, self._at)) is not None:
+            suffix = word.group()[len(number.group()) :]
+            if suffix in ("", "L", "S", "B", "F", "D"):
+                self._at = word.end()
+                return _number_of(number.group(), suffix)
+        return self._literal(depth)
+
+    def _literal(self, depth: int) -> Any:
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            raise self._error("no value")
+        name = word.group()
+        if name in ("Set", "TreeSet"):
+            self._at = word.end()
+            if self._peek() != "[":
+                raise self._error(f"{name} without [")
+            return self._array(depth)
+        if name not in _LITERALS:
+            raise self._error("no value")
+        self._at = word.end()
+        return _LITERALS[name]
+
+    def _object(self, depth: int) -> dict[Any, Any]:
+        self._at += 1
+        members: dict[Any, Any] = {}
+        for _ in self._members("}"):
+            key = self._key(depth)
+            if self._peek() != ":":
+                raise self._error("expected : behind a key")
+            self._at += 1
+            members[key] = self._value(depth + 1)
+        return members
+
+    def _array(self, depth: int) -> list[Any]:
+        self._at += 1
+        return [self._value(depth + 1) for _ in self._members("]")]
+
+    def _members(self, end: str) -> Iterator[None]:
+        """Stops at each member; commas may be missing nowhere but may be more than needed."""
+        separated = True
+        while (character := self._peek()) != end:
+            if character == ",":
+                self._at += 1
+                separated = True
+            elif not separated or not character:
+                raise self._error(f"expected , or {end}")
+            else:
+                yield
+                separated = False
+        self._at += 1
+
+    def _key(self, depth: int) -> Any:
+        character = self._peek()
+        if character in ('"', "'"):
+            return self._string()
+        if character in ("{", "["):
+            return _frozen(self._value(depth + 1))
+        word = _WORD.match(self._text, self._at)
+        if word is None:
+            raise self._error("no key")
+        self._at = word.end()
+        number = re.fullmatch(r"([+-]?[0-9]+)[LSB]?", word.group())
+        return number.group(1) if number is not None else word.group()
+
+    def _string(self) -> str:
+        quote = self._text[self._at]
+        self._at += 1
+        parts: list[str] = []
+        while True:
+            plain = _PLAIN.match(self._text, self._at)
+            assert plain is not None
+            parts.append(plain.group())
+            self._at = plain.end()
+            character = self._text[self._at : self._at + 1]
+            self._at += 1
+            if character == quote:
+                return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if not character:
+                raise self._error("string without end")
+            parts.append(self._escape() if character == "\\" else character)
+
+    def _escape(self) -> str:
+        escape = self._text[self._at : self._at + 1]
+        self._at += 1
+        if escape in ("u", "x"):
+            size = 4 if escape == "u" else 2
+            digits = self._text[self._at : self._at + size]
+            if not re.fullmatch(rf"[0-9a-fA-F]{{{size}}}", digits):
+                raise self._error("bad escape")
+            self._at += size
+            return chr(int(digits, 16))
+        if not escape:
+            raise self._error("string without end")
+        return _ESCAPES.get(escape, escape)
+
+
+def _number_of(text: str, suffix: str) -> int | float:
+    if suffix in ("F", "D") or any(mark in text for mark in ".eE"):
+        return float(text)
+    return int(text)
+
+
+def _frozen(value: Any) -> Any:
+    """A value as a key: hashable all the way down."""
+    if isinstance(value, dict):
+        return ObjectKey(sorted((str(key), _frozen(member)) for key, member in value.items()))
+    if isinstance(value, list):
+        return tuple(_frozen(member) for member in value)
+    return value
+
+
+# ---- references ----
+
+_STEP = re.compile(r"\.((?:\\.|[^.\[\\])+)|\[([0-9]{1,9})\]")
+
+
+def _resolve_references(root: Any) -> Any:
+    """Puts the object that {"$ref": path} points at in its place: $ is the root, @ the object itself, .. its parent."""
+
+    def target(path: str, parents: list[Any]) -> Any:
+        if path in ("@", ".."):
+            index = -1 if path == "@" else -2
+            return parents[index] if len(parents) >= -index else None
+        if not path.startswith("$"):
+            return None
+        found, position = root, 1
+        while position < len(path):
+            step = _STEP.match(path, position)
+            if step is None:
+                return None
+            name = re.sub(r"\\(.)", r"\1", step.group(1) or "")
+            if isinstance(found, dict) and name in found:
+                found = found[name]
+            elif isinstance(found, list) and step.group(2) and int(step.group(2)) < len(found):
+                found = found[int(step.group(2))]
+            else:
+                return None
+            position = step.end()
+        return found
+
+    def is_reference(value: Any) -> bool:
+        return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$ref"), str)
+
+    pending: list[tuple[Any, list[Any]]] = [(root, [root])]
+    while pending:
+        value, parents = pending.pop()
+        slots = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+        for slot, member in slots:
+            if is_reference(member):
+                value[slot] = target(member["$ref"], parents)
+            elif isinstance(member, (dict, list)):
+                pending.append((member, [*parents, member]))
+    return root
