@@ -18,6 +18,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -140,7 +141,15 @@ class Library:
 class BuildNative(build_ext):
     """build_ext that makes the library first and puts every shared object in place by rename."""
 
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        if self.parallel is None:
+            self.parallel = int(os.environ.get("ROCKETPY_JOBS", "2"))
+
     def run(self) -> None:
+        if getattr(self, "editable_mode", False):  # an editable install shares what `build_ext --inplace` has compiled
+            tag = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+            self.build_lib, self.build_temp = str(ROOT / "build" / f"lib.{tag}"), str(ROOT / "build" / f"temp.{tag}")
         in_place = bool(self.inplace)  # setuptools turns it off while it builds
         library = Library(ROOT / "build" / "native").build()
         self.library_dirs.append(str(library.parent))
@@ -171,13 +180,12 @@ def extensions() -> list[Extension]:
             [str(path.relative_to(ROOT))],
             include_dirs=["csrc", str(PACKAGE)],
             libraries=["rocketpy"],
-            depends=headers,
             extra_compile_args=["-std=c11", "-O2", "-g1", "-Wno-unused-function"],
             extra_link_args=["-Wl,-rpath,$ORIGIN", "-Wl,--no-as-needed"],
         )
         for path in sorted((ROOT / PACKAGE).glob("*.pyx"))
     ]
-    return list(
+    cythonized = list(
         cythonize(
             modules,
             build_dir="build/cython",
@@ -185,6 +193,9 @@ def extensions() -> list[Extension]:
             compiler_directives={"embedsignature": False, "binding": True, "auto_pickle": False},
         )
     )
+    for module in cythonized:
+        module.depends = [*module.depends, *headers]
+    return cythonized
 
 
 if __name__ == "__main__":

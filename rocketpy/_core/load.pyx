@@ -199,6 +199,7 @@ cdef class Load(NativeObject):
         cdef rp_load_queue queue
         cdef int status
         cdef uint32_t i
+        cdef int kind
         cdef dict values
         cdef list queues = []
         self.enter()
@@ -214,7 +215,7 @@ cdef class Load(NativeObject):
                 values["totals"] = read_fields(load_progress_rows, &result.totals)
                 values["error_codes"] = [read_fields(load_error_rows, &result.error_codes[i]) for i in range(result.error_code_count)]
                 values["latency"] = {
-                    LATENCY_NAMES[i]: read_fields(load_latency_rows, &result.latency[i]) for i in range(RP_LOAD_LATENCY_KINDS)
+                    LATENCY_NAMES[kind]: read_fields(load_latency_rows, &result.latency[kind]) for kind in range(RP_LOAD_LATENCY_KINDS)
                 }
             finally:
                 free(result)
