@@ -29,7 +29,7 @@ class BodyError(HeaderError):
     """A body that cannot be read; the message is the remark for the peer."""
 
 
-def _integer(members: Mapping[str, Any], name: str, default: int = 0) -> int:
+def read_integer(members: Mapping[str, Any], name: str, default: int = 0) -> int:
     """A whole number, or its text as fastjson also takes it."""
     value = members.get(name)
     if value is None:
@@ -41,7 +41,7 @@ def _integer(members: Mapping[str, Any], name: str, default: int = 0) -> int:
     return value
 
 
-def _text(members: Mapping[str, Any], name: str, default: str = "") -> str:
+def read_text(members: Mapping[str, Any], name: str, default: str = "") -> str:
     value = members.get(name)
     if value is None:
         return default
@@ -50,7 +50,7 @@ def _text(members: Mapping[str, Any], name: str, default: str = "") -> str:
     return value
 
 
-def _mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
+def read_mapping(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     value = members.get(name)
     if value is None:
         return {}
@@ -80,7 +80,7 @@ class DataVersion:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> DataVersion:
-        return cls(_integer(members, "timestamp"), _integer(members, "counter"), _integer(members, "stateVersion"))
+        return cls(read_integer(members, "timestamp"), read_integer(members, "counter"), read_integer(members, "stateVersion"))
 
     def encode(self) -> bytes:
         return write_json(self.to_json())
@@ -123,14 +123,14 @@ class TopicConfig:
     def from_json(cls, members: Mapping[str, Any], name: str = "") -> TopicConfig:
         """Raises BodyError. `name` stands in where the object does not name its topic."""
         return cls(
-            topic_name=_text(members, "topicName", name),
-            read_queue_nums=_integer(members, "readQueueNums", 16),
-            write_queue_nums=_integer(members, "writeQueueNums", 16),
-            perm=_integer(members, "perm", PERM_READ | PERM_WRITE),
-            topic_filter_type=_text(members, "topicFilterType", "SINGLE_TAG"),
-            topic_sys_flag=_integer(members, "topicSysFlag"),
+            topic_name=read_text(members, "topicName", name),
+            read_queue_nums=read_integer(members, "readQueueNums", 16),
+            write_queue_nums=read_integer(members, "writeQueueNums", 16),
+            perm=read_integer(members, "perm", PERM_READ | PERM_WRITE),
+            topic_filter_type=read_text(members, "topicFilterType", "SINGLE_TAG"),
+            topic_sys_flag=read_integer(members, "topicSysFlag"),
             order=members.get("order") is True,
-            attributes={str(key): str(value) for key, value in _mapping(members, "attributes").items()},
+            attributes={str(key): str(value) for key, value in read_mapping(members, "attributes").items()},
         )
 
     def to_line(self) -> str:
@@ -204,17 +204,17 @@ class RegisterBrokerBody:
     @classmethod
     def _decode_json(cls, body: bytes) -> RegisterBrokerBody:
         members = read_object(body)
-        return cls._from_wrapper(_mapping(members, "topicConfigSerializeWrapper"), _filter_servers(members.get("filterServerList")))
+        return cls._from_wrapper(read_mapping(members, "topicConfigSerializeWrapper"), _filter_servers(members.get("filterServerList")))
 
     @classmethod
     def _from_wrapper(cls, wrapper: Mapping[str, Any], filter_servers: tuple[str, ...]) -> RegisterBrokerBody:
-        table = _mapping(wrapper, "topicConfigTable")
-        mappings = _mapping(wrapper, "topicQueueMappingInfoMap")
+        table = read_mapping(wrapper, "topicConfigTable")
+        mappings = read_mapping(wrapper, "topicQueueMappingInfoMap")
         return cls(
-            {name: TopicConfig.from_json(_mapping(table, name), name) for name in table},
-            DataVersion.from_json(_mapping(wrapper, "dataVersion")),
+            {name: TopicConfig.from_json(read_mapping(table, name), name) for name in table},
+            DataVersion.from_json(read_mapping(wrapper, "dataVersion")),
             filter_servers,
-            {name: _mapping(mappings, name) for name in mappings},
+            {name: read_mapping(mappings, name) for name in mappings},
         )
 
     @classmethod
@@ -230,7 +230,7 @@ class RegisterBrokerBody:
         if version >= VERSION_5_0_0:
             for _ in range(pieces.count()):
                 mapping = read_object(pieces.take())
-                mappings[_text(mapping, "topic")] = mapping
+                mappings[read_text(mapping, "topic")] = mapping
         return cls({topic.topic_name: topic for topic in topics}, data_version, filter_servers, mappings)
 
 

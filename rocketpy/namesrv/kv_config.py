@@ -1,0 +1,92 @@
+"""Small texts by namespace and key, kept in one file: order configurations of topics, settings of other tools.
+RocketMQ: KVConfigManager, KVConfigSerializeWrapper (5.3.3 namesrv/kvconfig/). File: {"configTable":{namespace:{key:value}}}.
+
+A change is on disk before it is answered. RocketMQ writes in place without syncing and goes on with an empty table when it cannot read the
+file; here StateFile replaces it atomically, falls back to `.bak`, and keeps a damaged file aside.
+
+Threads  one event loop. Bounds: ENTRIES_MAX entries, TEXT_MAX characters each.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..remoting.json_codec import read_object, write_json
+from ..state_file import StateFile
+
+log = logging.getLogger(__name__)
+
+ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
+"""Namespace of order configurations: topic → "broker-a:4;broker-b:4"."""
+ENTRIES_MAX = 100_000
+TEXT_MAX = 1024 * 1024
+
+
+class KvConfigFull(ValueError):
+    """The table or an entry is larger than this name server keeps."""
+
+
+class KvConfig:
+    """The table and its file. `on_change` is called with the namespace after a change is on disk."""
+
+    def __init__(self, path: str | Path, on_change: Callable[[str], None] = lambda namespace: None) -> None:
+        self._file = StateFile(path)
+        self._on_change = on_change
+        self._table: dict[str, dict[str, str]] = {}
+
+    def load(self) -> None:
+        """Reads the file; a missing one is an empty table, a damaged one its backup."""
+        self._table = self._file.read(_decode) or {}
+
+    def get(self, namespace: str, key: str) -> str | None:
+        return self._table.get(namespace, {}).get(key)
+
+    def namespace(self, namespace: str) -> dict[str, str] | None:
+        """All of a namespace, None for one that never was."""
+        table = self._table.get(namespace)
+        return dict(table) if table is not None else None
+
+    def put(self, namespace: str, key: str, value: str) -> None:
+        """Sets an entry. Raises KvConfigFull, StoreIOError, DiskFull; then nothing has changed."""
+        if max(len(namespace), len(key), len(value)) > TEXT_MAX:
+            raise KvConfigFull(f"namespace, key or value is longer than {TEXT_MAX} characters")
+        table = self._table.get(namespace, {})
+        if key not in table and sum(map(len, self._table.values())) >= ENTRIES_MAX:
+            raise KvConfigFull(f"{ENTRIES_MAX} entries are kept at most")
+        self._replace(namespace, {**table, key: value})
+        log.info("putKVConfig %s config item, Namespace: %s Key: %s Value: %s", "update" if key in table else "new", namespace, key, value)
+
+    def delete(self, namespace: str, key: str) -> None:
+        """Removes an entry that may not be there. Raises StoreIOError, DiskFull; then nothing has changed."""
+        table = self._table.get(namespace)
+        if table is None or key not in table:
+            return
+        self._replace(namespace, {name: value for name, value in table.items() if name != key})
+        log.info("deleteKVConfig delete a config item, Namespace: %s Key: %s Value: %s", namespace, key, table[key])
+
+    def _replace(self, namespace: str, table: dict[str, str]) -> None:
+        changed = {**self._table, namespace: table}
+        self._file.write(_encode(changed))
+        self._table = changed
+        self._on_change(namespace)
+
+
+def _encode(table: dict[str, dict[str, str]]) -> str:
+    return json.dumps({"configTable": table}, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _decode(text: str) -> dict[str, dict[str, str]]:
+    """Raises ValueError (JsonError is one)."""
+    table: Any = read_object(text).get("configTable") or {}
+    if not isinstance(table, dict) or not all(isinstance(entries, dict) for entries in table.values()):
+        raise ValueError("configTable: expected objects in an object")
+    return {str(name): {str(key): str(value) for key, value in entries.items()} for name, entries in table.items()}
+
+
+def encode_table(table: dict[str, str]) -> bytes:
+    """RocketMQ: KVTable, the body of GET_KVLIST_BY_NAMESPACE and of registrations' answers."""
+    return write_json({"table": table})

@@ -1,0 +1,304 @@
+"""What each request to a name server does: header and body in, table call, answer out. No sockets.
+RocketMQ: DefaultRequestProcessor, ClientRequestProcessor (5.3.3 namesrv/processor/).
+
+Errors raised here (HeaderError, CommandError, ConfigError) become answers in remoting/service.py or below. A registration's connection is
+remembered by its id, so that its closing takes the broker out.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Request
+from ..config import Config, ConfigError, read_properties
+from ..remoting.bodies import DataVersion, RegisterBrokerBody
+from ..remoting.codes import VERSION_3_0_11, VERSION_4_9_4, RequestCode, ResponseCode, see_faq
+from ..remoting.command import Response
+from ..remoting.headers import (
+    AddWritePermOfBrokerRequestHeader,
+    AddWritePermOfBrokerResponseHeader,
+    BrokerHeartbeatRequestHeader,
+    DeleteKVConfigRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader,
+    GetBrokerMemberGroupRequestHeader,
+    GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader,
+    GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader,
+    PutKVConfigRequestHeader,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    RegisterTopicRequestHeader,
+    UnRegisterBrokerRequestHeader,
+    WipeWritePermOfBrokerRequestHeader,
+    WipeWritePermOfBrokerResponseHeader,
+)
+from ..remoting.json_codec import write_fastjson
+from ..remoting.route import TopicRoute
+from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
+from .route_info import Departure, MinBrokerIdNotice, Registration, RouteInfo
+
+log = logging.getLogger(__name__)
+
+ZONE_NAME, ZONE_MODE = "__ZONE_NAME", "__ZONE_MODE"
+_ALWAYS_BLACK = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
+SUCCESS = Response()
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What requests cause outside the tables; the service does it."""
+
+    notify: Callable[[Iterable[MinBrokerIdNotice]], None]
+    unregister: Callable[[Departure], bool]
+    """False when too many brokers wait to be unregistered."""
+    store_config: Callable[[Mapping[str, str]], None]
+    """Writes an update into the configuration's file. Raises RocketpyError."""
+
+
+class NamesrvRequests:
+    """The handlers, by request code in `handlers`. `clock` gives milliseconds since the name server started."""
+
+    def __init__(self, config: Config, routes: RouteInfo, kv_config: KvConfig, effects: Effects, clock: Callable[[], int]) -> None:
+        self._config = config
+        self._routes = routes
+        self._kv_config = kv_config
+        self._effects = effects
+        self._clock = clock
+        self.handlers: dict[int, Callable[[Request], Response]] = {
+            RequestCode.PUT_KV_CONFIG: self.put_kv_config,
+            RequestCode.GET_KV_CONFIG: self.get_kv_config,
+            RequestCode.DELETE_KV_CONFIG: self.delete_kv_config,
+            RequestCode.GET_KVLIST_BY_NAMESPACE: self.get_kv_list,
+            RequestCode.QUERY_DATA_VERSION: self.query_data_version,
+            RequestCode.REGISTER_BROKER: self.register_broker,
+            RequestCode.UNREGISTER_BROKER: self.unregister_broker,
+            RequestCode.BROKER_HEARTBEAT: self.hear_broker,
+            RequestCode.GET_BROKER_MEMBER_GROUP: self.get_member_group,
+            RequestCode.GET_BROKER_CLUSTER_INFO: self.get_cluster_info,
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: self.get_route,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: self.wipe_write_perm,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: self.add_write_perm,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self.get_all_topics,
+            RequestCode.GET_TOPICS_BY_CLUSTER: self.get_topics_of_cluster,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: self.get_system_topics,
+            RequestCode.GET_UNIT_TOPIC_LIST: lambda request: self._topic_list(self._routes.unit_topics),
+            RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: lambda request: self._topic_list(self._routes.unit_sub_topics),
+            RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: lambda request: self._topic_list(self._routes.unit_sub_ununit_topics),
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: self.delete_topic,
+            RequestCode.REGISTER_TOPIC_IN_NAMESRV: self.register_topic,
+            RequestCode.UPDATE_NAMESRV_CONFIG: self.update_config,
+            RequestCode.GET_NAMESRV_CONFIG: self.get_config,
+        }
+
+    # ---- routes ----
+
+    def get_route(self, request: Request) -> Response:
+        header = GetRouteInfoRequestHeader.decode(request.fields)
+        if self._config.boolean("needWaitForService") and self._clock() < self._config.integer("waitSecondsForService") * 1000:
+            log.warning("name server not ready. request code %d", request.code)
+            return Response(ResponseCode.SYSTEM_ERROR, "name server not ready")
+        standard = request.version >= VERSION_4_9_4 or header.accept_standard_json_only is True
+        zone = request.fields.get(ZONE_NAME, "").strip()
+        if zone and request.fields.get(ZONE_MODE, "").lower() == "true":
+            route = self._routes.pick_route(header.topic)
+            body = route.in_zone(zone).encode(standard=standard) if route is not None else None
+        else:
+            body = self._routes.encoded_route(header.topic, standard=standard)
+        if body is None:
+            remark = see_faq(f"No topic route info in name server for the topic: {header.topic}")
+            return Response(ResponseCode.TOPIC_NOT_EXIST, remark)
+        return Response(body=body)
+
+    def get_cluster_info(self, request: Request) -> Response:
+        return Response(body=write_fastjson(self._routes.cluster_info()))
+
+    def get_member_group(self, request: Request) -> Response:
+        header = GetBrokerMemberGroupRequestHeader.decode(request.fields)
+        group = {
+            "brokerAddrs": self._routes.broker_member_group(header.broker_name),
+            "brokerName": header.broker_name,
+            "cluster": header.cluster_name,
+        }
+        return Response(body=write_fastjson({"brokerMemberGroup": group}))
+
+    # ---- brokers ----
+
+    def register_broker(self, request: Request) -> Response:
+        header = RegisterBrokerRequestHeader.decode(request.fields)
+        body_crc = header.body_crc32
+        if body_crc and body_crc != zlib.crc32(request.body) & 0x7FFFFFFF:
+            log.warning("receive registerBroker request,crc32 not match,from %s", request.remote_address)
+            return Response(ResponseCode.SYSTEM_ERROR, "crc32 not match")
+        registered = self._routes.register_broker(
+            Registration(
+                cluster=header.cluster_name,
+                address=header.broker_addr,
+                broker_name=header.broker_name,
+                broker_id=header.broker_id,
+                ha_address=header.ha_server_addr,
+                body=_registration_body(request, header.compressed),
+                connection_id=request.connection_id,
+                heartbeat_timeout_ms=header.heartbeat_timeout_millis,
+                enable_acting_master=header.enable_acting_master,
+                zone_name=request.fields.get(ZONE_NAME),
+            )
+        )
+        if not registered.accepted:
+            return Response(ResponseCode.SYSTEM_ERROR, "register broker failed")
+        self._effects.notify(registered.notices)
+        answer = RegisterBrokerResponseHeader(ha_server_addr=registered.ha_address, master_addr=registered.master_address)
+        return Response(fields=answer, body=self._order_topics())
+
+    def _order_topics(self) -> bytes:
+        if not self._config.boolean("returnOrderTopicConfigToBroker"):
+            return b""
+        table = self._kv_config.namespace(ORDER_TOPIC_CONFIG)
+        return encode_table(table) if table is not None else b""
+
+    def unregister_broker(self, request: Request) -> Response:
+        header = UnRegisterBrokerRequestHeader.decode(request.fields)
+        departure = Departure(header.cluster_name, header.broker_addr, header.broker_name, header.broker_id)
+        if not self._effects.unregister(departure):
+            log.warning("Couldn't submit the unregister broker request to handler, broker info: %s", departure)
+            return Response(ResponseCode.SYSTEM_ERROR)
+        return SUCCESS
+
+    def hear_broker(self, request: Request) -> Response:
+        header = BrokerHeartbeatRequestHeader.decode(request.fields)
+        self._routes.hear(header.cluster_name, header.broker_addr)
+        return SUCCESS
+
+    def query_data_version(self, request: Request) -> Response:
+        header = QueryDataVersionRequestHeader.decode(request.fields)
+        asked = DataVersion.decode(request.body)
+        known = self._routes.data_version(header.cluster_name, header.broker_addr)
+        self._routes.hear(header.cluster_name, header.broker_addr)
+        answer = QueryDataVersionResponseHeader(changed=known != asked)
+        return Response(fields=answer, body=known.encode() if known is not None else b"")
+
+    def wipe_write_perm(self, request: Request) -> Response:
+        header = WipeWritePermOfBrokerRequestHeader.decode(request.fields)
+        count = self._routes.wipe_write_perm(header.broker_name)
+        log.info("wipe write perm of broker[%s], client: %s, %d", header.broker_name, request.remote_address, count)
+        return Response(fields=WipeWritePermOfBrokerResponseHeader(wipe_topic_count=count))
+
+    def add_write_perm(self, request: Request) -> Response:
+        header = AddWritePermOfBrokerRequestHeader.decode(request.fields)
+        count = self._routes.add_write_perm(header.broker_name)
+        log.info("add write perm of broker[%s], client: %s, %d", header.broker_name, request.remote_address, count)
+        return Response(fields=AddWritePermOfBrokerResponseHeader(add_topic_count=count))
+
+    # ---- topics ----
+
+    def get_all_topics(self, request: Request) -> Response:
+        if not self._config.boolean("enableAllTopicList"):
+            return Response(ResponseCode.SYSTEM_ERROR, "disable")
+        return _topics(self._routes.all_topics())
+
+    def get_topics_of_cluster(self, request: Request) -> Response:
+        return self._topic_list(lambda: self._routes.topics_of_cluster(GetTopicsByClusterRequestHeader.decode(request.fields).cluster))
+
+    def get_system_topics(self, request: Request) -> Response:
+        return _topics(*self._routes.system_topics())
+
+    def _topic_list(self, topics: Callable[[], list[str]]) -> Response:
+        if not self._config.boolean("enableTopicList"):
+            return Response(ResponseCode.SYSTEM_ERROR, "disable")
+        return _topics(topics())
+
+    def delete_topic(self, request: Request) -> Response:
+        header = DeleteTopicFromNamesrvRequestHeader.decode(request.fields)
+        self._routes.delete_topic(header.topic, header.cluster_name)
+        log.info("delete topic %s of cluster %s, client: %s", header.topic, header.cluster_name or "*", request.remote_address)
+        return SUCCESS
+
+    def register_topic(self, request: Request) -> Response:
+        header = RegisterTopicRequestHeader.decode(request.fields)
+        if request.body:
+            self._routes.register_topic(header.topic, TopicRoute.decode(request.body).queue_datas)
+        return SUCCESS
+
+    # ---- key-value configuration ----
+
+    def put_kv_config(self, request: Request) -> Response:
+        header = PutKVConfigRequestHeader.decode(request.fields)
+        try:
+            self._kv_config.put(header.namespace, header.key, header.value)
+        except (KvConfigFull, RocketpyError) as error:
+            return _not_stored("kvconfig", error)
+        return SUCCESS
+
+    def get_kv_config(self, request: Request) -> Response:
+        header = GetKVConfigRequestHeader.decode(request.fields)
+        value = self._kv_config.get(header.namespace, header.key)
+        if value is None:
+            remark = f"No config item, Namespace: {header.namespace} Key: {header.key}"
+            return Response(ResponseCode.QUERY_NOT_FOUND, remark)
+        return Response(fields=GetKVConfigResponseHeader(value=value))
+
+    def delete_kv_config(self, request: Request) -> Response:
+        header = DeleteKVConfigRequestHeader.decode(request.fields)
+        try:
+            self._kv_config.delete(header.namespace, header.key)
+        except RocketpyError as error:
+            return _not_stored("kvconfig", error)
+        return SUCCESS
+
+    def get_kv_list(self, request: Request) -> Response:
+        header = GetKVListByNamespaceRequestHeader.decode(request.fields)
+        table = self._kv_config.namespace(header.namespace)
+        if table is None:
+            return Response(ResponseCode.QUERY_NOT_FOUND, f"No config item, Namespace: {header.namespace}")
+        return Response(body=encode_table(table))
+
+    # ---- configuration ----
+
+    def update_config(self, request: Request) -> Response:
+        log.info("updateConfig called by %s", request.remote_address)
+        try:
+            changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
+        except UnicodeDecodeError as error:
+            return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
+        black = _ALWAYS_BLACK.union(self._config.text("configBlackList").split(";"))
+        if black & changes.keys():
+            return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        try:
+            self._config.update(changes)
+        except ConfigError as error:
+            return Response(ResponseCode.INVALID_PARAMETER, str(error))
+        try:
+            self._effects.store_config(changes)
+        except RocketpyError as error:
+            return _not_stored("config", error)
+        return SUCCESS
+
+    def get_config(self, request: Request) -> Response:
+        return Response(body=self._config.format().encode("utf-8"))
+
+
+def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody:
+    if not request.body:
+        return RegisterBrokerBody()
+    if request.version < VERSION_3_0_11:
+        return RegisterBrokerBody.decode_topics(request.body)
+    return RegisterBrokerBody.decode(request.body, compressed=compressed, version=request.version)
+
+
+def _topics(names: list[str], broker_address: str | None = None) -> Response:
+    """RocketMQ: TopicList."""
+    members: dict[str, Any] = {"brokerAddr": broker_address, "topicList": names}
+    return Response(body=write_fastjson(members))
+
+
+def _not_stored(what: str, error: Exception) -> Response:
+    log.error("persist %s Exception: %s", what, error)
+    return Response(ResponseCode.SYSTEM_ERROR, f"{what} was not stored: {error}")

@@ -1,0 +1,224 @@
+"""A running name server: native listener, tables, and the timer that notices silent brokers.
+RocketMQ: NamesrvController, BrokerHousekeepingService, BatchUnregistrationService (5.3.3 namesrv/).
+
+    listener ─ RemotingService ─ NamesrvRequests ─ RouteInfo, KvConfig
+       │ closed connection ──┐
+    scan timer ─ silence ────┼─► departures ─ next loop turn ─► RouteInfo.unregister_brokers ─► notices ─► brokers
+    UNREGISTER_BROKER ───────┘
+
+Departures of one loop turn are taken out together, so that a cluster going down is one pass over the tables.
+Threads  one event loop beside the reactors. Bounds: unRegisterBrokerQueueCapacity departures waiting, then SYSTEM_ERROR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from .._core.errors import RocketpyError, StoreIOError
+from .._core.remoting import LogTap, Request, Server
+from ..config import Config, Value
+from ..remoting.client import RemotingClient
+from ..remoting.codes import RequestCode
+from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
+from ..remoting.service import RemotingService
+from ..state_file import StateFile
+from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
+from .requests import Effects, NamesrvRequests
+from .route_info import Departure, MinBrokerIdNotice, RouteInfo, RouteSettings
+
+log = logging.getLogger(__name__)
+
+NOTIFY_TIMEOUT_S = 0.3
+NOTIFICATIONS_MAX = 1024
+DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class NameServer:
+    """`server = NameServer(load_config("namesrv", file)); await server.start(); … await server.stop()`."""
+
+    def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
+        self.config = config
+        self.kv_config = KvConfig(config.text("kvConfigPath"), self._kv_changed)
+        self.routes = RouteInfo(_route_settings(config), _monotonic_ms, self._order_conf)
+        self._log_tap = log_tap
+        self._server: Server | None = None
+        self._service: RemotingService | None = None
+        self._client: RemotingClient | None = None
+        self._scanner: asyncio.Task[None] | None = None
+        self._departures: list[Departure] = []
+        self._notifications: set[asyncio.Task[None]] = set()
+        self._started_ms = 0
+        config.subscribe(self._config_changed)
+
+    @property
+    def port(self) -> int:
+        """The port listened on; 0 before start."""
+        return self._server.port if self._server is not None else 0
+
+    def stats(self) -> dict[str, int]:
+        """Sizes of the tables and the listener's counters."""
+        figures = self.routes.counts()
+        if self._server is not None and self._service is not None:
+            figures |= self._server.stats()
+            figures["requests_rejected_tasks"] = self._service.busy_rejections
+        return figures
+
+    async def start(self) -> None:
+        """Binds, listens and answers. Raises NetworkError when the port is taken."""
+        self.kv_config.load()
+        self._started_ms = _monotonic_ms()
+        config = self.config
+        server = self._server = Server(
+            log=self._log_tap,
+            bind_address=config.text("bindAddress"),
+            port=config.integer("listenPort"),
+            reactors=config.integer("reactorThreads") or min(os.cpu_count() or 1, 4),
+            spin_us=config.integer("reactorSpinMicros"),
+            frame_size_max=config.integer("frameSizeMax"),
+            connections_max=config.integer("connectionsMax"),
+            ring_capacity=config.integer("requestRingCapacity"),
+            memory_bytes_max=config.integer("bufferBytesMax"),
+            idle_timeout_ms=config.integer("serverChannelMaxIdleTimeSeconds") * 1000,
+            stall_timeout_ms=config.integer("stallTimeoutMillis"),
+            output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
+            socket_send_buffer=config.integer("serverSocketSndBufSize"),
+            socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
+            thread_name="namesrv",
+        )
+        config.override("listenPort", server.port)
+        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000)
+        requests = NamesrvRequests(
+            config,
+            self.routes,
+            self.kv_config,
+            Effects(self._notify, self._unregister, self._store_config),
+            lambda: _monotonic_ms() - self._started_ms,
+        )
+        self._service = RemotingService(server, requests.handlers, on_closed=self._connection_closed)
+        self._service.start()
+        server.start()
+        self._scanner = asyncio.get_running_loop().create_task(self._scan_for_ever(), name="scan not active brokers")
+
+    async def stop(self) -> None:
+        """Stops listening, then everything else. Idempotent."""
+        if self._scanner is not None:
+            self._scanner.cancel()
+            await asyncio.wait([self._scanner])
+            self._scanner = None
+        if self._service is not None:
+            await self._service.stop()
+            self._service = None
+        for task in self._notifications:
+            task.cancel()
+        if self._notifications:
+            await asyncio.wait(self._notifications)
+        if self._client is not None:
+            await self._client.stop()
+            self._client = None
+        if self._server is not None:
+            server, self._server = self._server, None
+            await asyncio.get_running_loop().run_in_executor(None, server.close)
+
+    # ---- brokers that go ----
+
+    def _connection_closed(self, event: Request) -> None:
+        for departure in self.routes.departures_of_connection(event.connection_id):
+            log.info("the broker's channel destroyed, submit the unregister request at once, broker info: %s", departure)
+            self._unregister(departure)
+
+    def _unregister(self, departure: Departure) -> bool:
+        if len(self._departures) >= self.config.integer("unRegisterBrokerQueueCapacity"):
+            return False
+        self._departures.append(departure)
+        if len(self._departures) == 1:
+            asyncio.get_running_loop().call_soon(self._take_out_departures)
+        return True
+
+    def _take_out_departures(self) -> None:
+        departures, self._departures = self._departures, []
+        self._notify(self.routes.unregister_brokers(departures))
+
+    async def _scan_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.integer("scanNotActiveBrokerInterval") / 1000)
+            try:
+                self.scan_not_active_brokers()
+            except Exception:  # outer edge: the next scan must come
+                log.exception("scanNotActiveBroker exception")
+
+    def scan_not_active_brokers(self) -> None:
+        """Takes out brokers that were silent too long and closes their connections."""
+        for departure, connection_id in self.routes.departures_by_silence():
+            if self._server is not None:
+                self._server.close_connection(connection_id)
+            self._unregister(departure)
+
+    # ---- telling brokers ----
+
+    def _notify(self, notices: Iterable[MinBrokerIdNotice]) -> None:
+        for notice in notices:
+            log.info(
+                "min broker id changed to %d, notify %s, offline broker addr %s",
+                notice.min_broker_id,
+                notice.targets,
+                notice.offline_address,
+            )
+            header = NotifyMinBrokerIdChangeRequestHeader(
+                min_broker_id=notice.min_broker_id,
+                broker_name=notice.broker_name,
+                min_broker_addr=notice.min_broker_address,
+                offline_broker_addr=notice.offline_address,
+                ha_broker_addr=notice.ha_address,
+            )
+            for address in notice.targets:
+                if len(self._notifications) >= NOTIFICATIONS_MAX:
+                    log.warning("%d notifications under way: %s is not told", NOTIFICATIONS_MAX, address)
+                    continue
+                task = asyncio.get_running_loop().create_task(self._notify_one(address, header), name=f"notify {address}")
+                self._notifications.add(task)
+                task.add_done_callback(self._notifications.discard)
+
+    async def _notify_one(self, address: str, header: NotifyMinBrokerIdChangeRequestHeader) -> None:
+        if self._client is None:
+            return
+        try:
+            await self._client.invoke_oneway(address, RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, header, timeout_s=NOTIFY_TIMEOUT_S)
+        except RocketpyError as error:
+            log.warning("notify %s of its group's least broker id failed: %s", address, error)
+
+    # ---- configuration ----
+
+    def _order_conf(self, topic: str) -> str | None:
+        return self.kv_config.get(ORDER_TOPIC_CONFIG, topic) if self.config.boolean("orderMessageEnable") else None
+
+    def _kv_changed(self, namespace: str) -> None:
+        if namespace == ORDER_TOPIC_CONFIG:
+            self.routes.forget_encoded_routes()
+
+    def _config_changed(self, changes: Mapping[str, Value]) -> None:
+        self.routes.set_settings(_route_settings(self.config))
+
+    def _store_config(self, changes: Mapping[str, str]) -> None:
+        path = self.config.file or Path(self.config.text("configStorePath"))
+        try:
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreIOError(f"the configuration cannot be read: {error}", file=str(path)) from error
+        StateFile(path).write(self.config.stored_text(text, changes))
+
+
+def _route_settings(config: Config) -> RouteSettings:
+    return RouteSettings(
+        support_acting_master=config.boolean("supportActingMaster"),
+        delete_unlisted_topics=config.boolean("deleteTopicWithBrokerRegistration"),
+        notify_min_broker_id=config.boolean("notifyMinBrokerIdChanged"),
+    )
