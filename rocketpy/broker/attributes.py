@@ -1,0 +1,119 @@
+"""Attributes of topics and groups: the table of those that exist, and how a change request alters the current ones.
+RocketMQ: TopicAttributes, SubscriptionGroupAttributes, AttributeUtil, AttributeParser (5.5.0 common/attribute/).
+
+A request names attributes with a sign: `+name=value` adds or changes, `-name` removes. On a new topic only `+` is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+_LONG_MAX: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: a value of `choices`, or a number of `low`..`high`, or any text."""
+
+    name: str
+    changeable: bool
+    choices: tuple[str, ...] = ()
+    low: int | None = None
+    high: int = _LONG_MAX
+
+    def fault(self, value: str) -> str | None:
+        if self.choices and value not in self.choices:
+            return f"value is not in set: [{', '.join(self.choices)}]"
+        if self.low is not None:
+            try:
+                number = int(value)
+            except ValueError:
+                return f'For input string: "{value}"'
+            if not self.low <= number <= self.high:
+                return f"value is not in range({self.low}, {self.high})"
+        return None
+
+
+MESSAGE_TYPES: Final = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
+MESSAGE_TYPE: Final = "message.type"
+CLEANUP_POLICY: Final = "cleanup.policy"
+
+TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    attribute.name: attribute
+    for attribute in (
+        Attribute("queue.type", changeable=False, choices=("BatchCQ", "SimpleCQ")),
+        Attribute(CLEANUP_POLICY, changeable=False, choices=("DELETE", "COMPACTION")),
+        Attribute(MESSAGE_TYPE, changeable=True, choices=MESSAGE_TYPES),
+        Attribute("reserve.time", changeable=True, low=-1),
+        Attribute("lite.topic.expiration", changeable=True, low=-1),
+    )
+}
+
+GROUP_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    attribute.name: attribute
+    for attribute in (
+        Attribute("priority.factor", changeable=True, low=0, high=100),
+        Attribute("lite.bind.topic", changeable=True),
+        Attribute("lite.sub.model", changeable=True, choices=("Shared", "Exclusive")),
+        Attribute("lite.sub.reset.offset.exclusive", changeable=True, choices=("true", "false")),
+        Attribute("lite.sub.reset.offset.unsubscribe", changeable=True, choices=("true", "false")),
+        Attribute("lite.sub.client.quota", changeable=True, low=-1),
+    )
+}
+
+
+class AttributeFault(ValueError):
+    """A change request that cannot be applied; the message is the remark."""
+
+
+def parse_attributes(text: str | None) -> dict[str, str]:
+    """`+a=b,-c` as a map of signed names. Raises AttributeFault."""
+    result: dict[str, str] = {}
+    for part in (text or "").split(","):
+        if not part:
+            continue
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if equals and not name.startswith("+"):
+            raise AttributeFault(f"add/alter attribute format is wrong: {part}")
+        if not equals and not name.startswith("-"):
+            raise AttributeFault(f"delete attribute format is wrong: {part}")
+        if name in result:
+            raise AttributeFault(f"key duplication: {name}")
+        result[name] = value.strip()
+    return result
+
+
+def altered_attributes(known: Mapping[str, Attribute], current: Mapping[str, str] | None, request: Mapping[str, str]) -> dict[str, str]:
+    """The attributes after a request; `current` is None for a topic or group that is new. Raises AttributeFault."""
+    result = dict(current or {})
+    seen: set[str] = set()
+    for signed, value in request.items():
+        sign, name = signed[:1], signed[1:]
+        if not name or "+" in name or "-" in name:
+            raise AttributeFault("kv string format wrong.")
+        if name in seen:
+            raise AttributeFault(f"alter duplication key. key: {name}")
+        seen.add(name)
+        if sign != "+":
+            if current is None:
+                raise AttributeFault(f"only add attribute is supported while creating topic. key: {name}")
+            if sign != "-":
+                raise AttributeFault(f"wrong format key: {name}")
+            if name not in current:
+                raise AttributeFault(f"attempt to delete a nonexistent key: {name}")
+        attribute = known.get(name)
+        if attribute is None:
+            raise AttributeFault(f"unsupported key: {name}")
+        if current is not None and not attribute.changeable:
+            raise AttributeFault(f"attempt to update an unchangeable attribute. key: {name}")
+        if sign == "-":
+            del result[name]
+            continue
+        fault = attribute.fault(value)
+        if fault is not None:
+            raise AttributeFault(fault)
+        result[name] = value
+    return result

@@ -1,0 +1,144 @@
+"""Names of topics and groups: which are valid, which belong to the system, which nobody may send to.
+RocketMQ: TopicValidator, MixAll, PopAckConstants (5.5.0 common/). Pure functions and constants.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+TRANS_HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+TRANS_OP_HALF_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+TRANS_CHECK_MAX_TIME_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+OFFSET_MOVED_EVENT: Final = "OFFSET_MOVED_EVENT"
+CHECKPOINT_TOPIC: Final = "CHECKPOINT_TOPIC"
+ROCKSDB_TRANS_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC"
+ROCKSDB_TRANS_OP_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
+TIMER_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "wheel_timer"
+REVIVE_TOPIC_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "REVIVE_LOG_"
+MEMBER_TOPIC_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "SYNC_BROKER_MEMBER_"
+
+PERM_PRIORITY: Final = 8
+PERM_READ: Final = 4
+PERM_WRITE: Final = 2
+PERM_INHERIT: Final = 1
+
+TOPIC_LENGTH_MAX: Final = 127
+RETRY_TOPIC_LENGTH_MAX: Final = 255
+GROUP_LENGTH_MAX: Final = 120
+
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRACE_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        CHECKPOINT_TOPIC,
+        ROCKSDB_TRANS_HALF_TOPIC,
+        ROCKSDB_TRANS_OP_HALF_TOPIC,
+    }
+)
+
+SEND_FORBIDDEN_TOPICS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+        ROCKSDB_TRANS_HALF_TOPIC,
+        ROCKSDB_TRANS_OP_HALF_TOPIC,
+    }
+)
+
+# Groups every broker knows from its first start, and whether they may broadcast is not limited for any of them.
+PREDEFINED_GROUPS: Final = (
+    "TOOLS_CONSUMER",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_PULL",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_OWNER",
+    "CID_RMQ_SYS_TRANS",
+)
+
+_VALID_CHARACTERS: Final = frozenset("%|-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_ALLOWED_TEXT: Final = "allowing only ^[%|a-zA-Z0-9_-]+$"
+
+
+def has_illegal_characters(name: str) -> bool:
+    return not _VALID_CHARACTERS.issuperset(name)
+
+
+def topic_fault(topic: str | None) -> str | None:
+    """Why a topic's name is refused, in RocketMQ's words, or None."""
+    if topic is None or not topic.strip():
+        return "The specified topic is blank."
+    if has_illegal_characters(topic):
+        return f"The specified topic: {topic}, contains illegal characters, {_ALLOWED_TEXT}"
+    if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+        if len(topic) > RETRY_TOPIC_LENGTH_MAX:
+            return f"The specified topic is DLQ or Retry topic: {topic}, and it's longer than topic max length: {RETRY_TOPIC_LENGTH_MAX}"
+    elif len(topic) > TOPIC_LENGTH_MAX:
+        return f"The specified topic: {topic}, is longer than topic max length: {TOPIC_LENGTH_MAX}"
+    return None
+
+
+def group_fault(group: str | None) -> str | None:
+    """Why a group's name is refused, in RocketMQ's words, or None."""
+    if group is None or not group.strip():
+        return "The specified group is blank."
+    if has_illegal_characters(group):
+        return f"The specified group: {group}, contains illegal characters, {_ALLOWED_TEXT}"
+    if len(group) > GROUP_LENGTH_MAX:
+        return f"The specified group: {group}, is longer than group max length: {GROUP_LENGTH_MAX}"
+    return None
+
+
+def retry_topic(group: str) -> str:
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    return DLQ_PREFIX + group
+
+
+def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
+    """Both spellings of the retry topic of a POP group: the newer joins by "+", the older by "_"."""
+    return f"{RETRY_PREFIX}{group}+{topic}", f"{RETRY_PREFIX}{group}_{topic}"
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode: the tags code of a tag, the hash of an index key. Signed 32 bits, over UTF-16 code units."""
+    value = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(data), 2):
+        value = (31 * value + (data[index] << 8) + data[index + 1]) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
+
+def unit_flag(*, unit: bool, has_unit_sub: bool) -> int:
+    """topicSysFlag bits: 1 the topic is a unit's own, 2 units subscribe to it."""
+    return (1 if unit else 0) | (2 if has_unit_sub else 0)
+
+
+def permission_text(permission: int) -> str:
+    """ "RW-" as PermName.perm2String shows it."""
+    marks = ((PERM_READ, "R"), (PERM_WRITE, "W"), (PERM_INHERIT, "X"))
+    return "".join(mark if permission & bit else "-" for bit, mark in marks)

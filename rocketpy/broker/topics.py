@@ -1,0 +1,341 @@
+"""Topics of this broker: their configuration, who may create them and how, and the file they live in.
+RocketMQ: TopicConfigManager, TopicConfig (5.3.3 broker/topic/, common/). File config/topics.json, request GET_ALL_TOPIC_CONFIG.
+
+    send of an unknown topic ─ create_for_send ─┐
+    heartbeat, message sent back ─ create_plain ├─ put ─ sink (native table) ─ version + 1 ─ changed topics → registration, file
+    mqadmin updateTopic ─ update ───────────────┘
+
+Decisions only: nothing here waits, sends or writes files. Every topic that exists was validated; the native table (the sink) always holds
+exactly what `configs` holds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from . import names
+from .attributes import CLEANUP_POLICY, TOPIC_ATTRIBUTES, altered_attributes
+from .data_version import DataVersion
+from .json_members import boolean_member, integer_member, text_map_member, text_member, unknown_members
+
+log = logging.getLogger(__name__)
+
+QUEUES_MAX = 65_536
+"""Read or write queues of one topic: RocketMQ has no bound, and a typing error then makes files until the disk is full."""
+
+SINGLE_TAG = "SINGLE_TAG"
+MULTI_TAG = "MULTI_TAG"
+_MEMBERS = ("topicName", "readQueueNums", "writeQueueNums", "perm", "topicFilterType", "topicSysFlag", "order", "attributes")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """One topic. `extra` keeps members of newer releases, so that their files survive us."""
+
+    topic: str
+    read_queues: int = 16
+    write_queues: int = 16
+    permission: int = names.PERM_READ | names.PERM_WRITE
+    filter_type: str = SINGLE_TAG
+    system_flag: int = 0
+    order: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def queues(self) -> int:
+        """Queue ids 0..queues-1 exist for somebody."""
+        return max(self.read_queues, self.write_queues)
+
+    def to_json(self) -> dict[str, Any]:
+        members = {
+            **self.extra,
+            "attributes": dict(self.attributes),
+            "order": self.order,
+            "perm": self.permission,
+            "readQueueNums": self.read_queues,
+            "topicFilterType": self.filter_type,
+            "topicName": self.topic,
+            "topicSysFlag": self.system_flag,
+            "writeQueueNums": self.write_queues,
+        }
+        return dict(sorted(members.items()))
+
+    @staticmethod
+    def from_json(value: Any, topic: str | None = None) -> TopicConfig:
+        """Raises ValueError with the member that is wrong. Files of 4.x have no attributes."""
+        where = f"topic {topic}" if topic else "topic"
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{where} is {type(value).__name__}, expected an object")
+        config = TopicConfig(
+            topic=text_member(value, "topicName", topic, where),
+            read_queues=integer_member(value, "readQueueNums", 16, where),
+            write_queues=integer_member(value, "writeQueueNums", 16, where),
+            permission=integer_member(value, "perm", names.PERM_READ | names.PERM_WRITE, where),
+            filter_type=text_member(value, "topicFilterType", SINGLE_TAG, where),
+            system_flag=integer_member(value, "topicSysFlag", 0, where),
+            order=boolean_member(value, "order", False, where),
+            attributes=text_map_member(value, "attributes", where),
+            extra=unknown_members(value, _MEMBERS),
+        )
+        fault = config.fault()
+        if fault is not None:
+            raise ValueError(f"{where}: {fault}")
+        return config
+
+    def fault(self) -> str | None:
+        """Why numbers of this configuration are refused, or None."""
+        for member, count in (("readQueueNums", self.read_queues), ("writeQueueNums", self.write_queues)):
+            if not 0 <= count <= QUEUES_MAX:
+                return f"{member} = {count} is not in 0..{QUEUES_MAX}"
+        if not 0 <= self.permission <= 15:
+            return f"perm = {self.permission} is not a permission (2 write, 4 read, 6 both)"
+        if self.filter_type not in (SINGLE_TAG, MULTI_TAG):
+            return f"topicFilterType = [{self.filter_type}] value invalid"
+        return None
+
+    def __str__(self) -> str:
+        """As Java prints it: this text is part of remarks that operators search for."""
+        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+        return (
+            f"TopicConfig [topicName={self.topic}, readQueueNums={self.read_queues}, writeQueueNums={self.write_queues}, "
+            f"perm={names.permission_text(self.permission)}, topicFilterType={self.filter_type}, topicSysFlag={self.system_flag}, "
+            f"order={str(self.order).lower()}, attributes={{{attributes}}}]"
+        )
+
+
+class TopicSink(Protocol):
+    """The native topic table (rocketpy._core.broker.Broker)."""
+
+    def put_topic(
+        self, topic: str, read_queues: int, write_queues: int, permission: int, *, native_send: bool = ..., native_pull: bool = ...
+    ) -> None: ...
+    def delete_topic(self, topic: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The broker's settings that decide about topics."""
+
+    cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    auto_create: bool = True
+    default_queues: int = 8
+    cluster_topic: bool = True
+    broker_topic: bool = True
+    trace_topic: bool = False
+    trace_topic_name: str = names.TRACE_TOPIC
+    revive_queues: int = 8
+    timer_wheel: bool = True
+
+
+class TopicTable:
+    """All topics of this broker."""
+
+    def __init__(self, settings: TopicSettings, sink: TopicSink, now_ms: Callable[[], int]) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._now_ms = now_ms
+        self._configs: dict[str, TopicConfig] = {}
+        self.version = DataVersion(now_ms())
+        self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
+        for config in predefined_topics(settings):
+            self.system_topics.add(config.topic)
+            self._put(config)
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._configs
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def __iter__(self) -> Iterator[TopicConfig]:
+        return iter(self._configs.values())
+
+    def get(self, topic: str) -> TopicConfig | None:
+        return self._configs.get(topic)
+
+    def is_order_topic(self, topic: str) -> bool:
+        config = self._configs.get(topic)
+        return config is not None and config.order
+
+    def is_system_topic(self, topic: str) -> bool:
+        return topic in self.system_topics or topic.startswith(names.SYSTEM_TOPIC_PREFIX)
+
+    def create_for_send(self, topic: str, default_topic: str, queues: int, producer: str, system_flag: int = 0) -> TopicConfig | None:
+        """A topic made from its default topic (TBW102) because somebody sends to it; None when the default does not allow that."""
+        known = self._configs.get(topic)
+        if known is not None:
+            return known
+        default = self._configs.get(default_topic)
+        if default is None:
+            log.warning("Create new topic failed, because the default topic[%s] not exist. producer:[%s]", default_topic, producer)
+            return None
+        permission = default.permission
+        if default_topic == names.AUTO_CREATE_TOPIC and not self._settings.auto_create:
+            permission = names.PERM_READ | names.PERM_WRITE
+        if not permission & names.PERM_INHERIT:
+            log.warning(
+                "Create new topic failed, because the default topic[%s] has no perm [%d] producer:[%s]", default_topic, permission, producer
+            )
+            return None
+        count = max(0, min(queues, default.write_queues))
+        config = TopicConfig(topic, count, count, permission & ~names.PERM_INHERIT, default.filter_type, system_flag)
+        log.info("Create new topic by default topic:[%s] config:[%s] producer:[%s]", default_topic, config, producer)
+        self._change(config)
+        return config
+
+    def create_plain(
+        self, topic: str, queues: int, permission: int, *, order: bool = False, system_flag: int = 0
+    ) -> tuple[TopicConfig, bool]:
+        """(the topic, whether it is new or was changed): retry and dead letter topics, and those of the broker itself."""
+        known = self._configs.get(topic)
+        if known is None:
+            config = TopicConfig(topic, queues, queues, permission, system_flag=system_flag, order=order)
+            log.info("create new topic %s", config)
+        elif known.order != order:
+            config = replace(known, order=order)
+        else:
+            return known, False
+        self._change(config)
+        return config, True
+
+    def update(self, config: TopicConfig, attribute_changes: Mapping[str, str] | None = None) -> bool:
+        """Creates or changes a topic. False when nothing differs. Raises AttributeFault; the name was checked by the caller."""
+        known = self._configs.get(config.topic)
+        current = None if known is None else known.attributes
+        attributes = altered_attributes(TOPIC_ATTRIBUTES, current, attribute_changes or {})
+        config = replace(config, attributes=attributes, extra=known.extra if known is not None else config.extra)
+        if config == known:
+            return False
+        log.info("update topic config, old:[%s] new:[%s]", known, config) if known else log.info("create new topic [%s]", config)
+        self._change(config)
+        return True
+
+    def update_order_topics(self, topics: Iterable[str]) -> bool:
+        """Marks topics that a name server's ORDER_TOPIC_CONFIG names. True when one changed."""
+        changed = [config for topic in topics if (config := self._configs.get(topic)) is not None and not config.order]
+        for config in changed:
+            log.info("update order topic config, topic=%s, order=true", config.topic)
+            self._put(replace(config, order=True))
+        if changed:
+            self.next_version()
+        return bool(changed)
+
+    def delete(self, topic: str) -> bool:
+        config = self._configs.pop(topic, None)
+        if config is None:
+            log.warning("delete topic config failed, topic: %s not exists", topic)
+            return False
+        log.info("delete topic config OK, topic: %s", config)
+        self._sink.delete_topic(topic)
+        self.next_version()
+        return True
+
+    def next_version(self) -> None:
+        self.version = self.version.next(self._now_ms())
+
+    def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> bool:
+        """Takes over a master's table. False when this version is here already."""
+        if version == self.version:
+            return False
+        for topic in [topic for topic in self._configs if topic not in configs]:
+            del self._configs[topic]
+            self._sink.delete_topic(topic)
+        for config in configs.values():
+            if self._configs.get(config.topic) != config:
+                self._put(config)
+        self.version = version
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape of config/topics.json."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "topicConfigTable": {topic: self._configs[topic].to_json() for topic in sorted(self._configs)},
+        }
+
+    def load(self, saved: SavedTopics) -> None:
+        """What the file says wins over the predefined topics, as in RocketMQ."""
+        for config in saved.configs.values():
+            self._put(config)
+        self.version = saved.version
+
+    def _change(self, config: TopicConfig) -> None:
+        self._put(config)
+        self.next_version()
+
+    def _put(self, config: TopicConfig) -> None:
+        self._configs[config.topic] = config
+        self._sink.put_topic(
+            config.topic,
+            config.read_queues,
+            config.write_queues,
+            config.permission & ~names.PERM_INHERIT,
+            native_send=is_native_send(config),
+            native_pull=True,
+        )
+
+
+def is_native_send(config: TopicConfig) -> bool:
+    """Whether a plain send to the topic needs nothing but an append."""
+    return (
+        config.topic not in names.SEND_FORBIDDEN_TOPICS
+        and not config.topic.startswith(names.RETRY_PREFIX)
+        and config.filter_type == SINGLE_TAG
+        and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTopics:
+    """What config/topics.json or a master's GET_ALL_TOPIC_CONFIG holds."""
+
+    configs: Mapping[str, TopicConfig]
+    version: DataVersion
+
+    @staticmethod
+    def from_json(value: Any) -> SavedTopics:
+        """Raises ValueError."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"topics are {type(value).__name__}, expected an object")
+        table = value.get("topicConfigTable")
+        if not isinstance(table, Mapping):
+            raise ValueError("topicConfigTable is missing or no object")
+        configs = {config.topic: config for config in (TopicConfig.from_json(member, topic) for topic, member in table.items())}
+        return SavedTopics(configs, DataVersion.from_json(value.get("dataVersion", {})))
+
+
+def predefined_topics(settings: TopicSettings) -> list[TopicConfig]:
+    """The topics every broker has from its first start."""
+    read_write = names.PERM_READ | names.PERM_WRITE
+
+    def inherited(open_to_clients: bool) -> int:
+        return names.PERM_INHERIT | (read_write if open_to_clients else 0)
+
+    def simple(topic: str, queues: int = 1, permission: int = read_write) -> TopicConfig:
+        return TopicConfig(topic, queues, queues, permission)
+
+    topics = [
+        simple(names.SELF_TEST_TOPIC),
+        simple(names.BENCHMARK_TOPIC, 1024),
+        simple(settings.cluster_name, 16, inherited(settings.cluster_topic)),
+        simple(settings.broker_name, 1, inherited(settings.broker_topic)),
+        simple(names.OFFSET_MOVED_EVENT),
+        simple(names.SCHEDULE_TOPIC, 18),
+        simple(f"{settings.cluster_name}_REPLY_TOPIC"),
+        simple(names.REVIVE_TOPIC_PREFIX + settings.cluster_name, settings.revive_queues),
+        simple(names.MEMBER_TOPIC_PREFIX + settings.broker_name, 1, names.PERM_INHERIT),
+        simple(names.TRANS_HALF_TOPIC),
+        simple(names.TRANS_OP_HALF_TOPIC),
+    ]
+    if settings.auto_create:
+        topics.append(simple(names.AUTO_CREATE_TOPIC, settings.default_queues, inherited(True)))
+    if settings.trace_topic:
+        topics.append(simple(settings.trace_topic_name))
+    if settings.timer_wheel:
+        topics.append(simple(names.TIMER_TOPIC))
+    return topics
