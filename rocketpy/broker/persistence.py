@@ -78,7 +78,7 @@ class StateFile:
             _write_synced(temporary, text.encode())
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
-            os.replace(temporary, self.path)
+            temporary.replace(self.path)
             _sync_directory(directory)
         except OSError as error:
             kind = DiskFull if error.errno in _FULL else StoreIOError
@@ -105,7 +105,7 @@ class StateFile:
 
     def _set_aside(self) -> None:
         try:
-            os.replace(self.path, self.damaged_path)
+            self.path.replace(self.damaged_path)
         except OSError as error:
             log.warning("%s could not be set aside as %s: %s", self.path, self.damaged_path.name, error.strerror)
 
@@ -181,7 +181,7 @@ def _link_over(source: Path, target: Path) -> None:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
             raise
         _write_synced(staging, source.read_bytes())  # a file system without hard links
-    os.replace(staging, target)
+    staging.replace(target)
 
 
 def _sync_directory(path: Path) -> None:

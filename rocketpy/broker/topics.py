@@ -14,12 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from . import names
 from .attributes import CLEANUP_POLICY, TOPIC_ATTRIBUTES, altered_attributes
 from .data_version import DataVersion
 from .json_members import boolean_member, integer_member, text_map_member, text_member, unknown_members
+from .tables import TopicSink
 
 log = logging.getLogger(__name__)
 
@@ -105,15 +106,6 @@ class TopicConfig:
             f"perm={names.permission_text(self.permission)}, topicFilterType={self.filter_type}, topicSysFlag={self.system_flag}, "
             f"order={str(self.order).lower()}, attributes={{{attributes}}}]"
         )
-
-
-class TopicSink(Protocol):
-    """The native topic table (rocketpy._core.broker.Broker)."""
-
-    def put_topic(
-        self, topic: str, read_queues: int, write_queues: int, permission: int, *, native_send: bool = ..., native_pull: bool = ...
-    ) -> None: ...
-    def delete_topic(self, topic: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +267,9 @@ class TopicTable:
             config.read_queues,
             config.write_queues,
             config.permission & ~names.PERM_INHERIT,
+            sys_flag=config.system_flag,
+            order=config.order,
+            multi_tag=config.filter_type == MULTI_TAG,
             native_send=is_native_send(config),
             native_pull=True,
         )
@@ -285,7 +280,6 @@ def is_native_send(config: TopicConfig) -> bool:
     return (
         config.topic not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic.startswith(names.RETRY_PREFIX)
-        and config.filter_type == SINGLE_TAG
         and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
     )
 

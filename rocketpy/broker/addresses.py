@@ -1,0 +1,81 @@
+"""Under which address clients find this broker, and when that address cannot be right.
+
+RocketMQ registers brokerIP1:listenPort and, for its slaves, brokerIP2:haListenPort. `advertise` replaces the first for brokers behind a
+bridge or a load balancer: HOST or HOST:PORT, host names allowed. A broker that tells a remote name server an address only its own machine
+can reach is the most frequent fault of container set-ups, so it is said at the start.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..remoting.client import split_address
+
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How this broker is known in its cluster."""
+
+    cluster_name: str
+    broker_name: str
+    broker_id: int
+    address: str
+    ha_address: str
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
+
+
+def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
+    """`advertise` with the port added when it has none; without it brokerIP1 and the port of the listener."""
+    if not advertise:
+        return join_address(broker_ip, port)
+    bare_ipv6 = advertise.count(":") > 1 and not advertise.startswith("[")
+    if bare_ipv6 or ":" not in advertise.rpartition("]")[2]:
+        return join_address(advertise.strip("[]"), port)
+    return advertise
+
+
+def split_addresses(text: str | None) -> list[str]:
+    """The addresses of a `namesrvAddr`, in order, each once."""
+    return list(dict.fromkeys(part for part in (piece.strip() for piece in (text or "").split(";")) if part))
+
+
+def address_warnings(address: str, name_servers: Iterable[str]) -> list[str]:
+    """What an operator should hear about registering `address` with these name servers."""
+    host = split_address(address)[0]
+    reach = _reach(host)
+    warnings: list[str] = []
+    if host in _WILDCARDS:
+        warnings.append(f"the broker registers the wildcard address {address}: no client can connect to it; set brokerIP1 or advertise")
+    for name_server in name_servers:
+        other = _reach(split_address(name_server)[0])
+        if reach == "loopback" and other != "loopback":
+            warnings.append(
+                f"the broker registers {address} with name server {name_server}, but this is a loopback address: "
+                "clients on other machines cannot connect; set brokerIP1 or advertise"
+            )
+        elif reach == "private" and other == "public":
+            warnings.append(
+                f"the broker registers the private address {address} with the public name server {name_server}: "
+                "clients outside this network cannot connect; set advertise to an address they can reach"
+            )
+    return warnings
+
+
+def _reach(host: str) -> str:
+    """Who can connect to a host: loopback, private, public; name for a host name, which is not resolved here."""
+    if host.lower() == "localhost":
+        return "loopback"
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return "name"
+    if address.is_loopback:
+        return "loopback"
+    return "private" if address.is_private or address.is_link_local else "public"

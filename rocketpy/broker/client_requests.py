@@ -1,0 +1,196 @@
+"""Requests of producers and consumers about themselves: heartbeats, goodbyes, who else is in the group, offsets, queue locks.
+RocketMQ: ClientManageProcessor, ConsumerManageProcessor, AdminBrokerProcessor.lockBatchMQ (5.3.3 broker/processor/).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import (
+    GetConsumerListByGroupRequestHeader,
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    UnregisterClientRequestHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
+from . import names
+from .clients import Channel, Client
+from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
+from .json_members import list_member, text_member
+from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
+from .rebalance_locks import MessageQueue
+from .subscriptions import GroupConfig
+
+log = logging.getLogger(__name__)
+
+LOCK_QUEUES_MAX = 100_000
+
+
+class ClientRequests:
+    """Handlers of what clients say about themselves. `channel_of` needs the listener, so the table is made per listener."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self, listener: int) -> HandlerTable:
+        return {
+            RequestCode.HEART_BEAT: functools.partial(self._heartbeat, listener),
+            RequestCode.UNREGISTER_CLIENT: functools.partial(self._unregister, listener),
+            RequestCode.CHECK_CLIENT_CONFIG: self._check_config,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_list,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._update_offset,
+            RequestCode.QUERY_CONSUMER_OFFSET: self._query_offset,
+            RequestCode.LOCK_BATCH_MQ: self._lock,
+            RequestCode.UNLOCK_BATCH_MQ: self._unlock,
+        }
+
+    def _heartbeat(self, listener: int, request: Request) -> Response:
+        heartbeat = read_body(request, Heartbeat.from_json)
+        client = Client(
+            Channel(listener, request.connection_id),
+            heartbeat.client_id,
+            request.remote_address,
+            request.language,
+            request.version,
+            monotonic_ms(),
+        )
+        changed = [self._consume(heartbeat, data, client) for data in heartbeat.consumers]
+        for group in heartbeat.producer_groups:
+            self._parts.producers.register(group, _copy(client))
+        sub_change = any(changed) if heartbeat.fingerprint else True
+        return Response(fields={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": str(sub_change).lower()})
+
+    def _consume(self, heartbeat: Heartbeat, data: ConsumerData, client: Client) -> bool:
+        """One group of a heartbeat; True when the client must send its subscriptions again."""
+        parts = self._parts
+        if parts.settings.reject_pull_consumer and data.consume_type == CONSUME_ACTIVELY:
+            return False
+        config = parts.groups.find_or_create(data.group)
+        if config is None:
+            return False
+        self._make_retry_topic(config, data)
+        known = parts.consumers.get(data.group)
+        other_print = known is not None and known.fingerprint not in (0, heartbeat.fingerprint)
+        unknown_subscriptions = heartbeat.without_sub and (known is None or not known.subscriptions)
+        parts.act(parts.consumers.register(data, _copy(client), update_subscriptions=not heartbeat.without_sub))
+        group = parts.consumers.get(data.group)
+        if group is not None:
+            group.fingerprint = heartbeat.fingerprint
+        return other_print or unknown_subscriptions
+
+    def _make_retry_topic(self, config: GroupConfig, data: ConsumerData) -> None:
+        parts = self._parts
+        order = any(parts.topics.is_order_topic(subscription.topic) for subscription in data.subscriptions)
+        topic = names.retry_topic(data.group)
+        known = parts.topics.get(topic)
+        if known is not None and (known.order == order or not data.subscriptions):
+            return
+        parts.topics.create_plain(
+            topic,
+            config.retry_queues,
+            names.PERM_READ | names.PERM_WRITE,
+            order=order,
+            system_flag=names.unit_flag(unit=False, has_unit_sub=True) if data.unit_mode else 0,
+        )
+        parts.registration.announce([topic])
+
+    def _unregister(self, listener: int, request: Request) -> Response:
+        header = UnregisterClientRequestHeader.decode(request.fields)
+        channel = Channel(listener, request.connection_id)
+        if header.producer_group is not None:
+            self._parts.producers.unregister(header.producer_group, channel)
+        if header.consumer_group is not None:
+            self._parts.act(self._parts.consumers.unregister(header.consumer_group, channel))
+        return Response()
+
+    def _check_config(self, request: Request) -> Response:
+        """Whether a subscription of the client would work here: a consumer asks before it starts."""
+        value = read_body(request, read_object).get("subscriptionData")
+        if value is None:
+            return Response()
+        try:
+            subscription = Subscription.from_json(value)
+        except ValueError as error:
+            raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
+        if subscription.is_by_tag:
+            return Response()
+        return Response(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {subscription.expression_type}",
+        )
+
+    def _consumer_list(self, request: Request) -> Response:
+        group = GetConsumerListByGroupRequestHeader.decode(request.fields).consumer_group
+        info = self._parts.consumers.get(group)
+        if info is None or not info.clients:
+            log.warning("no consumer for this group, %s %s", group, request.remote_address)
+            return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}")
+        return json_response({"consumerIdList": info.client_ids})
+
+    def _update_offset(self, request: Request) -> Response:
+        parts = self._parts
+        header = UpdateConsumerOffsetRequestHeader.decode(request.fields)
+        if header.consumer_group not in parts.groups:
+            return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"Group {header.consumer_group} not exist!")
+        if header.topic not in parts.topics:
+            return Response(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
+        if header.queue_id < 0 or header.commit_offset < 0:
+            return Response(
+                ResponseCode.INVALID_PARAMETER,
+                f"queueId {header.queue_id} or offset {header.commit_offset} is negative, topic is {header.topic}",
+            )
+        parts.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset, request.remote_address)
+        return Response()
+
+    def _query_offset(self, request: Request) -> Response:
+        parts = self._parts
+        header = QueryConsumerOffsetRequestHeader.decode(request.fields)
+        offset = parts.offsets.query(header.consumer_group, header.topic, header.queue_id)
+        if offset < 0:
+            if header.set_zero_if_not_found is False:
+                return Response(ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first")
+            if not self._begins_in_memory(header.topic, header.queue_id):
+                return Response(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
+            offset = 0
+        return Response(fields=QueryConsumerOffsetResponseHeader(offset=offset))
+
+    def _begins_in_memory(self, topic: str, queue_id: int) -> bool:
+        """Whether a queue still has its first message, and recent enough that a new group had better start there."""
+        parts = self._parts
+        if queue_id < 0 or parts.store.min_offset(topic, queue_id) > 0:
+            return False
+        first = parts.store.entries(topic, queue_id, 0, 1)
+        if not first:
+            return False
+        behind = parts.store.stats().get("commit_log_max_offset", 0) - first[0][0]
+        return behind <= parts.memory_bytes
+
+    def _lock(self, request: Request) -> Response:
+        group, client_id, queues = read_body(request, _read_lock)
+        granted = self._parts.locks.lock(group, queues, client_id)
+        return json_response({"lockOKMQSet": [queue_json(queue) for queue in granted]})
+
+    def _unlock(self, request: Request) -> Response:
+        group, client_id, queues = read_body(request, _read_lock)
+        self._parts.locks.unlock(group, queues, client_id)
+        return Response()
+
+
+def _copy(client: Client) -> Client:
+    """Each group keeps a record of its own: their last heartbeats may differ."""
+    return Client(client.channel, client.client_id, client.address, client.language, client.version, client.seen_ms)
+
+
+def _read_lock(value: Any) -> tuple[str, str, list[MessageQueue]]:
+    members: Mapping[Any, Any] = read_object(value)
+    queues = list_member(members, "mqSet", "lock")
+    if len(queues) > LOCK_QUEUES_MAX:
+        raise ValueError(f"{len(queues)} queues, more than {LOCK_QUEUES_MAX}")
+    group, client_id = text_member(members, "consumerGroup", None, "lock"), text_member(members, "clientId", None, "lock")
+    return group, client_id, [read_queue(queue) for queue in queues]

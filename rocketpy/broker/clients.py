@@ -1,0 +1,352 @@
+"""Who is connected: the producers and consumers of every group, what live groups subscribed to, and who must hear of a change.
+RocketMQ: ProducerManager, ConsumerManager, ConsumerGroupInfo, ClientHousekeepingService (5.3.3 broker/client/).
+
+    heartbeat ──┐                       ┌─ Notify: NOTIFY_CONSUMER_IDS_CHANGED to every client of a group, so that it rebalances
+    unregister ─┼─ tables ─ actions ────┤
+    closed ─────┤      │                └─ CloseChannel: a connection nobody heard of for EXPIRES_MS
+    scan ───────┘      └─ native subscription table (the sink): exactly what live groups subscribed to
+
+Decisions only; `now_ms` is monotonic. A channel is a connection of one listener. Bounds: CLIENT_GROUPS_MAX groups a heartbeat,
+CHANNEL_GROUPS_MAX groups a connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .._core.errors import InvalidArgument
+from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
+from .tables import SubscriptionSink
+
+log = logging.getLogger(__name__)
+
+EXPIRES_MS = 120_000
+CHANNEL_GROUPS_MAX = 10_000
+
+
+class Channel(NamedTuple):
+    """One connection: the listener it came in by, and its id there."""
+
+    listener: int
+    connection_id: int
+
+
+@dataclass(slots=True)
+class Client:
+    """A client as one group knows it."""
+
+    channel: Channel
+    client_id: str
+    address: str
+    language: int
+    version: int
+    seen_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Tell these clients that the members or subscriptions of a group changed."""
+
+    group: str
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseChannel:
+    """End a connection that sent no heartbeat for too long."""
+
+    channel: Channel
+
+
+Action = Notify | CloseChannel
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """A group with at least one client."""
+
+    group: str
+    consume_type: str = CONSUME_PASSIVELY
+    message_model: str = CLUSTERING
+    consume_from_where: str = ""
+    clients: dict[Channel, Client] = field(default_factory=dict)
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    fingerprint: int = 0
+
+    @property
+    def client_ids(self) -> list[str]:
+        return [client.client_id for client in self.clients.values()]
+
+    @property
+    def is_broadcast(self) -> bool:
+        return self.message_model == BROADCASTING
+
+    def find(self, client_id: str) -> Client | None:
+        return next((client for client in self.clients.values() if client.client_id == client_id), None)
+
+
+class ChannelGroups:
+    """Which groups a connection belongs to, so that its end costs as much as it had groups."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Channel, set[str]] = {}
+
+    def add(self, channel: Channel, group: str) -> bool:
+        groups = self._groups.setdefault(channel, set())
+        if len(groups) >= CHANNEL_GROUPS_MAX and group not in groups:
+            return False
+        groups.add(group)
+        return True
+
+    def remove(self, channel: Channel, group: str) -> None:
+        groups = self._groups.get(channel)
+        if groups is not None:
+            groups.discard(group)
+            if not groups:
+                del self._groups[channel]
+
+    def pop(self, channel: Channel) -> set[str]:
+        return self._groups.pop(channel, set())
+
+
+class ConsumerTable:
+    """The consumers of all groups."""
+
+    def __init__(
+        self,
+        sink: SubscriptionSink,
+        now_ms: Callable[[], int],
+        *,
+        expires_ms: int = EXPIRES_MS,
+        is_readable: Callable[[str, str], bool] = lambda group, topic: True,
+        notifies: Callable[[str], bool] = lambda group: True,
+    ) -> None:
+        self._sink = sink
+        self._now_ms = now_ms
+        self._expires_ms = expires_ms
+        self._is_readable = is_readable
+        self._notifies = notifies
+        self._groups: dict[str, ConsumerGroup] = {}
+        self._channels = ChannelGroups()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[ConsumerGroup]:
+        return iter(self._groups.values())
+
+    def get(self, group: str) -> ConsumerGroup | None:
+        return self._groups.get(group)
+
+    def find(self, group: str, client_id: str) -> Client | None:
+        info = self._groups.get(group)
+        return None if info is None else info.find(client_id)
+
+    def subscription(self, group: str, topic: str) -> Subscription | None:
+        info = self._groups.get(group)
+        return None if info is None else info.subscriptions.get(topic)
+
+    def subscription_count(self, group: str) -> int:
+        info = self._groups.get(group)
+        return 0 if info is None else len(info.subscriptions)
+
+    def subscribers(self, topic: str) -> set[str]:
+        return {info.group for info in self._groups.values() if topic in info.subscriptions}
+
+    def register(self, data: ConsumerData, client: Client, *, update_subscriptions: bool = True) -> list[Action]:
+        """A heartbeat's word about one group."""
+        info = self._groups.get(data.group)
+        if info is None:
+            info = self._groups[data.group] = ConsumerGroup(data.group)
+        if not self._channels.add(client.channel, data.group):
+            log.error(
+                "client %s of %s has more than %d groups; %s is ignored", client.client_id, client.address, CHANNEL_GROUPS_MAX, data.group
+            )
+            return []
+        model_changed = info.message_model != data.message_model
+        info.consume_type, info.message_model = data.consume_type, data.message_model
+        info.consume_from_where = data.consume_from_where
+        joined = self._update_client(info, client)
+        changed = self._update_subscriptions(info, data) if update_subscriptions else False
+        if model_changed:
+            for topic in info.subscriptions:
+                self._publish(info, topic)
+        return self._changed(info) if joined or changed else []
+
+    def unregister(self, group: str, channel: Channel) -> list[Action]:
+        info = self._groups.get(group)
+        if info is None:
+            return []
+        client = info.clients.pop(channel, None)
+        self._channels.remove(channel, group)
+        if client is not None:
+            log.info("unregister a consumer %s from group %s", client.client_id, group)
+        return self._left(info)
+
+    def channel_closed(self, channel: Channel) -> list[Action]:
+        actions: list[Action] = []
+        for group in self._channels.pop(channel):
+            info = self._groups.get(group)
+            if info is not None and (client := info.clients.pop(channel, None)) is not None:
+                log.info("remove closed channel %s of client %s from consumer group %s", client.address, client.client_id, group)
+                actions += self._left(info)
+        return actions
+
+    def scan(self) -> list[Action]:
+        """Ends connections that stayed silent."""
+        now = self._now_ms()
+        actions: list[Action] = []
+        for info in list(self._groups.values()):
+            silent = [client for client in info.clients.values() if now - client.seen_ms > self._expires_ms]
+            for client in silent:
+                log.warning("SCAN: remove expired channel %s of client %s, consumer group %s", client.address, client.client_id, info.group)
+                del info.clients[client.channel]
+                self._channels.remove(client.channel, info.group)
+                actions.append(CloseChannel(client.channel))
+            if silent:
+                actions += self._left(info)
+        return actions
+
+    def republish(self, group: str, topic: str) -> None:
+        """The permission of a group to read a topic changed."""
+        info = self._groups.get(group)
+        if info is not None and topic in info.subscriptions:
+            self._publish(info, topic)
+
+    def _update_client(self, info: ConsumerGroup, client: Client) -> bool:
+        known = info.clients.get(client.channel)
+        if known is None:
+            log.info(
+                "new consumer connected, group: %s %s %s client: %s %s",
+                info.group,
+                info.consume_type,
+                info.message_model,
+                client.client_id,
+                client.address,
+            )
+        elif known.client_id != client.client_id:
+            log.error(
+                "consumer channel exists in broker, but clientId is not the same one, group=%s, old=%s, new=%s",
+                info.group,
+                known.client_id,
+                client.client_id,
+            )
+        client.seen_ms = self._now_ms()
+        info.clients[client.channel] = client
+        return known is None
+
+    def _update_subscriptions(self, info: ConsumerGroup, data: ConsumerData) -> bool:
+        changed = False
+        for subscription in data.subscriptions:
+            known = info.subscriptions.get(subscription.topic)
+            if known is None:
+                changed = True
+                log.info("subscription changed, add new topic, group: %s %s", info.group, subscription)
+            elif subscription.version <= known.version:
+                continue
+            elif info.consume_type == CONSUME_PASSIVELY and subscription.expression != known.expression:
+                log.info("subscription changed, group: %s OLD: %s NEW: %s", info.group, known, subscription)
+            info.subscriptions[subscription.topic] = subscription
+            self._publish(info, subscription.topic)
+        topics = {subscription.topic for subscription in data.subscriptions}
+        for topic in [topic for topic in info.subscriptions if topic not in topics]:
+            log.warning("subscription changed, group: %s remove topic %s", info.group, topic)
+            del info.subscriptions[topic]
+            self._sink.delete_subscription(info.group, topic)
+            changed = True
+        return changed
+
+    def _publish(self, info: ConsumerGroup, topic: str) -> None:
+        subscription = info.subscriptions[topic]
+        native = subscription.is_by_tag and self._is_readable(info.group, topic)
+        try:
+            self._sink.put_subscription(
+                info.group, topic, subscription.codes, subscription.version, broadcast=info.is_broadcast, native=native
+            )
+        except InvalidArgument as error:  # more tags than the native filter holds: such pulls come up to us
+            log.error("subscription of group %s to %s is not filtered: %s", info.group, topic, error)
+            self._sink.put_subscription(info.group, topic, (), subscription.version, broadcast=info.is_broadcast, native=False)
+
+    def _left(self, info: ConsumerGroup) -> list[Action]:
+        if info.clients:
+            return self._changed(info)
+        if self._groups.pop(info.group, None) is not None:
+            log.info("unregister consumer ok, no any connection, and remove consumer group, %s", info.group)
+            for topic in info.subscriptions:
+                self._sink.delete_subscription(info.group, topic)
+        return []
+
+    def _changed(self, info: ConsumerGroup) -> list[Action]:
+        if info.is_broadcast or not info.clients or not self._notifies(info.group):
+            return []
+        return [Notify(info.group, tuple(info.clients))]
+
+
+class ProducerTable:
+    """The producers of all groups."""
+
+    def __init__(self, now_ms: Callable[[], int], *, expires_ms: int = EXPIRES_MS) -> None:
+        self._now_ms = now_ms
+        self._expires_ms = expires_ms
+        self._groups: dict[str, dict[Channel, Client]] = {}
+        self._channels = ChannelGroups()
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[tuple[str, list[Client]]]:
+        return ((group, list(clients.values())) for group, clients in self._groups.items())
+
+    def clients(self, group: str) -> list[Client] | None:
+        """The producers of a group, None when it has none."""
+        clients = self._groups.get(group)
+        return None if clients is None else list(clients.values())
+
+    def register(self, group: str, client: Client) -> None:
+        if not self._channels.add(client.channel, group):
+            log.error("client %s of %s has more than %d groups; %s is ignored", client.client_id, client.address, CHANNEL_GROUPS_MAX, group)
+            return
+        clients = self._groups.setdefault(group, {})
+        if client.channel not in clients:
+            log.info("new producer connected, group: %s client: %s %s", group, client.client_id, client.address)
+        client.seen_ms = self._now_ms()
+        clients[client.channel] = client
+
+    def unregister(self, group: str, channel: Channel) -> None:
+        self._channels.remove(channel, group)
+        self._remove(group, channel)
+
+    def channel_closed(self, channel: Channel) -> None:
+        for group in self._channels.pop(channel):
+            self._remove(group, channel)
+
+    def scan(self) -> list[Action]:
+        now = self._now_ms()
+        actions: list[Action] = []
+        for group in list(self._groups):
+            for client in [client for client in self._groups[group].values() if now - client.seen_ms > self._expires_ms]:
+                log.warning("SCAN: remove expired channel %s of client %s, producer group %s", client.address, client.client_id, group)
+                self._channels.remove(client.channel, group)
+                self._remove(group, client.channel)
+                actions.append(CloseChannel(client.channel))
+        return actions
+
+    def next_client(self, group: str) -> Client | None:
+        """A producer of the group, each in turn: who is asked what became of a transaction."""
+        clients = self.clients(group)
+        if not clients:
+            return None
+        self._turn += 1
+        return clients[self._turn % len(clients)]
+
+    def _remove(self, group: str, channel: Channel) -> None:
+        clients = self._groups.get(group)
+        if clients is not None and (client := clients.pop(channel, None)) is not None:
+            log.info("unregister a producer %s from group %s", client.client_id, group)
+        if clients is not None and not clients:
+            del self._groups[group]
+            log.info("unregister a producer group[%s]", group)

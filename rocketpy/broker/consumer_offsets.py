@@ -1,0 +1,200 @@
+"""Consumer offsets: the native table of them, seen from the control plane: questions over all groups, copies, resets, and their file.
+RocketMQ: ConsumerOffsetManager (5.3.3 broker/offset/). File config/consumerOffset.json (`topic@group` → queue → offset),
+request GET_ALL_CONSUMER_OFFSET.
+
+Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so nothing is cached: every question walks an export.
+Those are rare (mqadmin, the persist task), and an export of 100,000 offsets takes some tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .data_version import DataVersion
+from .json_members import object_member
+from .tables import OffsetSink
+
+log = logging.getLogger(__name__)
+
+SEPARATOR = "@"
+_LONG_MAX = (1 << 63) - 1
+
+Offsets = dict[str, dict[int, int]]
+"""`topic@group` → queue id → offset."""
+
+
+class ConsumerOffsets:
+    """The offsets of all groups. `version_step` commits move the data version once, as RocketMQ does to spare its slaves."""
+
+    def __init__(self, table: OffsetSink, now_ms: Callable[[], int], version_step: int = 500) -> None:
+        self._table = table
+        self._now_ms = now_ms
+        self._version_step = max(1, version_step)
+        self._version = DataVersion(now_ms())
+        self._version_base = 0
+
+    @property
+    def version(self) -> DataVersion:
+        steps = (self._table.offset_version - self._version_base) // self._version_step
+        if steps > 0:
+            self._version_base += steps * self._version_step
+            self._version = DataVersion(self._now_ms(), self._version.counter + steps, self._version.state_version)
+        return self._version
+
+    @property
+    def change_count(self) -> int:
+        """Grows with every change; unchanged means there is nothing to persist."""
+        return self._table.offset_version
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The committed offset, -1 when there is none."""
+        return self._table.read_offset(group, topic, queue_id)
+
+    def query_pull(self, group: str, topic: str, queue_id: int) -> int:
+        """Where the last pull left off; the committed offset when the group never pulled."""
+        return self._table.read_pull_offset(group, topic, queue_id)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, client: str) -> None:
+        stored = self._table.read_offset(group, topic, queue_id)
+        if 0 <= offset < stored:
+            log.warning(
+                "[NOTIFYME]update consumer offset less than store. clientHost=%s, key=%s, queueId=%d, requestOffset=%d, storeOffset=%d",
+                client,
+                topic + SEPARATOR + group,
+                queue_id,
+                offset,
+                stored,
+            )
+        self._table.put_offset(group, topic, queue_id, offset)
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Puts the offset and sends the group's next pull of the queue there; commits in between are ignored."""
+        self._table.put_offset(group, topic, queue_id, offset)
+        self._table.reset_offset(group, topic, queue_id, offset)
+
+    def all(self) -> Offsets:
+        result: Offsets = {}
+        for group, topic, queue_id, offset in self._table.offsets():
+            result.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
+        return result
+
+    def of(self, group: str, topic: str) -> dict[int, int]:
+        return {queue: offset for owner, name, queue, offset in self._table.offsets() if owner == group and name == topic}
+
+    def topics_of(self, group: str) -> set[str]:
+        return {topic for owner, topic, _, _ in self._table.offsets() if owner == group}
+
+    def groups_of(self, topic: str) -> set[str]:
+        return {group for group, name, _, _ in self._table.offsets() if name == topic}
+
+    def topics_by_group(self) -> dict[str, set[str]]:
+        result: dict[str, set[str]] = {}
+        for group, topic, _, _ in self._table.offsets():
+            result.setdefault(group, set()).add(topic)
+        return result
+
+    def delete_group(self, group: str) -> None:
+        self._table.delete_offsets(group)
+        log.info("clean group's offsets, %s", group)
+
+    def delete_topic(self, topic: str) -> None:
+        for group in self.groups_of(topic):
+            self._table.delete_offsets(group, topic)
+            log.warning("Clean topic's offset, %s", topic + SEPARATOR + group)
+
+    def clone(self, source_group: str, target_group: str, topic: str) -> int:
+        """Copies the offsets of one topic; returns how many queues were copied."""
+        offsets = self.of(source_group, topic)
+        for queue_id, offset in offsets.items():
+            self._table.put_offset(target_group, topic, queue_id, offset)
+        return len(offsets)
+
+    def lowest(self, topic: str, ignored_groups: set[str], min_offset: Callable[[int], int]) -> dict[int, int]:
+        """Per queue the smallest offset of all groups that is still in the store (QUERY_CORRECTION_OFFSET)."""
+        result: dict[int, int] = {}
+        for group, name, queue_id, offset in self._table.offsets():
+            if name == topic and group not in ignored_groups and offset >= min_offset(queue_id):
+                result[queue_id] = min(result.get(queue_id, _LONG_MAX), offset)
+        return result
+
+    def clean_unsubscribed(self, is_subscribed: Callable[[str, str], bool], min_offset: Callable[[str, int], int]) -> list[str]:
+        """Forgets offsets nobody subscribes to and that are behind everything in the store; returns the keys that went."""
+        by_key: dict[tuple[str, str], dict[int, int]] = {}
+        for group, topic, queue_id, offset in self._table.offsets():
+            by_key.setdefault((group, topic), {})[queue_id] = offset
+        gone: list[str] = []
+        for (group, topic), queues in by_key.items():
+            if is_subscribed(group, topic) or any(offset > min_offset(topic, queue) for queue, offset in queues.items()):
+                continue
+            self._table.delete_offsets(group, topic)
+            gone.append(topic + SEPARATOR + group)
+            log.warning("remove topic offset, %s", gone[-1])
+        return gone
+
+    def merge(self, saved: SavedOffsets, *, forward_only: bool) -> int:
+        """Takes over offsets of a master or a file; returns how many changed. `forward_only`: an offset never goes back."""
+        changed = 0
+        for key, queues in saved.offsets.items():
+            topic, _, group = key.partition(SEPARATOR)
+            for queue_id, offset in queues.items():
+                current = self._table.read_offset(group, topic, queue_id)
+                if offset == current or (forward_only and offset < current):
+                    continue
+                self._table.put_offset(group, topic, queue_id, offset)
+                changed += 1
+        return changed
+
+    def load(self, saved: SavedOffsets) -> None:
+        self.merge(saved, forward_only=False)
+        self.assign_version(saved.version)
+
+    def assign_version(self, version: DataVersion) -> None:
+        self._version = version
+        self._version_base = self._table.offset_version
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape of config/consumerOffset.json in 5.5.0; older releases skip what they do not know."""
+        offsets = self.all()
+        topics = self.topics_by_group()
+        return {
+            "dataVersion": self.version.to_json(),
+            "groupTopicMap": {group: sorted(topics[group]) for group in sorted(topics)},
+            "offsetTable": {key: dict(sorted(offsets[key].items())) for key in sorted(offsets)},
+            "pullOffsetTable": {},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOffsets:
+    """What config/consumerOffset.json or a master's GET_ALL_CONSUMER_OFFSET holds."""
+
+    offsets: Mapping[str, Mapping[int, int]]
+    version: DataVersion
+
+    @staticmethod
+    def from_json(value: Any) -> SavedOffsets:
+        """Raises ValueError. Keys that are not `topic@group` are skipped with a log line, as RocketMQ ignores them."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"offsets are {type(value).__name__}, expected an object")
+        offsets: Offsets = {}
+        for key, queues in object_member(value, "offsetTable", "offsets").items():
+            if not isinstance(key, str) or not isinstance(queues, Mapping):
+                raise ValueError(f"offsetTable.{key} is {type(queues).__name__}, expected an object")
+            if key.count(SEPARATOR) != 1:
+                log.warning("offsets of %r are skipped: the key is not topic@group", key)
+                continue
+            offsets[key] = {_number(queue, key): _number(offset, key) for queue, offset in queues.items()}
+        version = value.get("dataVersion")
+        return SavedOffsets(offsets, DataVersion.from_json(version if version is not None else {}))
+
+
+def _number(value: Any, key: str) -> int:
+    """A queue id or an offset; keys of standard JSON are texts."""
+    if isinstance(value, str) and value.lstrip("-").isdecimal():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value <= _LONG_MAX:
+        raise ValueError(f"offsetTable.{key}: {value!r} is not a number of a queue or offset")
+    return value

@@ -1,0 +1,144 @@
+"""What a client says about itself every 30 s: which groups it produces for, which it consumes in, and what it subscribed to.
+RocketMQ: HeartbeatData, ConsumerData, ProducerData, SubscriptionData, FilterAPI (5.3.3 remoting/protocol/heartbeat/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .json_members import boolean_member, integer_member, list_member, optional_text_member, text_member, unknown_members
+from .names import java_hash
+
+TAG: Final = "TAG"
+SUB_ALL: Final = "*"
+CLUSTERING: Final = "CLUSTERING"
+BROADCASTING: Final = "BROADCASTING"
+CONSUME_ACTIVELY: Final = "CONSUME_ACTIVELY"
+CONSUME_PASSIVELY: Final = "CONSUME_PASSIVELY"
+
+_CONSUME_TYPES = {"PULL": CONSUME_ACTIVELY, "PUSH": CONSUME_PASSIVELY}
+_SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "codeSet", "subVersion", "classFilterMode")
+
+CLIENT_GROUPS_MAX: Final = 10_000
+"""Groups or subscriptions of one heartbeat; a client of a thousand groups is already an odd one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a group reads of one topic. version is the client's clock when it subscribed."""
+
+    topic: str
+    expression: str = SUB_ALL
+    expression_type: str = TAG
+    tags: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+    version: int = 0
+    class_filter: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_by_tag(self) -> bool:
+        return self.expression_type in (TAG, "") and not self.class_filter
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.extra,
+            "classFilterMode": self.class_filter,
+            "codeSet": list(self.codes),
+            "expressionType": self.expression_type,
+            "subString": self.expression,
+            "subVersion": self.version,
+            "tagsSet": list(self.tags),
+            "topic": self.topic,
+        }
+
+    @staticmethod
+    def from_json(value: Any) -> Subscription:
+        """Raises ValueError. Old clients send no codes and no expression type."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"subscription is {type(value).__name__}, expected an object")
+        topic = text_member(value, "topic", None, "subscription")
+        where = f"subscription of {topic}"
+        tags = tuple(sorted(str(tag) for tag in list_member(value, "tagsSet", where)))
+        codes = list_member(value, "codeSet", where)
+        for code in codes:
+            if not isinstance(code, int) or not -(1 << 31) <= code < 1 << 31:
+                raise ValueError(f"{where}: code {code!r} is not a number of 32 bits")
+        return Subscription(
+            topic=topic,
+            expression=text_member(value, "subString", SUB_ALL, where),
+            expression_type=text_member(value, "expressionType", TAG, where),
+            tags=tags,
+            codes=tuple(sorted(set(codes) or {java_hash(tag) for tag in tags})),
+            version=integer_member(value, "subVersion", 0, where),
+            class_filter=boolean_member(value, "classFilterMode", False, where),
+            extra=unknown_members(value, _SUBSCRIPTION_MEMBERS),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerData:
+    """One group a client consumes in."""
+
+    group: str
+    consume_type: str = CONSUME_PASSIVELY
+    message_model: str = CLUSTERING
+    consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    subscriptions: tuple[Subscription, ...] = ()
+    unit_mode: bool = False
+
+    @staticmethod
+    def from_json(value: Any) -> ConsumerData:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"consumer data is {type(value).__name__}, expected an object")
+        group = text_member(value, "groupName", None, "consumer data")
+        where = f"consumer data of {group}"
+        consume_type = text_member(value, "consumeType", CONSUME_PASSIVELY, where)
+        subscriptions = list_member(value, "subscriptionDataSet", where)
+        if len(subscriptions) > CLIENT_GROUPS_MAX:
+            raise ValueError(f"{where}: {len(subscriptions)} subscriptions, more than {CLIENT_GROUPS_MAX}")
+        return ConsumerData(
+            group=group,
+            consume_type=_CONSUME_TYPES.get(consume_type, consume_type),
+            message_model=text_member(value, "messageModel", CLUSTERING, where),
+            consume_from_where=text_member(value, "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET", where),
+            subscriptions=tuple(Subscription.from_json(member) for member in subscriptions),
+            unit_mode=boolean_member(value, "unitMode", False, where),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One heartbeat. A fingerprint that is not 0 is version 2: later ones may leave out what did not change (`without_sub`)."""
+
+    client_id: str
+    producer_groups: tuple[str, ...] = ()
+    consumers: tuple[ConsumerData, ...] = ()
+    fingerprint: int = 0
+    without_sub: bool = False
+
+    @staticmethod
+    def from_json(value: Any) -> Heartbeat:
+        """Raises ValueError with what is wrong."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"heartbeat is {type(value).__name__}, expected an object")
+        producers = list_member(value, "producerDataSet", "heartbeat")
+        consumers = list_member(value, "consumerDataSet", "heartbeat")
+        if len(producers) + len(consumers) > CLIENT_GROUPS_MAX:
+            raise ValueError(f"heartbeat: {len(producers) + len(consumers)} groups, more than {CLIENT_GROUPS_MAX}")
+        without_sub = boolean_member(value, "withoutSub", False, "heartbeat") or boolean_member(value, "isWithoutSub", False, "heartbeat")
+        return Heartbeat(
+            client_id=text_member(value, "clientID", None, "heartbeat"),
+            producer_groups=tuple(group for group in map(_producer_group, producers) if group),
+            consumers=tuple(ConsumerData.from_json(member) for member in consumers),
+            fingerprint=integer_member(value, "heartbeatFingerprint", 0, "heartbeat"),
+            without_sub=without_sub,
+        )
+
+
+def _producer_group(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"producer data is {type(value).__name__}, expected an object")
+    return optional_text_member(value, "groupName", "producer data")

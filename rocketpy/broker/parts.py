@@ -1,0 +1,157 @@
+"""What the request handlers of the broker share: its tables, its store, its way to clients and name servers.
+
+One frozen struct, made by the service; handlers of one noun are a class that gets it. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from .._core.broker import Broker
+from .._core.remoting import Command, Request, Server
+from .._core.store import MessageStore
+from ..config import Config
+from ..remoting import json_codec
+from ..remoting.client import RemotingClient
+from ..remoting.codes import ResponseCode
+from ..remoting.command import CommandError, Fields, Response
+from ..remoting.service import Handler
+from .clients import Action, Channel, ConsumerTable, ProducerTable
+from .consumer_offsets import ConsumerOffsets
+from .persistence import SavedState
+from .rebalance_locks import MessageQueue, RebalanceLocks
+from .registration import Registration
+from .request_modes import RequestModes
+from .settings import BrokerSettings
+from .stats import BrokerStats
+from .subscriptions import GroupTable
+from .topics import TopicTable
+
+T = TypeVar("T")
+
+
+class ClientLink(Protocol):
+    """Requests of ours on the connections of clients, whichever listener they came in by."""
+
+    def notify(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ...) -> bool: ...
+    async def call(self, channel: Channel, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+    def close(self, channel: Channel) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStates:
+    """The state files of the broker."""
+
+    topics: SavedState
+    groups: SavedState
+    offsets: SavedState
+    request_modes: SavedState
+
+    def __iter__(self) -> Any:
+        return iter((self.topics, self.groups, self.offsets, self.request_modes))
+
+
+class SettingsHolder:
+    """The settings of the moment; live configuration keys replace them."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.current = settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The broker, taken apart."""
+
+    config: Config
+    settings_holder: SettingsHolder
+    store: MessageStore
+    native: Broker
+    topics: TopicTable
+    groups: GroupTable
+    offsets: ConsumerOffsets
+    consumers: ConsumerTable
+    producers: ProducerTable
+    locks: RebalanceLocks
+    request_modes: RequestModes
+    stats: BrokerStats
+    saved: SavedStates
+    registration: Registration
+    client: RemotingClient
+    link: ClientLink
+    act: Callable[[Iterable[Action]], None]
+    server_of: Callable[[int], Server]
+    boot_ms: int
+    memory_bytes: int
+    """How far behind the newest message one may be and still count as in memory."""
+
+    @property
+    def settings(self) -> BrokerSettings:
+        return self.settings_holder.current
+
+    @property
+    def address(self) -> str:
+        return self.registration.identity.address
+
+    def queue(self, topic: str, queue_id: int) -> MessageQueue:
+        return MessageQueue(topic, self.settings.broker_name, queue_id)
+
+    async def topics_changed(self, topics: Iterable[str]) -> None:
+        """Persists and tells the name servers; an operator's answer waits for both."""
+        await self.saved.topics.save()
+        await self.registration.topics_changed(topics)
+
+    def check_not_slave(self) -> None:
+        if self.settings.is_slave:
+            raise CommandError(
+                ResponseCode.SYSTEM_ERROR,
+                "Can't modify topic or subscription group from slave broker, please execute it from master broker.",
+            )
+
+
+HandlerTable = Mapping[int, Handler]
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def json_response(value: Any, fields: Fields = None) -> Response:
+    return Response(fields=fields, body=json_codec.encode(value))
+
+
+def read_body(request: Request, decode: Callable[[Any], T]) -> T:
+    """The request's body as decode understands it. Raises CommandError with what is wrong."""
+    if not request.body:
+        raise CommandError(ResponseCode.INVALID_PARAMETER, "the body of the request is empty")
+    try:
+        return decode(json_codec.decode(request.body))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {error}") from error
+
+
+def read_object(value: Any) -> Mapping[Any, Any]:
+    """A decoder for bodies that are read member by member."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"it is {type(value).__name__}, expected an object")
+    return value
+
+
+def queue_json(queue: MessageQueue) -> dict[str, Any]:
+    return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}
+
+
+def read_queue(value: Any) -> MessageQueue:
+    """Raises ValueError."""
+    members = read_object(value)
+    topic, broker, queue_id = members.get("topic"), members.get("brokerName"), members.get("queueId", 0)
+    if not isinstance(topic, str) or not isinstance(broker, str | None) or not isinstance(queue_id, int):
+        raise ValueError(f"{value!r} is not a message queue")
+    return MessageQueue(topic, broker or "", queue_id)

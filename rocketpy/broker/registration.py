@@ -1,0 +1,364 @@
+"""Keeping every name server informed: all topics at the start and every 30 s, a changed topic at once, heartbeats, and goodbye.
+RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData, BrokerOuterAPI (5.3.3 broker/), RegisterBrokerBody (remoting/).
+
+    start, topic change, timer, new list ─► one worker ─► REGISTER_BROKER to every name server at once ─► master address, order topics
+
+Requests of any number of callers are merged: while one registration is under way, the topics that change meanwhile travel together in the
+next. A name server that failed is tried again after 1, 2, 4, … 10 s instead of waiting for the period: a broker must not stay unknown for
+half a minute because it started first. Bounds: one registration in flight per name server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting import json_codec
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Fields
+from ..remoting.headers import (
+    BrokerHeartbeatRequestHeader,
+    HeaderError,
+    QueryDataVersionRequestHeader,
+    QueryDataVersionResponseHeader,
+    RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
+    UnRegisterBrokerRequestHeader,
+)
+from .addresses import Identity
+from .data_version import DataVersion
+from .names import PERM_READ, PERM_WRITE
+from .topics import TopicConfig
+
+log = logging.getLogger(__name__)
+
+RETRY_MAX_S = 10.0
+UNREGISTER_TIMEOUT_S = 1.0
+
+
+class Caller(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def invoke_all(
+        self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...
+    ) -> dict[str, Command | RocketpyError]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationSettings:
+    """How often and how the broker registers."""
+
+    period_s: float = 30.0
+    timeout_s: float = 24.0
+    compressed: bool = False
+    force: bool = True
+    acting_master: bool = False
+    heartbeat_interval_s: float = 1.0
+    heartbeat_timeout_s: float = 1.0
+    not_active_timeout_ms: int = 10_000
+    split_size: int = 0
+    """Topics of one request; 0: all in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterResult:
+    """What one name server knows about our group."""
+
+    name_server: str
+    master_address: str | None
+    ha_address: str | None
+    order_topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsSnapshot:
+    """The topics to register and their version, of one moment."""
+
+    configs: tuple[TopicConfig, ...]
+    version: DataVersion
+    broker_permission: int
+
+
+def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig:
+    """A topic as name servers see it: a broker that may not be written or read takes that permission from all its topics."""
+    if broker_permission & PERM_READ and broker_permission & PERM_WRITE:
+        return config
+    return TopicConfig(
+        config.topic,
+        config.read_queues,
+        config.write_queues,
+        config.permission & broker_permission,
+        system_flag=config.system_flag,
+    )
+
+
+def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> bytes:
+    """The body of REGISTER_BROKER."""
+    configs = [registered_topic(config, snapshot.broker_permission) for config in snapshot.configs]
+    if compressed:
+        return _compressed_body(configs, snapshot.version)
+    return json_codec.encode(
+        {
+            "filterServerList": [],
+            "topicConfigSerializeWrapper": {
+                "dataVersion": snapshot.version.to_json(),
+                "topicConfigTable": {config.topic: config.to_json() for config in configs},
+                "topicQueueMappingDetailMap": {},
+                "topicQueueMappingInfoMap": {},
+            },
+        }
+    )
+
+
+def _compressed_body(configs: list[TopicConfig], version: DataVersion) -> bytes:
+    """zlib over [4 size][data version], [4 count] topics as [4 size][text], [4 size][filter servers], [4 count of queue mappings]."""
+    pieces = [_sized(json_codec.encode(version.to_json())), struct.pack(">i", len(configs))]
+    pieces += [_sized(_topic_line(config)) for config in configs]
+    pieces += [_sized(b"[]"), struct.pack(">i", 0)]
+    return zlib.compress(b"".join(pieces), 9)
+
+
+def _topic_line(config: TopicConfig) -> bytes:
+    """Six fields between blanks. Attributes hold no blanks: names and values are checked."""
+    attributes = json_codec.encode(dict(config.attributes)).decode()
+    numbers = f"{config.read_queues} {config.write_queues} {config.permission}"
+    return f"{config.topic} {numbers} {config.filter_type} {attributes}".encode()
+
+
+def _sized(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def body_crc32(body: bytes) -> int:
+    """CRC-32 without its sign bit, as RocketMQ keeps it in an int."""
+    return zlib.crc32(body) & 0x7FFFFFFF
+
+
+class Registration:
+    """One broker's standing with its name servers. `start`, then `stop`, which also says goodbye."""
+
+    def __init__(
+        self,
+        client: Caller,
+        identity: Identity,
+        settings: RegistrationSettings,
+        snapshot: Callable[[Iterable[str] | None], TopicsSnapshot],
+        on_result: Callable[[RegisterResult], None] = lambda result: None,
+        name_servers: Iterable[str] = (),
+    ) -> None:
+        self._client = client
+        self.identity = identity
+        self._settings = settings
+        self._snapshot = snapshot
+        self._on_result = on_result
+        self.name_servers: list[str] = list(name_servers)
+        self.registered: dict[str, bool] = {}
+        self.is_isolated = False
+        """An isolated broker keeps quiet: its group decides first who is master (controller mode)."""
+        self._lock = asyncio.Lock()
+        self._changed: set[str] = set()
+        self._waiting: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failures = 0
+
+    async def start(self) -> None:
+        """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
+        await self.register_all()
+        self._tasks.append(asyncio.create_task(self._run(), name="registration"))
+        if self._settings.acting_master:
+            self._tasks.append(asyncio.create_task(self._run_heartbeats(), name="broker heartbeat"))
+
+    async def stop(self) -> None:
+        """Ends the tasks and unregisters everywhere. Idempotent."""
+        tasks = [*self._tasks, *([self._waiting] if self._waiting is not None else [])]
+        self._tasks, self._waiting = [], None
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await self.unregister_all()
+
+    async def register_all(self) -> dict[str, RegisterResult | RocketpyError]:
+        """Tells every name server every topic."""
+        if self.is_isolated:
+            log.info("Skip register for broker is isolated")
+            return {}
+        async with self._lock:
+            self._changed.clear()
+            targets = self.name_servers if self._settings.force else await self._outdated()
+            results: dict[str, RegisterResult | RocketpyError] = {}
+            for part in self._parts(self._snapshot(None)):
+                results = await self._register(targets, part)
+            return results
+
+    async def topics_changed(self, topics: Iterable[str], *, wait_s: float = 3.0) -> None:
+        """Tells every name server these topics; returns when they know, or after wait_s when one of them is slow."""
+        if self.announce(topics):
+            assert self._waiting is not None
+            await asyncio.wait({self._waiting}, timeout=wait_s)
+
+    def announce(self, topics: Iterable[str]) -> bool:
+        """As topics_changed, without waiting. False when there is nobody to tell."""
+        if self.is_isolated or not self.name_servers:
+            return False
+        self._changed.update(topics)
+        if self._waiting is None or self._waiting.done():
+            self._waiting = asyncio.create_task(self._register_changed(), name="register changed topics")
+        return True
+
+    async def set_name_servers(self, addresses: Iterable[str]) -> None:
+        """A new list: those that went are told goodbye, all of the new list get everything."""
+        new = list(addresses)
+        gone = [address for address in self.name_servers if address not in new]
+        self.name_servers = new
+        log.info("Set user specified name server address: %s", ";".join(new))
+        if gone:
+            await self._unregister(gone)
+        await self.register_all()
+
+    async def unregister_all(self) -> None:
+        await self._unregister(self.name_servers)
+
+    def _parts(self, snapshot: TopicsSnapshot) -> Iterable[TopicsSnapshot]:
+        size = self._settings.split_size or max(1, len(snapshot.configs))
+        for begin in range(0, max(1, len(snapshot.configs)), size):
+            yield TopicsSnapshot(snapshot.configs[begin : begin + size], snapshot.version, snapshot.broker_permission)
+
+    async def _register_changed(self) -> None:
+        while self._changed:
+            async with self._lock:
+                topics, self._changed = self._changed, set()
+                if topics:
+                    await self._register(self.name_servers, self._snapshot(topics))
+
+    async def _register(self, targets: Iterable[str], snapshot: TopicsSnapshot) -> dict[str, RegisterResult | RocketpyError]:
+        settings, identity = self._settings, self.identity
+        body = register_body(snapshot, compressed=settings.compressed)
+        header = RegisterBrokerRequestHeader(
+            broker_name=identity.broker_name,
+            broker_addr=identity.address,
+            cluster_name=identity.cluster_name,
+            ha_server_addr=identity.ha_address,
+            broker_id=identity.broker_id,
+            heartbeat_timeout_millis=settings.not_active_timeout_ms if settings.acting_master else None,
+            enable_acting_master=settings.acting_master,
+            compressed=settings.compressed,
+            body_crc32=body_crc32(body),
+        )
+        answers = await self._client.invoke_all(targets, RequestCode.REGISTER_BROKER, header, body, timeout_s=settings.timeout_s)
+        results = {address: self._result(address, answer) for address, answer in answers.items()}
+        for result in results.values():  # the first that answered speaks for all, as in RocketMQ
+            if isinstance(result, RegisterResult):
+                self._on_result(result)
+                break
+        return results
+
+    def _result(self, address: str, answer: Command | RocketpyError) -> RegisterResult | RocketpyError:
+        try:
+            if isinstance(answer, RocketpyError):
+                raise answer
+            if answer.code != ResponseCode.SUCCESS:
+                raise RocketpyError(f"CODE: {answer.code}  DESC: {answer.remark}")
+            header = RegisterBrokerResponseHeader.decode(answer.fields)
+            result = RegisterResult(address, header.master_addr, header.ha_server_addr, _order_topics(answer.body))
+        except (RocketpyError, HeaderError, ValueError) as error:
+            self._failures += self.registered.get(address, True)
+            if self.registered.get(address) is not False:
+                log.error("Failed to register current broker to name server. TargetHost=%s: %s", address, error)
+            self.registered[address] = False
+            return error if isinstance(error, RocketpyError) else RocketpyError(str(error))
+        if not self.registered.get(address):
+            log.info("register broker[%d] to name server %s OK", self.identity.broker_id, address)
+        self.registered[address] = True
+        return result
+
+    async def _outdated(self) -> list[str]:
+        """Name servers whose copy of our topics is not the newest, or who could not say."""
+        header = QueryDataVersionRequestHeader(
+            broker_name=self.identity.broker_name,
+            broker_addr=self.identity.address,
+            cluster_name=self.identity.cluster_name,
+            broker_id=self.identity.broker_id,
+        )
+        body = json_codec.encode(self._snapshot(()).version.to_json())
+        answers = await self._client.invoke_all(
+            self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body, timeout_s=self._settings.timeout_s
+        )
+        return [address for address, answer in answers.items() if _is_outdated(answer)]
+
+    async def _unregister(self, targets: Iterable[str]) -> None:
+        header = UnRegisterBrokerRequestHeader(
+            broker_name=self.identity.broker_name,
+            broker_addr=self.identity.address,
+            cluster_name=self.identity.cluster_name,
+            broker_id=self.identity.broker_id,
+        )
+        answers = await self._client.invoke_all(targets, RequestCode.UNREGISTER_BROKER, header, timeout_s=UNREGISTER_TIMEOUT_S)
+        for address, answer in answers.items():
+            self.registered.pop(address, None)
+            if isinstance(answer, RocketpyError):
+                log.warning("unregisterBroker Exception, NamesrvAddr: %s, %s", address, answer)
+            else:
+                log.info("unregisterBroker OK, NamesrvAddr: %s", address)
+
+    def _delay_s(self, attempt: int) -> float:
+        """Until the next registration: the period, or sooner while a name server does not know us."""
+        period = min(60.0, max(10.0, self._settings.period_s))
+        missing = any(not self.registered.get(address) for address in self.name_servers)
+        return min(period, RETRY_MAX_S, float(1 << min(attempt, 4))) if missing else period
+
+    async def _run(self) -> None:
+        attempt = 0
+        while True:
+            await asyncio.sleep(self._delay_s(attempt))
+            try:
+                await self.register_all()
+            except Exception:  # outer edge of the task: the next period tries again
+                log.exception("registerBrokerAll Exception")
+            missing = any(not self.registered.get(address) for address in self.name_servers)
+            attempt = attempt + 1 if missing else 0
+
+    async def _run_heartbeats(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.heartbeat_interval_s)
+            if self.is_isolated:
+                continue
+            header = BrokerHeartbeatRequestHeader(
+                cluster_name=self.identity.cluster_name,
+                broker_addr=self.identity.address,
+                broker_name=self.identity.broker_name,
+                broker_id=self.identity.broker_id,
+            )
+            try:
+                await self._client.invoke_all(
+                    self.name_servers, RequestCode.BROKER_HEARTBEAT, header, timeout_s=self._settings.heartbeat_timeout_s
+                )
+            except Exception:  # outer edge of the task
+                log.exception("sendHeartbeat Exception")
+
+
+def _order_topics(body: bytes) -> dict[str, str]:
+    """Topics of the ORDER_TOPIC_CONFIG namespace, which name servers may send along."""
+    if not body:
+        return {}
+    value: Any = json_codec.decode(body)
+    table = value.get("table") if isinstance(value, Mapping) else None
+    return {str(topic): str(order) for topic, order in table.items()} if isinstance(table, Mapping) else {}
+
+
+def _is_outdated(answer: Command | RocketpyError) -> bool:
+    if isinstance(answer, RocketpyError) or answer.code != ResponseCode.SUCCESS:
+        return True
+    try:
+        return QueryDataVersionResponseHeader.decode(answer.fields).changed
+    except HeaderError:
+        return True

@@ -1,0 +1,103 @@
+"""The broker's own settings, read once from the configuration into a frozen struct; live keys make a new one.
+
+Nothing below the service reads the configuration: rooms get this struct, or a smaller one made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..config import Config
+from .registration import RegistrationSettings
+from .topics import TopicSettings
+
+ASYNC_MASTER = "ASYNC_MASTER"
+SYNC_MASTER = "SYNC_MASTER"
+SLAVE = "SLAVE"
+ROLES = (ASYNC_MASTER, SYNC_MASTER, SLAVE)
+"""In the order of the numbers the native table knows them by."""
+
+MASTER_ID = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """What handlers ask about the broker's configuration."""
+
+    cluster_name: str = "DefaultCluster"
+    broker_name: str = "broker-a"
+    broker_id: int = 0
+    broker_ip: str = "127.0.0.1"
+    role: str = ASYNC_MASTER
+    permission: int = 6
+    accept_after_ms: int = 0
+    property_filter: bool = False
+    reject_pull_consumer: bool = False
+    notify_ids_changed: bool = True
+    validate_system_topic: bool = True
+    clear_retry_topics: bool = True
+    mixed_message_type: bool = False
+    server_load_balancer: bool = True
+    server_side_reset: bool = True
+    default_request_mode: str = "PULL"
+    default_pop_share: int = -1
+    reject_transaction: bool = False
+    config_black_list: frozenset[str] = frozenset()
+
+    @property
+    def is_slave(self) -> bool:
+        return self.role == SLAVE
+
+
+def broker_settings(config: Config) -> BrokerSettings:
+    black_list = {name.strip() for name in config.text("configBlackList").split(";") if name.strip()}
+    return BrokerSettings(
+        cluster_name=config.text("brokerClusterName"),
+        broker_name=config.text("brokerName"),
+        broker_id=config.integer("brokerId"),
+        broker_ip=config.text("brokerIP1"),
+        role=config.text("brokerRole"),
+        permission=config.integer("brokerPermission"),
+        accept_after_ms=config.integer("startAcceptSendRequestTimeStamp"),
+        property_filter=config.boolean("enablePropertyFilter"),
+        reject_pull_consumer=config.boolean("rejectPullConsumerEnable"),
+        notify_ids_changed=config.boolean("notifyConsumerIdsChangedEnable"),
+        validate_system_topic=config.boolean("validateSystemTopicWhenUpdateTopic"),
+        clear_retry_topics=config.boolean("clearRetryTopicWhenDeleteTopic"),
+        mixed_message_type=config.boolean("enableMixedMessageType"),
+        server_load_balancer=config.boolean("serverLoadBalancerEnable"),
+        server_side_reset=config.boolean("useServerSideResetOffset"),
+        default_request_mode=config.text("defaultMessageRequestMode"),
+        default_pop_share=config.integer("defaultPopShareQueueNum"),
+        reject_transaction=config.boolean("rejectTransactionMessage"),
+        config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
+    )
+
+
+def topic_settings(config: Config) -> TopicSettings:
+    return TopicSettings(
+        cluster_name=config.text("brokerClusterName"),
+        broker_name=config.text("brokerName"),
+        auto_create=config.boolean("autoCreateTopicEnable"),
+        default_queues=config.integer("defaultTopicQueueNums"),
+        cluster_topic=config.boolean("clusterTopicEnable"),
+        broker_topic=config.boolean("brokerTopicEnable"),
+        trace_topic=config.boolean("traceTopicEnable"),
+        trace_topic_name=config.text("msgTraceTopicName"),
+        revive_queues=config.integer("reviveQueueNum"),
+        timer_wheel=config.boolean("timerWheelEnable"),
+    )
+
+
+def registration_settings(config: Config) -> RegistrationSettings:
+    return RegistrationSettings(
+        period_s=config.integer("registerNameServerPeriod") / 1000,
+        timeout_s=config.integer("registerBrokerTimeoutMills") / 1000,
+        compressed=config.boolean("compressedRegister"),
+        force=config.boolean("forceRegister"),
+        acting_master=config.boolean("enableSlaveActingMaster"),
+        heartbeat_interval_s=config.integer("brokerHeartbeatInterval") / 1000,
+        heartbeat_timeout_s=config.integer("sendHeartbeatTimeoutMillis") / 1000,
+        not_active_timeout_ms=config.integer("brokerNotActiveTimeoutMillis"),
+        split_size=config.integer("splitRegistrationSize") if config.boolean("enableSplitRegistration") else 0,
+    )

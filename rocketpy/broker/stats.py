@@ -1,0 +1,198 @@
+"""Rates and sums over time, made from samples of the native counters.
+RocketMQ: StoreStatsService, BrokerStats, BrokerStatsManager, StatsItem (5.3.3 store/stats/, common/stats/).
+
+    every second      totals of the broker            → messages a second over 10, 60, 600 s (runtime info)
+    every 10 seconds  counters of each topic and group → sum and rate of the last minute, hour, day (VIEW_BROKER_STATS_DATA)
+    at midnight       totals                           → yesterday and today
+
+The counters themselves live in C; nothing here runs per message. Bounds: SERIES_MAX series, each of at most 40 samples;
+a series that stood still for a day is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+SERIES_MAX: Final = 50_000
+RATE_SAMPLES: Final = 601
+_DAY_MS: Final = 86_400_000
+
+TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
+TOPIC_PUT_SIZE: Final = "TOPIC_PUT_SIZE"
+GROUP_GET_NUMS: Final = "GROUP_GET_NUMS"
+GROUP_GET_SIZE: Final = "GROUP_GET_SIZE"
+BROKER_PUT_NUMS: Final = "BROKER_PUT_NUMS"
+BROKER_GET_NUMS: Final = "BROKER_GET_NUMS"
+
+
+class StatsSource(Protocol):
+    """The native counters (rocketpy._core.broker.Broker)."""
+
+    def topic_stats(self) -> Iterable[tuple[str, int, int, int, int]]: ...
+    def group_stats(self) -> Iterable[tuple[str, str, int, int]]: ...
+    def stats(self) -> Mapping[str, object]: ...
+
+
+class Sample(NamedTuple):
+    """A counter at a moment: `value` is what is counted, `times` how many messages that took."""
+
+    at_ms: int
+    value: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What happened between the first and the last sample of a window."""
+
+    sum: int = 0
+    per_second: float = 0.0
+    average: float = 0.0
+
+    def to_json(self) -> dict[str, float]:
+        return {"avgpt": self.average, "sum": self.sum, "tps": self.per_second}
+
+
+@dataclass(slots=True)
+class _Window:
+    """Samples `step_ms` apart, at most `samples` of them."""
+
+    step_ms: int
+    samples: deque[Sample]
+
+    def add(self, sample: Sample) -> None:
+        if not self.samples or sample.at_ms - self.samples[-1].at_ms >= self.step_ms:
+            self.samples.append(sample)
+
+    def snapshot(self, now: Sample) -> Snapshot:
+        if not self.samples:
+            return Snapshot()
+        first = self.samples[0]
+        elapsed_ms = now.at_ms - first.at_ms
+        total = now.value - first.value
+        times = now.times - first.times
+        return Snapshot(total, total * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0, total / times if times > 0 else 0.0)
+
+
+def _windows() -> tuple[_Window, _Window, _Window]:
+    return (
+        _Window(10_000, deque(maxlen=7)),
+        _Window(600_000, deque(maxlen=7)),
+        _Window(3_600_000, deque(maxlen=25)),
+    )
+
+
+@dataclass(slots=True)
+class Series:
+    """One counter over the last minute, hour and day."""
+
+    windows: tuple[_Window, _Window, _Window] = field(default_factory=_windows)
+    last: Sample = Sample(0, 0, 0)
+    changed_ms: int = 0
+
+    def add(self, sample: Sample) -> None:
+        if sample.value != self.last.value or not self.changed_ms:
+            self.changed_ms = sample.at_ms
+        self.last = sample
+        for window in self.windows:
+            window.add(sample)
+
+    @property
+    def minute(self) -> Snapshot:
+        return self.windows[0].snapshot(self.last)
+
+    @property
+    def hour(self) -> Snapshot:
+        return self.windows[1].snapshot(self.last)
+
+    @property
+    def day(self) -> Snapshot:
+        return self.windows[2].snapshot(self.last)
+
+
+class BrokerStats:
+    """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is the wall clock."""
+
+    def __init__(self, source: StatsSource, now_ms: Callable[[], int]) -> None:
+        self._source = source
+        self._now_ms = now_ms
+        self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
+        self._series: dict[tuple[str, str], Series] = {}
+        self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
+        self.sample_rates()
+
+    def sample_rates(self) -> None:
+        self._rates.append((self._now_ms(), self.totals()))
+
+    def totals(self) -> dict[str, int]:
+        """The broker's native counters that are numbers."""
+        return {name: value for name, value in self._source.stats().items() if isinstance(value, int)}
+
+    def rate(self, counter: str, seconds: int) -> float | None:
+        """Counts a second over the last `seconds`; None before there are samples of that span."""
+        if len(self._rates) <= seconds:
+            return None
+        first_ms, first = self._rates[-1 - seconds]
+        last_ms, last = self._rates[-1]
+        elapsed_ms = last_ms - first_ms
+        return (last.get(counter, 0) - first.get(counter, 0)) * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0
+
+    def sample_series(self) -> None:
+        now = self._now_ms()
+        for topic, messages_in, bytes_in, _, _ in self._source.topic_stats():
+            if messages_in:
+                self._add(TOPIC_PUT_NUMS, topic, Sample(now, messages_in, messages_in))
+                self._add(TOPIC_PUT_SIZE, topic, Sample(now, bytes_in, messages_in))
+        for group, topic, messages_out, bytes_out in self._source.group_stats():
+            if messages_out:
+                key = f"{topic}@{group}"
+                self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
+                self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
+        self._forget_still(now)
+
+    def series(self, name: str, key: str) -> Series | None:
+        return self._series.get((name, key))
+
+    def topic_put_rate(self, topic: str) -> float:
+        """Messages a second sent to a topic over the last minute."""
+        series = self.series(TOPIC_PUT_NUMS, topic)
+        return 0.0 if series is None else series.minute.per_second
+
+    def group_get_rate(self, group: str, topic: str) -> float:
+        """Messages a second pulled by a group from a topic over the last minute."""
+        series = self.series(GROUP_GET_NUMS, f"{topic}@{group}")
+        return 0.0 if series is None else series.minute.per_second
+
+    def record_morning(self) -> None:
+        """Called at midnight: what is counted so far becomes this morning's mark, the old one yesterday's."""
+        totals = self.totals()
+        self._mornings = {counter: (today, totals.get(counter, 0)) for counter, (_, today) in self._mornings.items()}
+
+    def mornings(self, counter: str) -> tuple[int, int]:
+        """(yesterday's mark, today's mark) of a counter."""
+        return self._mornings[counter]
+
+    def forget_topic(self, topic: str) -> None:
+        self._forget(lambda key: key == topic or key.startswith(topic + "@"))
+
+    def forget_group(self, group: str) -> None:
+        self._forget(lambda key: key.endswith("@" + group))
+
+    def _add(self, name: str, key: str, sample: Sample) -> None:
+        series = self._series.get((name, key))
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                return
+            series = self._series[(name, key)] = Series()
+        series.add(sample)
+
+    def _forget(self, matches: Callable[[str], bool]) -> None:
+        for entry in [entry for entry in self._series if matches(entry[1])]:
+            del self._series[entry]
+
+    def _forget_still(self, now_ms: int) -> None:
+        for entry in [entry for entry, series in self._series.items() if now_ms - series.changed_ms > _DAY_MS]:
+            del self._series[entry]

@@ -1,0 +1,267 @@
+"""Consumer groups of this broker: what each may do, and topics a group is forbidden to read.
+RocketMQ: SubscriptionGroupManager, SubscriptionGroupConfig (5.3.3 broker/subscription/). File config/subscriptionGroup.json,
+request GET_ALL_SUBSCRIPTIONGROUP_CONFIG.
+
+Decisions only. The native table (the sink) always holds exactly what `configs` holds; a group that is forbidden one topic is told to the
+listener, because the subscription of that topic may then no longer be answered natively.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import names
+from .attributes import GROUP_ATTRIBUTES, altered_attributes
+from .data_version import DataVersion
+from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member, unknown_members
+from .tables import GroupSink
+
+log = logging.getLogger(__name__)
+
+_CUSTOMIZED_RETRY: Mapping[str, Any] = {"type": "CUSTOMIZED"}
+READ_FORBIDDEN = 1 << 2
+"""Bit of a topic's forbidden value: PermName.INDEX_PERM_READ."""
+
+_MEMBERS = (
+    "groupName",
+    "consumeEnable",
+    "consumeFromMinEnable",
+    "consumeBroadcastEnable",
+    "consumeMessageOrderly",
+    "retryQueueNums",
+    "retryMaxTimes",
+    "groupRetryPolicy",
+    "brokerId",
+    "whichBrokerWhenConsumeSlowly",
+    "notifyConsumerIdsChangedEnable",
+    "groupSysFlag",
+    "consumeTimeoutMinute",
+    "attributes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """One consumer group. `extra` keeps members of newer releases and the subscriptions of lite groups."""
+
+    group: str
+    consume_enable: bool = True
+    consume_from_min_enable: bool = True
+    consume_broadcast_enable: bool = True
+    consume_orderly: bool = False
+    retry_queues: int = 1
+    retry_times_max: int = 16
+    retry_policy: Mapping[str, Any] = field(default_factory=lambda: dict(_CUSTOMIZED_RETRY))
+    broker_id: int = 0
+    which_broker_when_slow: int = 1
+    notify_ids_changed: bool = True
+    system_flag: int = 0
+    consume_timeout_minutes: int = 15
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        members = {
+            **self.extra,
+            "attributes": dict(self.attributes),
+            "brokerId": self.broker_id,
+            "consumeBroadcastEnable": self.consume_broadcast_enable,
+            "consumeEnable": self.consume_enable,
+            "consumeFromMinEnable": self.consume_from_min_enable,
+            "consumeMessageOrderly": self.consume_orderly,
+            "consumeTimeoutMinute": self.consume_timeout_minutes,
+            "groupName": self.group,
+            "groupRetryPolicy": dict(self.retry_policy),
+            "groupSysFlag": self.system_flag,
+            "notifyConsumerIdsChangedEnable": self.notify_ids_changed,
+            "retryMaxTimes": self.retry_times_max,
+            "retryQueueNums": self.retry_queues,
+            "whichBrokerWhenConsumeSlowly": self.which_broker_when_slow,
+        }
+        return dict(sorted(members.items()))
+
+    @staticmethod
+    def from_json(value: Any, group: str | None = None) -> GroupConfig:
+        """Raises ValueError with the member that is wrong."""
+        where = f"group {group}" if group else "group"
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{where} is {type(value).__name__}, expected an object")
+        return GroupConfig(
+            group=text_member(value, "groupName", group, where),
+            consume_enable=boolean_member(value, "consumeEnable", True, where),
+            consume_from_min_enable=boolean_member(value, "consumeFromMinEnable", True, where),
+            consume_broadcast_enable=boolean_member(value, "consumeBroadcastEnable", True, where),
+            consume_orderly=boolean_member(value, "consumeMessageOrderly", False, where),
+            retry_queues=integer_member(value, "retryQueueNums", 1, where),
+            retry_times_max=integer_member(value, "retryMaxTimes", 16, where),
+            retry_policy=dict(object_member(value, "groupRetryPolicy", where) or _CUSTOMIZED_RETRY),
+            broker_id=integer_member(value, "brokerId", 0, where),
+            which_broker_when_slow=integer_member(value, "whichBrokerWhenConsumeSlowly", 1, where),
+            notify_ids_changed=boolean_member(value, "notifyConsumerIdsChangedEnable", True, where),
+            system_flag=integer_member(value, "groupSysFlag", 0, where),
+            consume_timeout_minutes=integer_member(value, "consumeTimeoutMinute", 15, where),
+            attributes=text_map_member(value, "attributes", where),
+            extra=unknown_members(value, _MEMBERS),
+        )
+
+
+class GroupTable:
+    """All consumer groups of this broker."""
+
+    def __init__(
+        self,
+        sink: GroupSink,
+        now_ms: Callable[[], int],
+        *,
+        auto_create: bool = True,
+        create_system_groups: bool = True,
+        on_forbidden: Callable[[str, str], None] = lambda group, topic: None,
+    ) -> None:
+        self._sink = sink
+        self._now_ms = now_ms
+        self._auto_create = auto_create
+        self._create_system_groups = create_system_groups
+        self._on_forbidden = on_forbidden
+        self._configs: dict[str, GroupConfig] = {}
+        self._forbidden: dict[str, dict[str, int]] = {}
+        self.version = DataVersion(now_ms())
+        for group in names.PREDEFINED_GROUPS:
+            self._put(GroupConfig(group))
+
+    def __contains__(self, group: str) -> bool:
+        return group in self._configs
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def __iter__(self) -> Iterator[GroupConfig]:
+        return iter(self._configs.values())
+
+    def get(self, group: str) -> GroupConfig | None:
+        return self._configs.get(group)
+
+    def find_or_create(self, group: str) -> GroupConfig | None:
+        """The group, made on first use when the broker's settings allow that; None when they do not or the name is bad."""
+        known = self._configs.get(group)
+        if known is not None:
+            return known
+        allowed = self._auto_create or (self._create_system_groups and group.startswith(names.SYSTEM_GROUP_PREFIX))
+        if not allowed or not group or len(group) > names.TOPIC_LENGTH_MAX * 2 + 1 or names.has_illegal_characters(group):
+            return None
+        config = GroupConfig(group)
+        log.info("auto create a subscription group, %s", group)
+        self._change(config)
+        return config
+
+    def update(self, config: GroupConfig) -> None:
+        """Creates or changes a group; config.attributes is the signed change request. Raises AttributeFault."""
+        known = self._configs.get(config.group)
+        attributes = altered_attributes(GROUP_ATTRIBUTES, None if known is None else known.attributes, config.attributes)
+        config = replace(config, attributes=attributes)
+        log.info("update subscription group config, old: %s new: %s", known, config) if known else log.info("create new group, %s", config)
+        self._change(config)
+
+    def delete(self, group: str) -> bool:
+        forbidden = self._forbidden.pop(group, {})
+        config = self._configs.pop(group, None)
+        for topic in forbidden:
+            self._on_forbidden(group, topic)
+        if config is None:
+            log.warning("delete subscription group failed, subscription groupName: %s not exist", group)
+            return False
+        log.info("delete subscription group OK, subscription group:%s", group)
+        self._sink.delete_group(group)
+        self.next_version()
+        return True
+
+    def set_readable(self, group: str, topic: str, readable: bool) -> None:
+        topics = self._forbidden.setdefault(group, {})
+        value = topics.get(topic, 0)
+        value = value & ~READ_FORBIDDEN if readable else value | READ_FORBIDDEN
+        if value:
+            topics[topic] = value
+        else:
+            topics.pop(topic, None)
+        if not topics:
+            del self._forbidden[group]
+        self.next_version()
+        self._on_forbidden(group, topic)
+
+    def is_readable(self, group: str, topic: str) -> bool:
+        return not self._forbidden.get(group, {}).get(topic, 0) & READ_FORBIDDEN
+
+    def next_version(self) -> None:
+        self.version = self.version.next(self._now_ms())
+
+    def replace_all(self, saved: SavedGroups) -> bool:
+        """Takes over a master's table. False when this version is here already."""
+        if saved.version == self.version:
+            return False
+        for group in [group for group in self._configs if group not in saved.configs]:
+            del self._configs[group]
+            self._sink.delete_group(group)
+        for config in saved.configs.values():
+            if self._configs.get(config.group) != config:
+                self._put(config)
+        self._forbidden = {group: dict(topics) for group, topics in saved.forbidden.items()}
+        self.version = saved.version
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape of config/subscriptionGroup.json."""
+        return {
+            "dataVersion": self.version.to_json(),
+            "forbiddenTable": {group: dict(sorted(topics.items())) for group, topics in sorted(self._forbidden.items())},
+            "subscriptionGroupTable": {group: self._configs[group].to_json() for group in sorted(self._configs)},
+        }
+
+    def load(self, saved: SavedGroups) -> None:
+        for config in saved.configs.values():
+            self._put(config)
+        for group, topics in saved.forbidden.items():
+            self._forbidden[group] = dict(topics)
+        self.version = saved.version
+
+    def _change(self, config: GroupConfig) -> None:
+        self._put(config)
+        self.next_version()
+
+    def _put(self, config: GroupConfig) -> None:
+        self._configs[config.group] = config
+        self._sink.put_group(
+            config.group,
+            consume_enable=config.consume_enable,
+            consume_broadcast_enable=config.consume_broadcast_enable,
+            broker_id=config.broker_id,
+            which_broker_when_slow=config.which_broker_when_slow,
+            sys_flag=config.system_flag,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGroups:
+    """What config/subscriptionGroup.json or a master's GET_ALL_SUBSCRIPTIONGROUP_CONFIG holds."""
+
+    configs: Mapping[str, GroupConfig]
+    forbidden: Mapping[str, Mapping[str, int]]
+    version: DataVersion
+
+    @staticmethod
+    def from_json(value: Any) -> SavedGroups:
+        """Raises ValueError. Files of 4.x have no forbiddenTable."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"groups are {type(value).__name__}, expected an object")
+        table = value.get("subscriptionGroupTable")
+        if not isinstance(table, Mapping):
+            raise ValueError("subscriptionGroupTable is missing or no object")
+        forbidden: dict[str, dict[str, int]] = {}
+        for group, topics in object_member(value, "forbiddenTable", "groups").items():
+            where = f"forbiddenTable of {group}"
+            if not isinstance(topics, Mapping):
+                raise ValueError(f"{where} is {type(topics).__name__}, expected an object")
+            forbidden[str(group)] = {str(topic): integer_member(topics, topic, 0, where) for topic in topics}
+        configs = {config.group: config for config in (GroupConfig.from_json(member, group) for group, member in table.items())}
+        return SavedGroups(configs, forbidden, DataVersion.from_json(value.get("dataVersion", {})))

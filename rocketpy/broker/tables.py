@@ -1,0 +1,66 @@
+"""What the control plane writes into the native tables: the part of rocketpy._core.broker.Broker that each table of ours needs.
+
+Protocols, so that the tables can be tested with a recorder in place of the native broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class TopicSink(Protocol):
+    """The native topic table."""
+
+    def put_topic(
+        self,
+        topic: str,
+        read_queues: int,
+        write_queues: int,
+        permission: int,
+        *,
+        sys_flag: int = ...,
+        order: bool = ...,
+        multi_tag: bool = ...,
+        native_send: bool = ...,
+        native_pull: bool = ...,
+    ) -> None: ...
+    def delete_topic(self, topic: str) -> None: ...
+
+
+class GroupSink(Protocol):
+    """The native table of consumer groups."""
+
+    def put_group(
+        self,
+        group: str,
+        *,
+        consume_enable: bool = ...,
+        consume_broadcast_enable: bool = ...,
+        broker_id: int = ...,
+        which_broker_when_slow: int = ...,
+        sys_flag: int = ...,
+    ) -> None: ...
+    def delete_group(self, group: str) -> None: ...
+
+
+class SubscriptionSink(Protocol):
+    """The native table of what live groups subscribed to."""
+
+    def put_subscription(
+        self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = ..., native: bool = ...
+    ) -> None: ...
+    def delete_subscription(self, group: str, topic: str) -> None: ...
+
+
+class OffsetSink(Protocol):
+    """The native table of consumer offsets, which pulls and commits change without us."""
+
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
+    def read_offset(self, group: str, topic: str, queue_id: int) -> int: ...
+    def read_pull_offset(self, group: str, topic: str, queue_id: int) -> int: ...
+    def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
+    def delete_offsets(self, group: str, topic: str | None = ...) -> None: ...
+    def offsets(self) -> list[tuple[str, str, int, int]]: ...
+    @property
+    def offset_version(self) -> int: ...
