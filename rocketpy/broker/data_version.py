@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..remoting.json_codec import read_json
+
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
@@ -19,6 +21,13 @@ class DataVersion:
 
     def next(self, now_ms: int, state_version: int = 0) -> DataVersion:
         return DataVersion(now_ms, self.counter + 1, state_version)
+
+    def is_text(self, text: str | None) -> bool:
+        """Whether a version sent as JSON in a header is this one. Unreadable ones are not."""
+        try:
+            return text is not None and DataVersion.from_json(read_json(text)) == self
+        except ValueError:
+            return False
 
     def to_json(self) -> dict[str, int]:
         return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp_ms}

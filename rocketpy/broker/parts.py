@@ -14,10 +14,10 @@ from .._core.broker import Broker
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
 from ..config import Config
-from ..remoting import json_codec
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode
 from ..remoting.command import CommandError, Fields, Response
+from ..remoting.json_codec import ObjectKey, read_json, write_fastjson
 from ..remoting.service import Handler
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
@@ -124,7 +124,7 @@ def monotonic_ms() -> int:
 
 
 def json_response(value: Any, fields: Fields = None) -> Response:
-    return Response(fields=fields, body=json_codec.encode(value))
+    return Response(fields=fields, body=write_fastjson(value))
 
 
 def read_body(request: Request, decode: Callable[[Any], T]) -> T:
@@ -132,7 +132,7 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
     if not request.body:
         raise CommandError(ResponseCode.INVALID_PARAMETER, "the body of the request is empty")
     try:
-        return decode(json_codec.decode(request.body))
+        return decode(read_json(request.body))
     except (ValueError, TypeError, RecursionError) as error:
         raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {error}") from error
 
@@ -142,6 +142,11 @@ def read_object(value: Any) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"it is {type(value).__name__}, expected an object")
     return value
+
+
+def queue_key(queue: MessageQueue) -> ObjectKey:
+    """A queue as the key of a map."""
+    return ObjectKey.of(brokerName=queue.broker_name, queueId=queue.queue_id, topic=queue.topic)
 
 
 def queue_json(queue: MessageQueue) -> dict[str, Any]:

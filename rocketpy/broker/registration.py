@@ -21,7 +21,6 @@ from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
-from ..remoting import json_codec
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import (
@@ -33,6 +32,7 @@ from ..remoting.headers import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
+from ..remoting.json_codec import read_json, write_fastjson
 from .addresses import Identity
 from .data_version import DataVersion
 from .names import PERM_READ, PERM_WRITE
@@ -105,7 +105,7 @@ def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> byte
     configs = [registered_topic(config, snapshot.broker_permission) for config in snapshot.configs]
     if compressed:
         return _compressed_body(configs, snapshot.version)
-    return json_codec.encode(
+    return write_fastjson(
         {
             "filterServerList": [],
             "topicConfigSerializeWrapper": {
@@ -120,7 +120,7 @@ def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> byte
 
 def _compressed_body(configs: list[TopicConfig], version: DataVersion) -> bytes:
     """zlib over [4 size][data version], [4 count] topics as [4 size][text], [4 size][filter servers], [4 count of queue mappings]."""
-    pieces = [_sized(json_codec.encode(version.to_json())), struct.pack(">i", len(configs))]
+    pieces = [_sized(write_fastjson(version.to_json())), struct.pack(">i", len(configs))]
     pieces += [_sized(_topic_line(config)) for config in configs]
     pieces += [_sized(b"[]"), struct.pack(">i", 0)]
     return zlib.compress(b"".join(pieces), 9)
@@ -128,7 +128,7 @@ def _compressed_body(configs: list[TopicConfig], version: DataVersion) -> bytes:
 
 def _topic_line(config: TopicConfig) -> bytes:
     """Six fields between blanks. Attributes hold no blanks: names and values are checked."""
-    attributes = json_codec.encode(dict(config.attributes)).decode()
+    attributes = write_fastjson(dict(config.attributes)).decode()
     numbers = f"{config.read_queues} {config.write_queues} {config.permission}"
     return f"{config.topic} {numbers} {config.filter_type} {attributes}".encode()
 
@@ -167,7 +167,6 @@ class Registration:
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._failures = 0
 
     async def start(self) -> None:
         """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
@@ -271,7 +270,6 @@ class Registration:
             header = RegisterBrokerResponseHeader.decode(answer.fields)
             result = RegisterResult(address, header.master_addr, header.ha_server_addr, _order_topics(answer.body))
         except (RocketpyError, HeaderError, ValueError) as error:
-            self._failures += self.registered.get(address, True)
             if self.registered.get(address) is not False:
                 log.error("Failed to register current broker to name server. TargetHost=%s: %s", address, error)
             self.registered[address] = False
@@ -289,7 +287,7 @@ class Registration:
             cluster_name=self.identity.cluster_name,
             broker_id=self.identity.broker_id,
         )
-        body = json_codec.encode(self._snapshot(()).version.to_json())
+        body = write_fastjson(self._snapshot(()).version.to_json())
         answers = await self._client.invoke_all(
             self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body, timeout_s=self._settings.timeout_s
         )
@@ -350,7 +348,7 @@ def _order_topics(body: bytes) -> dict[str, str]:
     """Topics of the ORDER_TOPIC_CONFIG namespace, which name servers may send along."""
     if not body:
         return {}
-    value: Any = json_codec.decode(body)
+    value: Any = read_json(body)
     table = value.get("table") if isinstance(value, Mapping) else None
     return {str(topic): str(order) for topic, order in table.items()} if isinstance(table, Mapping) else {}
 

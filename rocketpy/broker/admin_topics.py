@@ -1,0 +1,196 @@
+"""Requests about topics: create, change, delete, show, export, who consumes them.
+RocketMQ: AdminBrokerProcessor (5.3.3 broker/processor/).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._core.remoting import Request
+from .._core.errors import RocketpyError
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import (
+    CreateTopicRequestHeader,
+    DeleteTopicRequestHeader,
+    GetAllTopicConfigRequestHeader,
+    GetAllTopicConfigResponseHeader,
+    GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader,
+    QueryTopicsByConsumerRequestHeader,
+)
+from . import names
+from .attributes import MESSAGE_TYPE, AttributeFault, parse_attributes
+from .json_members import list_member
+from .parts import HandlerTable, Parts, json_response, queue_key, read_body, read_object
+from .topics import TopicConfig
+
+log = logging.getLogger(__name__)
+
+_NO_VERSION: Mapping[str, int] = {"counter": 0, "stateVersion": 0, "timestamp": 0}
+"""Of the queue mappings of static topics, which this broker has none of."""
+
+
+class TopicAdmin:
+    """Handlers of topic administration."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> HandlerTable:
+        return {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self._update,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self._update_list,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self._delete,
+            RequestCode.GET_ALL_TOPIC_CONFIG: self._all,
+            RequestCode.GET_TOPIC_CONFIG: self._one,
+            RequestCode.GET_TOPIC_STATS_INFO: self._stats,
+            RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: self._system,
+            RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: self._consumers,
+            RequestCode.QUERY_TOPICS_BY_CONSUMER: self._of_group,
+        }
+
+    async def _update(self, request: Request) -> Response:
+        header = CreateTopicRequestHeader.decode(request.fields)
+        log.info("Broker receive request to update or create topic=%s, caller address=%s", header.topic, request.remote_address)
+        config = TopicConfig(
+            header.topic,
+            header.read_queue_nums,
+            header.write_queue_nums,
+            header.perm,
+            header.topic_filter_type,
+            header.topic_sys_flag or 0,
+            header.order,
+        )
+        try:
+            changes = parse_attributes(header.attributes)
+        except AttributeFault as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        self._check(config, changes)
+        return await self._apply([(config, changes)])
+
+    async def _update_list(self, request: Request) -> Response:
+        configs = read_body(request, _read_topics)
+        log.info("Broker receive request to update or create %d topics, caller address=%s", len(configs), request.remote_address)
+        changes = [(replace(config, attributes={}), config.attributes) for config in configs]
+        for config, change in changes:
+            self._check(config, change)
+        return await self._apply(changes)
+
+    def _check(self, config: TopicConfig, changes: Mapping[str, str]) -> None:
+        """Raises CommandError for a topic an operator may not make so."""
+        parts = self._parts
+        parts.check_not_slave()
+        self._check_name(config.topic)
+        fault = config.fault()
+        if fault is None and not parts.settings.mixed_message_type and changes.get("+" + MESSAGE_TYPE) == "MIXED":
+            fault = "MIXED message type is not supported."
+        if fault is not None:
+            raise CommandError(ResponseCode.INVALID_PARAMETER, fault)
+
+    def _check_name(self, topic: str) -> None:
+        fault = names.topic_fault(topic)
+        if fault is None and self._parts.settings.validate_system_topic and self._parts.topics.is_system_topic(topic):
+            fault = f"The topic[{topic}] is conflict with system topic."
+        if fault is not None:
+            raise CommandError(ResponseCode.INVALID_PARAMETER, fault)
+
+    async def _apply(self, changes: list[tuple[TopicConfig, Mapping[str, str]]]) -> Response:
+        changed = []
+        try:
+            for config, attributes in changes:
+                if self._parts.topics.update(config, attributes):
+                    changed.append(config.topic)
+        except AttributeFault as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error
+        finally:
+            if changed:
+                await self._parts.topics_changed(changed)
+        return Response()
+
+    async def _delete(self, request: Request) -> Response:
+        parts = self._parts
+        topic = DeleteTopicRequestHeader.decode(request.fields).topic
+        log.info("broker receive request to delete topic=%s, caller=%s", topic, request.remote_address)
+        parts.check_not_slave()
+        if not topic.strip():
+            return Response(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
+        if parts.settings.validate_system_topic and parts.topics.is_system_topic(topic):
+            return Response(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
+        doomed = [topic]
+        if parts.settings.clear_retry_topics:
+            doomed += [
+                retry for group in parts.offsets.groups_of(topic) for retry in names.pop_retry_topics(topic, group) if retry in parts.topics
+            ]
+        for name in doomed:
+            self._delete_one(name)
+        await parts.saved.topics.save()
+        await parts.saved.offsets.save()
+        return Response()
+
+    def _delete_one(self, topic: str) -> None:
+        parts = self._parts
+        parts.topics.delete(topic)
+        parts.offsets.delete_topic(topic)
+        parts.stats.forget_topic(topic)
+        try:
+            parts.store.delete_topic(topic)
+        except RocketpyError as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error
+
+    def _all(self, request: Request) -> Response:
+        """Everything, or since 5.4 a piece of it: from topicSeq on, as long as the asker's version is still ours."""
+        topics = self._parts.topics
+        header = GetAllTopicConfigRequestHeader.decode(request.fields)
+        value = topics.to_json()
+        if header.topic_seq is not None:
+            begin = header.topic_seq if topics.version.is_text(header.data_version) else 0
+            table = list(value["topicConfigTable"].items())
+            count = header.max_topic_num if header.max_topic_num is not None else len(table)
+            value["topicConfigTable"] = dict(table[max(0, begin) : max(0, begin) + max(0, count)])
+        value |= {"mappingDataVersion": _NO_VERSION, "topicQueueMappingDetailMap": {}, "topicQueueMappingInfoMap": {}}
+        return json_response(value, GetAllTopicConfigResponseHeader(total_topic_num=len(topics)))
+
+    def _one(self, request: Request) -> Response:
+        topic = GetTopicConfigRequestHeader.decode(request.fields).topic
+        config = self._parts.topics.get(topic)
+        if config is None:
+            return Response(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic}")
+        return json_response(config.to_json())
+
+    def _stats(self, request: Request) -> Response:
+        parts = self._parts
+        topic = GetTopicStatsInfoRequestHeader.decode(request.fields).topic
+        config = parts.topics.get(topic)
+        if config is None:
+            return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        table = {}
+        for queue_id in range(config.queues):
+            max_offset = parts.store.max_offset(topic, queue_id)
+            table[queue_key(parts.queue(topic, queue_id))] = {
+                "lastUpdateTimestamp": parts.store.time_at(topic, queue_id, max_offset - 1) if max_offset > 0 else 0,
+                "maxOffset": max_offset,
+                "minOffset": parts.store.min_offset(topic, queue_id),
+            }
+        return json_response({"offsetTable": table, "topicPutTps": parts.stats.topic_put_rate(topic)})
+
+    def _system(self, request: Request) -> Response:
+        return json_response({"topicList": sorted(self._parts.topics.system_topics)})
+
+    def _consumers(self, request: Request) -> Response:
+        topic = QueryTopicConsumeByWhoRequestHeader.decode(request.fields).topic
+        groups = self._parts.consumers.subscribers(topic) | self._parts.offsets.groups_of(topic)
+        return json_response({"groupList": sorted(groups)})
+
+    def _of_group(self, request: Request) -> Response:
+        group = QueryTopicsByConsumerRequestHeader.decode(request.fields).group
+        return json_response({"brokerAddr": self._parts.address, "topicList": sorted(self._parts.offsets.topics_of(group))})
+
+
+def _read_topics(value: Any) -> list[TopicConfig]:
+    return [TopicConfig.from_json(member) for member in list_member(read_object(value), "topicConfigList", "topics")]
+
