@@ -26,7 +26,7 @@ from .attributes import AttributeFault
 from .clients import Client
 from .heartbeat import BROADCASTING, CLUSTERING
 from .json_members import list_member, text_member
-from .parts import HandlerTable, Parts, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
+from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
 from .request_modes import RequestMode, allocate
 from .subscriptions import GroupConfig
@@ -99,7 +99,7 @@ class GroupAdmin:
         header = GetAllSubscriptionGroupRequestHeader.decode(request.fields)
         value = groups.to_json()
         if header.group_seq is not None:
-            begin = header.group_seq if groups.version.is_text(header.data_version) else 0
+            begin = header.group_seq if is_version(header.data_version, groups.version) else 0
             table = list(value["subscriptionGroupTable"].items())
             count = header.max_group_num if header.max_group_num is not None else len(table)
             value["subscriptionGroupTable"] = dict(table[max(0, begin) : max(0, begin) + max(0, count)])
@@ -144,7 +144,9 @@ class GroupAdmin:
 
     def _all_producers(self, request: Request) -> Response:
         ahead_ms = now_ms() - monotonic_ms()
-        return json_response({"data": {group: [_producer(client, ahead_ms) for client in clients] for group, clients in self._parts.producers}})
+        return json_response(
+            {"data": {group: [_producer(client, ahead_ms) for client in clients] for group, clients in self._parts.producers}}
+        )
 
     def _subscription(self, request: Request) -> Response:
         header = QuerySubscriptionByConsumerRequestHeader.decode(request.fields)
@@ -239,4 +241,3 @@ def _producer(client: Client, ahead_ms: int) -> dict[str, Any]:
 
 def _read_groups(value: Any) -> list[GroupConfig]:
     return [GroupConfig.from_json(member) for member in list_member(read_object(value), "groupConfigList", "groups")]
-

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._core.remoting import Request
 from .._core.errors import RocketpyError
+from .._core.remoting import Request
+from ..remoting.bodies import TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import (
@@ -26,8 +27,8 @@ from ..remoting.headers import (
 from . import names
 from .attributes import MESSAGE_TYPE, AttributeFault, parse_attributes
 from .json_members import list_member
-from .parts import HandlerTable, Parts, json_response, queue_key, read_body, read_object
-from .topics import TopicConfig
+from .parts import HandlerTable, Parts, is_version, json_response, queue_key, read_body, read_object
+from .topics import topic_config_fault
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,8 @@ class TopicAdmin:
         """Raises CommandError for a topic an operator may not make so."""
         parts = self._parts
         parts.check_not_slave()
-        self._check_name(config.topic)
-        fault = config.fault()
+        self._check_name(config.topic_name)
+        fault = topic_config_fault(config)
         if fault is None and not parts.settings.mixed_message_type and changes.get("+" + MESSAGE_TYPE) == "MIXED":
             fault = "MIXED message type is not supported."
         if fault is not None:
@@ -104,7 +105,7 @@ class TopicAdmin:
         try:
             for config, attributes in changes:
                 if self._parts.topics.update(config, attributes):
-                    changed.append(config.topic)
+                    changed.append(config.topic_name)
         except AttributeFault as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error
         finally:
@@ -148,7 +149,7 @@ class TopicAdmin:
         header = GetAllTopicConfigRequestHeader.decode(request.fields)
         value = topics.to_json()
         if header.topic_seq is not None:
-            begin = header.topic_seq if topics.version.is_text(header.data_version) else 0
+            begin = header.topic_seq if is_version(header.data_version, topics.version) else 0
             table = list(value["topicConfigTable"].items())
             count = header.max_topic_num if header.max_topic_num is not None else len(table)
             value["topicConfigTable"] = dict(table[max(0, begin) : max(0, begin) + max(0, count)])
@@ -169,7 +170,7 @@ class TopicAdmin:
         if config is None:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
         table = {}
-        for queue_id in range(config.queues):
+        for queue_id in range(max(config.read_queue_nums, config.write_queue_nums)):
             max_offset = parts.store.max_offset(topic, queue_id)
             table[queue_key(parts.queue(topic, queue_id))] = {
                 "lastUpdateTimestamp": parts.store.time_at(topic, queue_id, max_offset - 1) if max_offset > 0 else 0,
@@ -192,5 +193,4 @@ class TopicAdmin:
 
 
 def _read_topics(value: Any) -> list[TopicConfig]:
-    return [TopicConfig.from_json(member) for member in list_member(read_object(value), "topicConfigList", "topics")]
-
+    return [TopicConfig.from_json(read_object(member)) for member in list_member(read_object(value), "topicConfigList", "topics")]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .data_version import DataVersion
+from ..remoting.bodies import DataVersion
 from .json_members import object_member
 from .tables import OffsetSink
 
@@ -187,8 +187,7 @@ class SavedOffsets:
                 log.warning("offsets of %r are skipped: the key is not topic@group", key)
                 continue
             offsets[key] = {_number(queue, key): _number(offset, key) for queue, offset in queues.items()}
-        version = value.get("dataVersion")
-        return SavedOffsets(offsets, DataVersion.from_json(version if version is not None else {}))
+        return SavedOffsets(offsets, DataVersion.from_json(object_member(value, "dataVersion", "offsets")))
 
 
 def _number(value: Any, key: str) -> int:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..remoting.bodies import PERM_INHERIT, PERM_READ, PERM_WRITE
+
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
@@ -26,11 +28,6 @@ ROCKSDB_TRANS_OP_HALF_TOPIC: Final = "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC"
 TIMER_TOPIC: Final = SYSTEM_TOPIC_PREFIX + "wheel_timer"
 REVIVE_TOPIC_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "REVIVE_LOG_"
 MEMBER_TOPIC_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "SYNC_BROKER_MEMBER_"
-
-PERM_PRIORITY: Final = 8
-PERM_READ: Final = 4
-PERM_WRITE: Final = 2
-PERM_INHERIT: Final = 1
 
 TOPIC_LENGTH_MAX: Final = 127
 RETRY_TOPIC_LENGTH_MAX: Final = 255

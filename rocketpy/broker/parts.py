@@ -14,6 +14,7 @@ from .._core.broker import Broker
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
 from ..config import Config
+from ..remoting.bodies import DataVersion
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode
 from ..remoting.command import CommandError, Fields, Response
@@ -25,6 +26,7 @@ from .persistence import SavedState
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import Registration
 from .request_modes import RequestModes
+from .routes import TopicRoutes
 from .settings import BrokerSettings
 from .stats import BrokerStats
 from .subscriptions import GroupTable
@@ -79,6 +81,7 @@ class Parts:
     stats: BrokerStats
     saved: SavedStates
     registration: Registration
+    routes: TopicRoutes
     client: RemotingClient
     link: ClientLink
     act: Callable[[Iterable[Action]], None]
@@ -160,3 +163,11 @@ def read_queue(value: Any) -> MessageQueue:
     if not isinstance(topic, str) or not isinstance(broker, str | None) or not isinstance(queue_id, int):
         raise ValueError(f"{value!r} is not a message queue")
     return MessageQueue(topic, broker or "", queue_id)
+
+
+def is_version(text: str | None, version: DataVersion) -> bool:
+    """Whether a version sent as JSON in a header is this one. Unreadable ones are not."""
+    try:
+        return text is not None and DataVersion.decode(text.encode()) == version
+    except ValueError:
+        return False

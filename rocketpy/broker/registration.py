@@ -13,14 +13,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
+from ..remoting.bodies import PERM_READ, PERM_WRITE, DataVersion, RegisterBrokerBody, TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import Fields
 from ..remoting.headers import (
@@ -32,11 +32,8 @@ from ..remoting.headers import (
     RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
-from ..remoting.json_codec import read_json, write_fastjson
+from ..remoting.json_codec import read_json
 from .addresses import Identity
-from .data_version import DataVersion
-from .names import PERM_READ, PERM_WRITE
-from .topics import TopicConfig
 
 log = logging.getLogger(__name__)
 
@@ -91,50 +88,13 @@ def registered_topic(config: TopicConfig, broker_permission: int) -> TopicConfig
     """A topic as name servers see it: a broker that may not be written or read takes that permission from all its topics."""
     if broker_permission & PERM_READ and broker_permission & PERM_WRITE:
         return config
-    return TopicConfig(
-        config.topic,
-        config.read_queues,
-        config.write_queues,
-        config.permission & broker_permission,
-        system_flag=config.system_flag,
-    )
+    return replace(config, perm=config.perm & broker_permission)
 
 
 def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> bytes:
     """The body of REGISTER_BROKER."""
-    configs = [registered_topic(config, snapshot.broker_permission) for config in snapshot.configs]
-    if compressed:
-        return _compressed_body(configs, snapshot.version)
-    return write_fastjson(
-        {
-            "filterServerList": [],
-            "topicConfigSerializeWrapper": {
-                "dataVersion": snapshot.version.to_json(),
-                "topicConfigTable": {config.topic: config.to_json() for config in configs},
-                "topicQueueMappingDetailMap": {},
-                "topicQueueMappingInfoMap": {},
-            },
-        }
-    )
-
-
-def _compressed_body(configs: list[TopicConfig], version: DataVersion) -> bytes:
-    """zlib over [4 size][data version], [4 count] topics as [4 size][text], [4 size][filter servers], [4 count of queue mappings]."""
-    pieces = [_sized(write_fastjson(version.to_json())), struct.pack(">i", len(configs))]
-    pieces += [_sized(_topic_line(config)) for config in configs]
-    pieces += [_sized(b"[]"), struct.pack(">i", 0)]
-    return zlib.compress(b"".join(pieces), 9)
-
-
-def _topic_line(config: TopicConfig) -> bytes:
-    """Six fields between blanks. Attributes hold no blanks: names and values are checked."""
-    attributes = write_fastjson(dict(config.attributes)).decode()
-    numbers = f"{config.read_queues} {config.write_queues} {config.permission}"
-    return f"{config.topic} {numbers} {config.filter_type} {attributes}".encode()
-
-
-def _sized(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
+    topics = {config.topic_name: registered_topic(config, snapshot.broker_permission) for config in snapshot.configs}
+    return RegisterBrokerBody(topics, snapshot.version).encode(compressed=compressed)
 
 
 def body_crc32(body: bytes) -> int:
@@ -287,7 +247,7 @@ class Registration:
             cluster_name=self.identity.cluster_name,
             broker_id=self.identity.broker_id,
         )
-        body = write_fastjson(self._snapshot(()).version.to_json())
+        body = self._snapshot(()).version.encode()
         answers = await self._client.invoke_all(
             self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body, timeout_s=self._settings.timeout_s
         )

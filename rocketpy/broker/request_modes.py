@@ -127,7 +127,9 @@ def allocate_for_pop(
     return result
 
 
-def allocate(mode: RequestMode, strategy: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue] | None:
+def allocate(
+    mode: RequestMode, strategy: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
+) -> list[MessageQueue] | None:
     """The queues of one client of a clustering group; None when the strategy is unknown, then the client keeps what it has."""
     allocation = STRATEGIES.get(strategy)
     if allocation is None:

@@ -44,6 +44,9 @@ class Sample(NamedTuple):
     times: int
 
 
+_NOTHING: Final = Sample(0, 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """What happened between the first and the last sample of a window."""
@@ -90,7 +93,7 @@ class Series:
     """One counter over the last minute, hour and day."""
 
     windows: tuple[_Window, _Window, _Window] = field(default_factory=_windows)
-    last: Sample = Sample(0, 0, 0)
+    last: Sample = _NOTHING
     changed_ms: int = 0
 
     def add(self, sample: Sample) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..remoting.bodies import DataVersion
 from . import names
 from .attributes import GROUP_ATTRIBUTES, altered_attributes
-from .data_version import DataVersion
 from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member, unknown_members
 from .tables import GroupSink
 
@@ -194,7 +194,7 @@ class GroupTable:
         return not self._forbidden.get(group, {}).get(topic, 0) & READ_FORBIDDEN
 
     def next_version(self) -> None:
-        self.version = self.version.next(self._now_ms())
+        self.version = self.version.next(now_ms=self._now_ms())
 
     def replace_all(self, saved: SavedGroups) -> bool:
         """Takes over a master's table. False when this version is here already."""
@@ -264,4 +264,4 @@ class SavedGroups:
                 raise ValueError(f"{where} is {type(topics).__name__}, expected an object")
             forbidden[str(group)] = {str(topic): integer_member(topics, topic, 0, where) for topic in topics}
         configs = {config.group: config for config in (GroupConfig.from_json(member, group) for group, member in table.items())}
-        return SavedGroups(configs, forbidden, DataVersion.from_json(value.get("dataVersion", {})))
+        return SavedGroups(configs, forbidden, DataVersion.from_json(object_member(value, "dataVersion", "groups")))

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
 from .attributes import CLEANUP_POLICY, TOPIC_ATTRIBUTES, altered_attributes
-from .data_version import DataVersion
-from .json_members import boolean_member, integer_member, text_map_member, text_member, unknown_members
+from .json_members import object_member
 from .tables import TopicSink
 
 log = logging.getLogger(__name__)
@@ -29,83 +29,28 @@ QUEUES_MAX = 65_536
 
 SINGLE_TAG = "SINGLE_TAG"
 MULTI_TAG = "MULTI_TAG"
-_MEMBERS = ("topicName", "readQueueNums", "writeQueueNums", "perm", "topicFilterType", "topicSysFlag", "order", "attributes")
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfig:
-    """One topic. `extra` keeps members of newer releases, so that their files survive us."""
+def topic_config_fault(config: TopicConfig) -> str | None:
+    """Why the numbers of a topic are refused, or None."""
+    for member, count in (("readQueueNums", config.read_queue_nums), ("writeQueueNums", config.write_queue_nums)):
+        if not 0 <= count <= QUEUES_MAX:
+            return f"{member} = {count} is not in 0..{QUEUES_MAX}"
+    if not 0 <= config.perm <= 15:
+        return f"perm = {config.perm} is not a permission (2 write, 4 read, 6 both)"
+    if config.topic_filter_type not in (SINGLE_TAG, MULTI_TAG):
+        return f"topicFilterType = [{config.topic_filter_type}] value invalid"
+    return None
 
-    topic: str
-    read_queues: int = 16
-    write_queues: int = 16
-    permission: int = names.PERM_READ | names.PERM_WRITE
-    filter_type: str = SINGLE_TAG
-    system_flag: int = 0
-    order: bool = False
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def queues(self) -> int:
-        """Queue ids 0..queues-1 exist for somebody."""
-        return max(self.read_queues, self.write_queues)
-
-    def to_json(self) -> dict[str, Any]:
-        members = {
-            **self.extra,
-            "attributes": dict(self.attributes),
-            "order": self.order,
-            "perm": self.permission,
-            "readQueueNums": self.read_queues,
-            "topicFilterType": self.filter_type,
-            "topicName": self.topic,
-            "topicSysFlag": self.system_flag,
-            "writeQueueNums": self.write_queues,
-        }
-        return dict(sorted(members.items()))
-
-    @staticmethod
-    def from_json(value: Any, topic: str | None = None) -> TopicConfig:
-        """Raises ValueError with the member that is wrong. Files of 4.x have no attributes."""
-        where = f"topic {topic}" if topic else "topic"
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where} is {type(value).__name__}, expected an object")
-        config = TopicConfig(
-            topic=text_member(value, "topicName", topic, where),
-            read_queues=integer_member(value, "readQueueNums", 16, where),
-            write_queues=integer_member(value, "writeQueueNums", 16, where),
-            permission=integer_member(value, "perm", names.PERM_READ | names.PERM_WRITE, where),
-            filter_type=text_member(value, "topicFilterType", SINGLE_TAG, where),
-            system_flag=integer_member(value, "topicSysFlag", 0, where),
-            order=boolean_member(value, "order", False, where),
-            attributes=text_map_member(value, "attributes", where),
-            extra=unknown_members(value, _MEMBERS),
-        )
-        fault = config.fault()
-        if fault is not None:
-            raise ValueError(f"{where}: {fault}")
-        return config
-
-    def fault(self) -> str | None:
-        """Why numbers of this configuration are refused, or None."""
-        for member, count in (("readQueueNums", self.read_queues), ("writeQueueNums", self.write_queues)):
-            if not 0 <= count <= QUEUES_MAX:
-                return f"{member} = {count} is not in 0..{QUEUES_MAX}"
-        if not 0 <= self.permission <= 15:
-            return f"perm = {self.permission} is not a permission (2 write, 4 read, 6 both)"
-        if self.filter_type not in (SINGLE_TAG, MULTI_TAG):
-            return f"topicFilterType = [{self.filter_type}] value invalid"
-        return None
-
-    def __str__(self) -> str:
-        """As Java prints it: this text is part of remarks that operators search for."""
-        attributes = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
-        return (
-            f"TopicConfig [topicName={self.topic}, readQueueNums={self.read_queues}, writeQueueNums={self.write_queues}, "
-            f"perm={names.permission_text(self.permission)}, topicFilterType={self.filter_type}, topicSysFlag={self.system_flag}, "
-            f"order={str(self.order).lower()}, attributes={{{attributes}}}]"
-        )
+def topic_config_text(config: TopicConfig) -> str:
+    """A topic as Java prints it: this text is part of remarks that operators search for."""
+    attributes = ", ".join(f"{name}={value}" for name, value in config.attributes.items())
+    return (
+        f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums}, writeQueueNums={config.write_queue_nums}, "
+        f"perm={names.permission_text(config.perm)}, topicFilterType={config.topic_filter_type}, topicSysFlag={config.topic_sys_flag}, "
+        f"order={str(config.order).lower()}, attributes={{{attributes}}}]"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +80,7 @@ class TopicTable:
         self.version = DataVersion(now_ms())
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         for config in predefined_topics(settings):
-            self.system_topics.add(config.topic)
+            self.system_topics.add(config.topic_name)
             self._put(config)
 
     def __contains__(self, topic: str) -> bool:
@@ -166,7 +111,7 @@ class TopicTable:
         if default is None:
             log.warning("Create new topic failed, because the default topic[%s] not exist. producer:[%s]", default_topic, producer)
             return None
-        permission = default.permission
+        permission = default.perm
         if default_topic == names.AUTO_CREATE_TOPIC and not self._settings.auto_create:
             permission = names.PERM_READ | names.PERM_WRITE
         if not permission & names.PERM_INHERIT:
@@ -174,9 +119,9 @@ class TopicTable:
                 "Create new topic failed, because the default topic[%s] has no perm [%d] producer:[%s]", default_topic, permission, producer
             )
             return None
-        count = max(0, min(queues, default.write_queues))
-        config = TopicConfig(topic, count, count, permission & ~names.PERM_INHERIT, default.filter_type, system_flag)
-        log.info("Create new topic by default topic:[%s] config:[%s] producer:[%s]", default_topic, config, producer)
+        count = max(0, min(queues, default.write_queue_nums))
+        config = TopicConfig(topic, count, count, permission & ~names.PERM_INHERIT, default.topic_filter_type, system_flag)
+        log.info("Create new topic by default topic:[%s] config:[%s] producer:[%s]", default_topic, topic_config_text(config), producer)
         self._change(config)
         return config
 
@@ -186,8 +131,8 @@ class TopicTable:
         """(the topic, whether it is new or was changed): retry and dead letter topics, and those of the broker itself."""
         known = self._configs.get(topic)
         if known is None:
-            config = TopicConfig(topic, queues, queues, permission, system_flag=system_flag, order=order)
-            log.info("create new topic %s", config)
+            config = TopicConfig(topic, queues, queues, permission, topic_sys_flag=system_flag, order=order)
+            log.info("create new topic %s", topic_config_text(config))
         elif known.order != order:
             config = replace(known, order=order)
         else:
@@ -197,13 +142,16 @@ class TopicTable:
 
     def update(self, config: TopicConfig, attribute_changes: Mapping[str, str] | None = None) -> bool:
         """Creates or changes a topic. False when nothing differs. Raises AttributeFault; the name was checked by the caller."""
-        known = self._configs.get(config.topic)
+        known = self._configs.get(config.topic_name)
         current = None if known is None else known.attributes
         attributes = altered_attributes(TOPIC_ATTRIBUTES, current, attribute_changes or {})
-        config = replace(config, attributes=attributes, extra=known.extra if known is not None else config.extra)
+        config = replace(config, attributes=attributes)
         if config == known:
             return False
-        log.info("update topic config, old:[%s] new:[%s]", known, config) if known else log.info("create new topic [%s]", config)
+        if known is None:
+            log.info("create new topic [%s]", topic_config_text(config))
+        else:
+            log.info("update topic config, old:[%s] new:[%s]", topic_config_text(known), topic_config_text(config))
         self._change(config)
         return True
 
@@ -211,7 +159,7 @@ class TopicTable:
         """Marks topics that a name server's ORDER_TOPIC_CONFIG names. True when one changed."""
         changed = [config for topic in topics if (config := self._configs.get(topic)) is not None and not config.order]
         for config in changed:
-            log.info("update order topic config, topic=%s, order=true", config.topic)
+            log.info("update order topic config, topic=%s, order=true", config.topic_name)
             self._put(replace(config, order=True))
         if changed:
             self.next_version()
@@ -222,13 +170,13 @@ class TopicTable:
         if config is None:
             log.warning("delete topic config failed, topic: %s not exists", topic)
             return False
-        log.info("delete topic config OK, topic: %s", config)
+        log.info("delete topic config OK, topic: %s", topic_config_text(config))
         self._sink.delete_topic(topic)
         self.next_version()
         return True
 
     def next_version(self) -> None:
-        self.version = self.version.next(self._now_ms())
+        self.version = self.version.next(now_ms=self._now_ms())
 
     def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> bool:
         """Takes over a master's table. False when this version is here already."""
@@ -238,7 +186,7 @@ class TopicTable:
             del self._configs[topic]
             self._sink.delete_topic(topic)
         for config in configs.values():
-            if self._configs.get(config.topic) != config:
+            if self._configs.get(config.topic_name) != config:
                 self._put(config)
         self.version = version
         return True
@@ -261,15 +209,15 @@ class TopicTable:
         self.next_version()
 
     def _put(self, config: TopicConfig) -> None:
-        self._configs[config.topic] = config
+        self._configs[config.topic_name] = config
         self._sink.put_topic(
-            config.topic,
-            config.read_queues,
-            config.write_queues,
-            config.permission & ~names.PERM_INHERIT,
-            sys_flag=config.system_flag,
+            config.topic_name,
+            config.read_queue_nums,
+            config.write_queue_nums,
+            config.perm & ~names.PERM_INHERIT,
+            sys_flag=config.topic_sys_flag,
             order=config.order,
-            multi_tag=config.filter_type == MULTI_TAG,
+            multi_tag=config.topic_filter_type == MULTI_TAG,
             native_send=is_native_send(config),
             native_pull=True,
         )
@@ -278,8 +226,8 @@ class TopicTable:
 def is_native_send(config: TopicConfig) -> bool:
     """Whether a plain send to the topic needs nothing but an append."""
     return (
-        config.topic not in names.SEND_FORBIDDEN_TOPICS
-        and not config.topic.startswith(names.RETRY_PREFIX)
+        config.topic_name not in names.SEND_FORBIDDEN_TOPICS
+        and not config.topic_name.startswith(names.RETRY_PREFIX)
         and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
     )
 
@@ -299,8 +247,16 @@ class SavedTopics:
         table = value.get("topicConfigTable")
         if not isinstance(table, Mapping):
             raise ValueError("topicConfigTable is missing or no object")
-        configs = {config.topic: config for config in (TopicConfig.from_json(member, topic) for topic, member in table.items())}
-        return SavedTopics(configs, DataVersion.from_json(value.get("dataVersion", {})))
+        configs = {}
+        for topic, members in table.items():
+            if not isinstance(members, Mapping):
+                raise ValueError(f"topic {topic} is {type(members).__name__}, expected an object")
+            config = TopicConfig.from_json(members, str(topic))
+            fault = topic_config_fault(config)
+            if fault is not None:
+                raise ValueError(f"topic {topic}: {fault}")
+            configs[config.topic_name] = config
+        return SavedTopics(configs, DataVersion.from_json(object_member(value, "dataVersion", "topics")))
 
 
 def predefined_topics(settings: TopicSettings) -> list[TopicConfig]:

@@ -1,0 +1,151 @@
+"""Requests about the broker itself: its state, its configuration, its statistics, its house-keeping, its replication.
+RocketMQ: AdminBrokerProcessor (5.3.3 broker/processor/).
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Request
+from .._core.store import decode_message
+from ..config import ConfigError, read_properties
+from ..remoting.bodies import DataVersion
+from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import GetBrokerConfigResponseHeader, ViewBrokerStatsDataRequestHeader
+from .parts import HandlerTable, Parts, json_response, now_ms
+from .persistence import StateFile
+from .runtime_info import RuntimeFacts, runtime_info
+from .settings import MASTER_ID
+
+log = logging.getLogger(__name__)
+
+VERSION_TEXT = "V5_3_3"
+"""The release whose behaviour CURRENT_VERSION stands for."""
+
+
+class BrokerAdmin:
+    """Handlers of the broker itself."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._config_version = DataVersion(parts.boot_ms)
+        self._earliest = (-1, -1)  # (commit log's first offset, time of the message there)
+
+    def handlers(self) -> HandlerTable:
+        return {
+            RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime_info,
+            RequestCode.GET_BROKER_CONFIG: self._config,
+            RequestCode.UPDATE_BROKER_CONFIG: self._update_config,
+            RequestCode.VIEW_BROKER_STATS_DATA: self._stats,
+            RequestCode.CLEAN_UNUSED_TOPIC: self._clean_unused_topics,
+            RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
+        }
+
+    def runtime_table(self) -> dict[str, str]:
+        """What brokerStatus prints."""
+        parts = self._parts
+        root = parts.config.text("storePathRootDir")
+        store = parts.store.stats()
+        facts = RuntimeFacts(
+            now_ms=now_ms(),
+            boot_ms=parts.boot_ms,
+            version=CURRENT_VERSION,
+            version_text=VERSION_TEXT,
+            active=parts.settings.broker_id == MASTER_ID,
+            accept_after_ms=parts.settings.accept_after_ms,
+            root_path=root,
+            commit_log_path=parts.config.text("storePathCommitLog") or str(Path(root) / "commitlog"),
+            earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
+            broker=parts.native.stats(),
+            store=store,
+        )
+        return runtime_info(facts, parts.stats)
+
+    def _earliest_message_ms(self, low: int, high: int) -> int:
+        """Store time of the oldest message, -1 without one. Read again only when the log's first offset moved."""
+        if low >= high:
+            return -1
+        if self._earliest[0] != low:
+            try:
+                self._earliest = (low, decode_message(self._parts.store.read(low), check_crc=False).store_timestamp_ms)
+            except RocketpyError as error:
+                log.warning("the first message of the commit log at %d cannot be read: %s", low, error)
+                return -1
+        return self._earliest[1]
+
+    def _runtime_info(self, request: Request) -> Response:
+        return json_response({"table": self.runtime_table()})
+
+    def _config(self, request: Request) -> Response:
+        version = self._config_version.encode().decode()
+        return Response(fields=GetBrokerConfigResponseHeader(version=version), body=self._parts.config.format().encode())
+
+    async def _update_config(self, request: Request) -> Response:
+        parts = self._parts
+        log.info("Broker receive request to update config, caller address=%s", request.remote_address)
+        try:
+            changes = {entry.key: entry.value for entry in read_properties(request.body.decode())}
+        except ValueError as error:  # UnicodeDecodeError too
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"string2Properties error: {error}") from error
+        if not parts.settings.config_black_list.isdisjoint(changes):
+            return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
+        permission = parts.settings.permission
+        try:
+            waiting = parts.config.update(changes)
+        except ConfigError as error:
+            raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
+        self._config_version = self._config_version.next()
+        self._store_config(changes)
+        if "namesrvAddr" in changes:
+            await parts.registration.set_name_servers(parts.config.addresses("namesrvAddr"))
+        elif parts.settings.permission != permission:
+            parts.topics.next_version()
+            await parts.registration.register_all()
+        return Response(remark=f"takes effect at the next start: {', '.join(waiting)}" if waiting else None)
+
+    def _store_config(self, changes: dict[str, str]) -> None:
+        """Writes the changes into the file of -c, comments and all; without one they last until the broker stops."""
+        path = self._parts.config.file
+        if path is None:
+            return
+        try:
+            StateFile(path).write(self._parts.config.stored_text(path.read_text(encoding="utf-8"), changes))
+        except (OSError, RocketpyError) as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but {path} could not be written: {error}") from error
+
+    def _stats(self, request: Request) -> Response:
+        header = ViewBrokerStatsDataRequestHeader.decode(request.fields)
+        series = self._parts.stats.series(header.stats_name, header.stats_key)
+        if series is None:
+            return Response(ResponseCode.SYSTEM_ERROR, f"The stats <{header.stats_name}> <{header.stats_key}> not exist")
+        return json_response({"statsDay": series.day.to_json(), "statsHour": series.hour.to_json(), "statsMinute": series.minute.to_json()})
+
+    def _clean_unused_topics(self, request: Request) -> Response:
+        """Drops the queues of topics that no longer exist; the system's own and those of retries stay."""
+        parts = self._parts
+        for topic in sorted({topic for topic, _ in parts.store.queues()}):
+            if topic not in parts.topics and not parts.topics.is_system_topic(topic):
+                log.warning("cleanUnusedTopic: %s", topic)
+                try:
+                    parts.store.delete_topic(topic)
+                except RocketpyError as error:
+                    raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error
+        return Response()
+
+    def _ha_status(self, request: Request) -> Response:
+        """Replication as far as there is any: a master without slaves, until a slave connects."""
+        parts = self._parts
+        end = parts.store.stats().get("commit_log_max_offset", 0)
+        client = {"lastReadTimestamp": 0, "lastWriteTimestamp": 0, "masterFlushOffset": 0, "maxOffset": 0, "transferredByteInSecond": 0}
+        return json_response(
+            {
+                "haClientRuntimeInfo": client,
+                "haConnectionInfo": [],
+                "inSyncSlaveNums": 0,
+                "master": not parts.settings.is_slave,
+                "masterCommitLogMaxOffset": end,
+            }
+        )

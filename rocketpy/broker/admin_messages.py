@@ -1,0 +1,134 @@
+"""Requests about single messages and raw queue entries, and questions that only a client can answer.
+RocketMQ: QueryMessageProcessor.viewMessageById, AdminBrokerProcessor.queryConsumeQueue and callConsumer (5.3.3 broker/processor/).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from .._core.errors import RocketpyError, TimedOut
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import (
+    ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader,
+    QueryConsumeQueueRequestHeader,
+    ViewMessageRequestHeader,
+)
+from .heartbeat import Subscription
+from .parts import HandlerTable, Parts, json_response
+
+log = logging.getLogger(__name__)
+
+CALL_TIMEOUT_S: Final = 10.0
+ENTRIES_MAX: Final = 10_000
+VERSION_3_1_8: Final = 62
+"""Clients before this release cannot be asked for their running info."""
+
+
+class MessageAdmin:
+    """Handlers of single messages."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> HandlerTable:
+        return {
+            RequestCode.VIEW_MESSAGE_BY_ID: self._view,
+            RequestCode.QUERY_CONSUME_QUEUE: self._queue_entries,
+            RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
+            RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
+        }
+
+    def _view(self, request: Request) -> Response:
+        offset = ViewMessageRequestHeader.decode(request.fields).offset
+        record = self._record(offset)
+        if record is None:
+            return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+        return Response(body=record)
+
+    def _record(self, offset: int) -> bytes | None:
+        if offset < 0:
+            return None
+        try:
+            return self._parts.store.read(offset)
+        except RocketpyError as error:
+            log.info("no message at offset %d: %s", offset, error)
+            return None
+
+    def _queue_entries(self, request: Request) -> Response:
+        parts = self._parts
+        header = QueryConsumeQueueRequestHeader.decode(request.fields)
+        topic = header.topic or ""
+        if header.queue_id < 0 or (topic, header.queue_id) not in parts.store.queues():
+            return Response(ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{topic} is not exist!")
+        low, high = parts.store.min_offset(topic, header.queue_id), parts.store.max_offset(topic, header.queue_id)
+        subscription: Subscription | None = None
+        filter_data = None
+        if header.consumer_group is not None:
+            subscription = parts.consumers.subscription(header.consumer_group, topic)
+            filter_data = "null" if subscription is not None else f"{header.consumer_group}@{topic} is not online!"
+        if not low <= header.index < high:
+            return Response(remark=f"Index {header.index} of {header.queue_id}@{topic} is not exist!")
+        entries = parts.store.entries(topic, header.queue_id, header.index, max(0, min(header.count, ENTRIES_MAX)))
+        return json_response(
+            {
+                "filterData": filter_data,
+                "maxQueueIndex": high,
+                "minQueueIndex": low,
+                "queueData": [
+                    {"eval": False, "physicOffset": offset, "physicSize": size, "tagsCode": code} for offset, size, code in entries
+                ],
+                "subscriptionData": None if subscription is None else subscription.to_json(),
+            }
+        )
+
+    async def _running_info(self, request: Request) -> Response:
+        header = GetConsumerRunningInfoRequestHeader.decode(request.fields)
+        return await self._ask_client(request, header.consumer_group, header.client_id, dict(request.fields), request.body)
+
+    async def _consume_directly(self, request: Request) -> Response:
+        """A client of the group consumes one message now; its verdict is the answer."""
+        parts = self._parts
+        header = ConsumeMessageDirectlyResultRequestHeader.decode(request.fields)
+        fields = {**request.fields, "brokerName": parts.settings.broker_name}
+        topic = parts.topics.get(header.topic or "")
+        if topic is not None:
+            fields["topicSysFlag"] = str(topic.topic_sys_flag)
+        group = parts.groups.find_or_create(header.consumer_group)
+        if group is not None:
+            fields["groupSysFlag"] = str(group.system_flag)
+        record = self._record(message_offset(header.msg_id or ""))
+        if record is None:
+            return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {header.msg_id}")
+        return await self._ask_client(request, header.consumer_group, header.client_id or "", fields, record)
+
+    async def _ask_client(self, request: Request, group: str, client_id: str, fields: dict[str, str], body: bytes) -> Response:
+        client = self._parts.consumers.find(group, client_id)
+        if client is None:
+            return Response(ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{client_id}> not online")
+        if client.version < VERSION_3_1_8:
+            return Response(
+                ResponseCode.SYSTEM_ERROR,
+                f"The Consumer <{client_id}> Version <{client.version}> too low to finish, please upgrade it to V3_1_8_SNAPSHOT",
+            )
+        try:
+            answer = await self._parts.link.call(client.channel, request.code, fields, body, timeout_s=CALL_TIMEOUT_S)
+        except TimedOut as error:
+            return Response(ResponseCode.CONSUME_MSG_TIMEOUT, f"consumer <{group}> <{client_id}> Timeout: {error}")
+        except RocketpyError as error:
+            return Response(ResponseCode.SYSTEM_ERROR, f"invoke consumer <{group}> <{client_id}> Exception: {error}")
+        return Response(answer.code, answer.remark, answer.fields, answer.body)
+
+
+def message_offset(message_id: str) -> int:
+    """The commit log offset in a message id: hexadecimal [4 or 16 address][4 port][8 offset]. Raises CommandError."""
+    try:
+        data = bytes.fromhex(message_id)
+    except ValueError:
+        data = b""
+    if len(data) not in (16, 28):
+        raise CommandError(ResponseCode.INVALID_PARAMETER, f"{message_id!r} is not a message id of a broker")
+    return int.from_bytes(data[-8:], "big", signed=True)

@@ -1,0 +1,115 @@
+"""Queues of a topic on all brokers, asked from the name servers and kept for a while: what QUERY_ASSIGNMENT divides among clients.
+RocketMQ: TopicRouteInfoManager (5.3.3 broker/topic/).
+
+Bounds: TOPICS_MAX topics, the one looked at longest ago goes first. A topic is asked for again after REFRESH_MS; until the answer is here
+the old one serves, and when no name server answers it serves on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.bodies import PERM_READ
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Fields
+from ..remoting.headers import GetRouteInfoRequestHeader
+from ..remoting.json_codec import read_json
+from .json_members import integer_member, list_member, text_member
+from .rebalance_locks import MessageQueue
+
+log = logging.getLogger(__name__)
+
+TOPICS_MAX = 10_000
+REFRESH_MS = 30_000
+TIMEOUT_S = 3.0
+
+
+class Caller(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def invoke(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+
+
+class TopicRoutes:
+    """Routes of the topics somebody asked about."""
+
+    def __init__(
+        self,
+        client: Caller,
+        name_servers: Callable[[], Iterable[str]],
+        own_queues: Callable[[str], list[MessageQueue] | None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._client = client
+        self._name_servers = name_servers
+        self._own_queues = own_queues
+        self._now_ms = now_ms
+        self._known: dict[str, tuple[int, list[MessageQueue] | None]] = {}
+        self._asking: dict[str, asyncio.Task[list[MessageQueue] | None]] = {}
+
+    async def queues(self, topic: str) -> list[MessageQueue] | None:
+        """Every readable queue of the topic; None when no name server knows it. Without name servers: the queues of this broker."""
+        if not list(self._name_servers()):
+            return self._own_queues(topic)
+        known = self._known.pop(topic, None)
+        if known is None:
+            return await asyncio.shield(self._ask(topic))
+        self._known[topic] = known
+        if self._now_ms() - known[0] > REFRESH_MS:
+            self._ask(topic)
+        return known[1]
+
+    async def stop(self) -> None:
+        for task in list(self._asking.values()):
+            task.cancel()
+        await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    def _ask(self, topic: str) -> asyncio.Task[list[MessageQueue] | None]:
+        task = self._asking.get(topic)
+        if task is None:
+            task = self._asking[topic] = asyncio.create_task(self._fetch(topic), name=f"route of {topic}")
+            task.add_done_callback(lambda done: self._asking.pop(topic, None))
+        return task
+
+    async def _fetch(self, topic: str) -> list[MessageQueue] | None:
+        queues = self._known.get(topic, (0, None))[1]
+        for address in list(self._name_servers()):
+            try:
+                answer = await self._client.invoke(
+                    address, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic), timeout_s=TIMEOUT_S
+                )
+                if answer.code == ResponseCode.SUCCESS:
+                    queues = read_route(topic, read_json(answer.body))
+                elif answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                    queues = None
+                else:
+                    continue
+            except (RocketpyError, ValueError) as error:
+                log.warning("route of topic %s from name server %s failed: %s", topic, address, error)
+                continue
+            break
+        self._known[topic] = (self._now_ms(), queues)
+        while len(self._known) > TOPICS_MAX:
+            del self._known[next(iter(self._known))]
+        return queues
+
+
+def read_route(topic: str, value: Any) -> list[MessageQueue]:
+    """The readable queues of a TopicRouteData. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError(f"route is {type(value).__name__}, expected an object")
+    queues: list[MessageQueue] = []
+    for data in list_member(value, "queueDatas", "route"):
+        if not isinstance(data, dict):
+            raise ValueError("queueDatas holds something that is no object")
+        count = integer_member(data, "readQueueNums", 0, "route")
+        if not integer_member(data, "perm", 0, "route") & PERM_READ or not 0 < count <= 1 << 16:
+            continue
+        broker = text_member(data, "brokerName", None, "route")
+        queues += [MessageQueue(topic, broker, queue_id) for queue_id in range(count)]
+    return queues

@@ -1,0 +1,109 @@
+"""Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
+RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
+
+    punted send ─ name, permission ─┬─ special (delay, timer, transaction, retry) ─► the error it deserves
+                                    ├─ unknown topic ─ create from its default topic ─ persist ─┐
+                                    └─ a topic made meanwhile ──────────────────────────────────┴─► back to the fast path
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Final
+
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode, see_faq
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from . import names
+from .parts import HandlerTable, Parts
+from .topics import is_native_send
+
+log = logging.getLogger(__name__)
+
+REJECTED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
+
+_DELAYS: Final = ("DELAY", "TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
+
+
+def read_properties(text: str | None) -> dict[str, str]:
+    """The properties of a message: name \\x01 value \\x02, pairs without a value are dropped as RocketMQ does."""
+    pairs = (pair.partition("\x01") for pair in (text or "").split("\x02"))
+    return {name: value for name, _, value in pairs if name and value}
+
+
+def special_fault(topic: str, properties: dict[str, str], *, reject_transaction: bool, broker_ip: str) -> Response | None:
+    """Why a message that is not a plain one is refused, or None for a plain one."""
+    if properties.get("TRAN_MSG", "").lower() == "true":
+        if reject_transaction:
+            return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
+        return _not_yet("transaction messages")
+    for name in _DELAYS:
+        if properties.get(name, "0") not in ("0", "-1"):
+            return _not_yet(f"delayed messages (property {name}={properties[name]})")
+    if "INNER_NUM" in properties:
+        return _not_yet("inner batches (property INNER_NUM)")
+    if topic.startswith(names.RETRY_PREFIX):
+        return _not_yet("messages sent back to a retry topic")
+    return None
+
+
+def _not_yet(what: str) -> Response:
+    return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"this broker does not support {what} yet")
+
+
+class SendRequests:
+    """Handlers of punted sends."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self, listener: int) -> HandlerTable:
+        v1 = functools.partial(self._send, listener, SendMessageRequestHeader.decode)
+        v2 = functools.partial(self._send, listener, lambda fields: SendMessageRequestHeaderV2.decode(fields).to_v1())
+        return {RequestCode.SEND_MESSAGE: v1, RequestCode.SEND_MESSAGE_V2: v2, RequestCode.SEND_BATCH_MESSAGE: v2}
+
+    async def _send(self, listener: int, decode: object, request: Request) -> Response | None:
+        assert callable(decode)
+        header: SendMessageRequestHeader = decode(request.fields)
+        parts, settings = self._parts, self._parts.settings
+        if settings.is_slave:
+            return Response(ResponseCode.SYSTEM_BUSY, REJECTED)
+        fault = names.topic_fault(header.topic)
+        if fault is not None:
+            return Response(ResponseCode.INVALID_PARAMETER, fault)
+        if header.topic in names.SEND_FORBIDDEN_TOPICS:
+            return Response(ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden.")
+        special = special_fault(
+            header.topic,
+            read_properties(header.properties),
+            reject_transaction=settings.reject_transaction,
+            broker_ip=settings.broker_ip,
+        )
+        if special is not None:
+            log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
+            return special
+        if header.topic not in parts.topics:
+            await self._create_topic(header, request)
+        config = parts.topics.get(header.topic)
+        if config is not None and not is_native_send(config):
+            return _not_yet(f"sends to topic {header.topic}, whose attributes are {dict(config.attributes)}")
+        parts.server_of(listener).resubmit(request)
+        return None
+
+    async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:
+        parts = self._parts
+        is_unit = bool(header.unit_mode)
+        log.warning("the topic %s not exist, producer: %s", header.topic, request.remote_address)
+        config = parts.topics.create_for_send(
+            header.topic,
+            header.default_topic,
+            header.default_topic_queue_nums,
+            request.remote_address,
+            names.unit_flag(unit=is_unit, has_unit_sub=False),
+        )
+        if config is None:
+            raise CommandError(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please!"))
+        parts.registration.announce([header.topic])
+        await parts.saved.topics.save()

@@ -1,0 +1,45 @@
+"""Requests this broker knows and does not answer yet: one table, so that nobody waits in silence and nobody reads "unknown".
+
+RocketMQ's code for all of them is REQUEST_CODE_NOT_SUPPORTED; the remark says what is missing. A row goes when its feature comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode, request_name
+from ..remoting.command import Response
+from .parts import HandlerTable
+
+_MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
+    "messages sent back for another try": (RequestCode.CONSUMER_SEND_MSG_BACK,),
+    "transactions": (RequestCode.END_TRANSACTION, RequestCode.RESUME_CHECK_HALF_MESSAGE),
+    "queries by key, which need the index": (RequestCode.QUERY_MESSAGE,),
+    "POP consumption": (
+        RequestCode.POP_MESSAGE,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.PEEK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.NOTIFICATION,
+        RequestCode.POLLING_INFO,
+        RequestCode.POP_ROLLBACK,
+    ),
+    "replies to requests": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
+    "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
+    "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
+    "timers": (RequestCode.GET_TIMER_CHECK_POINT, RequestCode.GET_TIMER_METRICS),
+    "retention, so nothing expires": (RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, RequestCode.DELETE_EXPIRED_COMMITLOG),
+}
+
+
+def handlers() -> HandlerTable:
+    """A refusal for each request of the table."""
+
+    def refuse(feature: str, request: Request) -> Response:
+        name = request_name(request.code)
+        return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{name}: this broker does not support {feature} yet")
+
+    return {code: lambda request, feature=feature: refuse(feature, request) for feature, codes in _MISSING.items() for code in codes}
