@@ -15,8 +15,8 @@ from ..remoting.bodies import DataVersion
 from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import GetBrokerConfigResponseHeader, ViewBrokerStatsDataRequestHeader
+from ..state_file import StateFile
 from .parts import HandlerTable, Parts, json_response, now_ms
-from .persistence import StateFile
 from .runtime_info import RuntimeFacts, runtime_info
 from .settings import MASTER_ID
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..remoting.bodies import PERM_INHERIT, PERM_READ, PERM_WRITE
+from ..remoting.bodies import PERM_INHERIT as PERM_INHERIT
+from ..remoting.bodies import PERM_READ as PERM_READ
+from ..remoting.bodies import PERM_WRITE as PERM_WRITE
 
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"

@@ -1,135 +1,49 @@
-"""Small state files that survive a power cut: written whole, synced, renamed; the one before is kept as `.bak`.
-RocketMQ: ConfigManager, MixAll.string2File (5.3.3 common/), which renames without syncing: its files were found empty after power cuts.
+"""Tables of the broker that live in a file of `config/`: written when they changed, many changes in one write.
+RocketMQ: ConfigManager.persist (5.3.3 common/), which rewrites the file for every change while the request waits.
 
-    write  text → NAME.tmp → fsync ─ link NAME as NAME.bak ─ rename NAME.tmp to NAME ─ fsync of the directory
-    read   NAME, when it is missing or damaged NAME.bak, and a log line says which and why
-
-At every moment at least one of NAME and NAME.bak is a whole file that was valid once: a NAME that could not be read is set aside as
-NAME.damaged and never becomes the backup. A derived file never refuses the start: with both gone the table begins empty, loudly.
-
-Threads  StateFile: one at a time. SavedState: one event loop, files are written in the loop's default executor.
-Errors   StoreIOError, DiskFull from write; read does not raise for a bad file, only for a directory that cannot be read at all.
+Threads  one event loop; files are written in its default executor. Errors: StoreIOError, DiskFull from `save`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from .._core.errors import DiskFull, RocketpyError, StoreIOError
+from .._core.errors import RocketpyError
+from ..remoting.json_codec import read_json, write_fastjson
+from ..state_file import StateFile
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True, slots=True)
-class FileFault:
-    """A file that was there and could not be used."""
-
-    path: Path
-    cause: str
-
-
-class StateFile:
-    """One state file and its backup."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self.backup_path = self.path.with_name(self.path.name + ".bak")
-        self.damaged_path = self.path.with_name(self.path.name + ".damaged")
-        self.faults: list[FileFault] = []
-        self._current_is_good = False
-
-    def read(self, decode: Callable[[str], T]) -> T | None:
-        """What decode makes of the file, or of its backup; None when neither can be used. decode raises ValueError for a damaged text."""
-        self.faults = []
-        found, value = self._read_one(self.path, decode)
-        if value is not None:
-            self._current_is_good = True
-            log.info("load %s OK", self.path)
-            return value
-        self._current_is_good = False
-        if found:
-            self._set_aside()
-        backup_found, value = self._read_one(self.backup_path, decode)
-        if value is not None:
-            log.warning("load %s failed (%s); its backup %s is used instead", self.path, self._last_cause(), self.backup_path)
-            return value
-        if found or backup_found:
-            causes = "; ".join(f"{fault.path.name}: {fault.cause}" for fault in self.faults)
-            log.error("neither %s nor its backup can be used (%s): starting empty; the damaged file is kept", self.path, causes)
-        return None
-
-    def write(self, text: str) -> None:
-        """Replaces the file by text. When this returns the text is on disk under the file's name."""
-        directory = self.path.parent
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            _write_synced(temporary, text.encode())
-            if self._current_is_good:
-                _link_over(self.path, self.backup_path)
-            temporary.replace(self.path)
-            _sync_directory(directory)
-        except OSError as error:
-            kind = DiskFull if error.errno in _FULL else StoreIOError
-            raise kind(f"writing the state failed: {error.strerror}", file=str(self.path), os_errno=error.errno or 0) from error
-        self._current_is_good = True
-
-    def _read_one(self, path: Path, decode: Callable[[str], T]) -> tuple[bool, T | None]:
-        """(the file holds something, its value or None); a fault is remembered."""
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return False, None
-        except OSError as error:
-            self.faults.append(FileFault(path, error.strerror or str(error)))
-            return False, None
-        if not data.strip(b" \t\r\n\0"):
-            self.faults.append(FileFault(path, f"{len(data)} bytes, all blank"))
-            return bool(data), None
-        try:
-            return True, decode(data.decode())
-        except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
-            self.faults.append(FileFault(path, str(error) or type(error).__name__))
-            return True, None
-
-    def _set_aside(self) -> None:
-        try:
-            self.path.replace(self.damaged_path)
-        except OSError as error:
-            log.warning("%s could not be set aside as %s: %s", self.path, self.damaged_path.name, error.strerror)
-
-    def _last_cause(self) -> str:
-        return self.faults[0].cause if self.faults else "it does not exist"
-
 
 class SavedState:
     """A table that is written to its file when it changed; many changes while a write is under way share the next one.
 
-    `encode` gives the text of the moment; `version` anything that differs when the text does.
+    `to_json` gives the table of the moment; `version` anything that differs when the table does.
     """
 
-    def __init__(self, file: StateFile, encode: Callable[[], str], version: Callable[[], object]) -> None:
-        self.file = file
-        self._encode = encode
+    def __init__(self, path: Path, to_json: Callable[[], Any], version: Callable[[], object]) -> None:
+        self.file = StateFile(path)
+        self._to_json = to_json
         self._version = version
         self._saved_version: object = None
         self._lock = asyncio.Lock()
         self.failures = 0
 
-    def mark_saved(self) -> None:
-        """What is in the table now is what the file holds (after reading it)."""
-        self._saved_version = self._version()
+    def load(self, from_json: Callable[[Any], T], use: Callable[[T], None]) -> bool:
+        """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError."""
+        value = self.file.read(lambda text: from_json(read_json(text)))
+        if value is None:
+            return False
+        use(value)
+        if not self.file.faults:
+            self._saved_version = self._version()
+        return True
 
     @property
     def is_dirty(self) -> bool:
@@ -140,7 +54,7 @@ class SavedState:
         async with self._lock:
             if not self.is_dirty:
                 return
-            version, text = self._version(), self._encode()
+            version, text = self._version(), write_fastjson(self._to_json(), pretty=True).decode()
             try:
                 await asyncio.get_running_loop().run_in_executor(None, self.file.write, text)
             except RocketpyError:
@@ -156,37 +70,3 @@ class SavedState:
             log.error("persist file %s exception: %s", self.file.path, error)
             return False
         return True
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _link_over(source: Path, target: Path) -> None:
-    """Makes target another name of source without a moment in which target is missing."""
-    staging = target.with_name(target.name + ".tmp")
-    staging.unlink(missing_ok=True)
-    try:
-        os.link(source, staging)
-    except FileNotFoundError:
-        return  # somebody removed the file since: there is nothing to back up
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
-            raise
-        _write_synced(staging, source.read_bytes())  # a file system without hard links
-    staging.replace(target)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 RETRY_MAX_S = 10.0
 UNREGISTER_TIMEOUT_S = 1.0
+START_WAIT_S = 3.0
 
 
 class Caller(Protocol):
@@ -130,7 +131,10 @@ class Registration:
 
     async def start(self) -> None:
         """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
-        await self.register_all()
+        first = asyncio.create_task(self.register_all(), name="first registration")
+        await asyncio.wait({first}, timeout=START_WAIT_S)
+        if not first.done():
+            log.warning("a name server of %s did not answer within %g s; the broker starts without it", self.name_servers, START_WAIT_S)
         self._tasks.append(asyncio.create_task(self._run(), name="registration"))
         if self._settings.acting_master:
             self._tasks.append(asyncio.create_task(self._run_heartbeats(), name="broker heartbeat"))

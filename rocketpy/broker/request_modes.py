@@ -48,6 +48,10 @@ class RequestMode:
         return mode
 
 
+ModeTable = Mapping[str, Mapping[str, RequestMode]]
+"""Topic → group → mode."""
+
+
 class RequestModes:
     """The modes operators set; everything else has the broker's default."""
 
@@ -76,8 +80,14 @@ class RequestModes:
             }
         }
 
-    def load(self, value: Any) -> None:
-        """Takes a file's or a master's table. Raises ValueError and changes nothing when it cannot be read."""
+    def load(self, modes: ModeTable) -> None:
+        """Takes over a file's or a master's table."""
+        self._modes = {topic: dict(groups) for topic, groups in modes.items()}
+        self.change_count += 1
+
+    @staticmethod
+    def read(value: Any) -> ModeTable:
+        """The table in that shape. Raises ValueError."""
         if not isinstance(value, Mapping):
             raise ValueError(f"request modes are {type(value).__name__}, expected an object")
         modes: dict[str, dict[str, RequestMode]] = {}
@@ -85,8 +95,7 @@ class RequestModes:
             if not isinstance(groups, Mapping):
                 raise ValueError(f"request modes of {topic} are {type(groups).__name__}, expected an object")
             modes[str(topic)] = {str(group): RequestMode.from_json(mode) for group, mode in groups.items()}
-        self._modes = modes
-        self.change_count += 1
+        return modes
 
 
 def allocate_averagely(client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]) -> list[MessageQueue]:

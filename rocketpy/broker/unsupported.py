@@ -5,6 +5,7 @@ RocketMQ's code for all of them is REQUEST_CODE_NOT_SUPPORTED; the remark says w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -37,9 +38,8 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
 
 def handlers() -> HandlerTable:
     """A refusal for each request of the table."""
+    return {code: functools.partial(_refuse, feature) for feature, codes in _MISSING.items() for code in codes}
 
-    def refuse(feature: str, request: Request) -> Response:
-        name = request_name(request.code)
-        return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{name}: this broker does not support {feature} yet")
 
-    return {code: lambda request, feature=feature: refuse(feature, request) for feature, codes in _MISSING.items() for code in codes}
+def _refuse(feature: str, request: Request) -> Response:
+    return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f"{request_name(request.code)}: this broker does not support {feature} yet")

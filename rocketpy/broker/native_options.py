@@ -1,0 +1,105 @@
+"""Configuration keys → options of the native store, broker and listener: which key ends where, in one place.
+
+The left column of each table below is a field of a C struct (csrc/store/message_store.h, csrc/broker/broker.h, csrc/remoting/server.h).
+"""
+
+from __future__ import annotations
+
+import os
+
+from .._core.broker import BrokerOptions
+from .._core.broker import BrokerSettings as NativeSettings
+from .._core.remoting import ServerOptions
+from .._core.store import MessageStoreOptions
+from ..config import Config
+from .settings import ROLES, SYNC_MASTER
+
+FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
+DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
+REACTORS_MAX = 16
+
+
+def store_options(config: Config, store_host: str) -> MessageStoreOptions:
+    options: MessageStoreOptions = {
+        "commit_log_file_size": config.integer("mappedFileSizeCommitLog"),
+        "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
+        "message_size_max": config.integer("maxMessageSize"),
+        "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
+        "flush_interval_ms": config.integer("flushIntervalCommitLog"),
+        "flush_least_pages": config.integer("flushCommitLogLeastPages"),
+        "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),
+        "queue_flush_interval_ms": config.integer("flushIntervalConsumeQueue"),
+        "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
+        "store_host": store_host,
+    }
+    if config.text("storePathCommitLog"):
+        options["commit_log_path"] = config.text("storePathCommitLog")
+    return options
+
+
+def broker_options(config: Config, store_host: str) -> BrokerOptions:
+    return {
+        "cluster_name": config.text("brokerClusterName"),
+        "broker_name": config.text("brokerName"),
+        "broker_ip": config.text("brokerIP1"),
+        "region_id": config.text("regionId"),
+        "broker_id": config.integer("brokerId"),
+        "trace_on": int(config.boolean("traceOn")),
+        "message_size_max": config.integer("maxMessageSize"),
+        "store_host": store_host,
+        "transfer_bytes_max_memory": config.integer("maxTransferBytesOnMessageInMemory"),
+        "transfer_count_max_memory": config.integer("maxTransferCountOnMessageInMemory"),
+        "transfer_bytes_max_disk": config.integer("maxTransferBytesOnMessageInDisk"),
+        "transfer_count_max_disk": config.integer("maxTransferCountOnMessageInDisk"),
+        "filter_bytes_max": config.integer("maxFilterMessageSize"),
+        "memory_ratio_max": config.integer("accessMessageInMemoryMaxRatio"),
+        "memory_bytes": physical_memory_bytes(),
+        "long_polling_enable": int(config.boolean("longPollingEnable")),
+        "short_polling_ms": config.integer("shortPollingTimeMills"),
+        "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
+        "slave_timeout_ms": config.integer("slaveTimeout"),
+    }
+
+
+def native_settings(config: Config) -> NativeSettings:
+    """What the fast path reads and may change while the broker runs."""
+    role = config.text("brokerRole")
+    return {
+        "permission": config.integer("brokerPermission"),
+        "role": ROLES.index(role),
+        "accept_after_ms": config.integer("startAcceptSendRequestTimeStamp"),
+        "slave_read_enable": int(config.boolean("slaveReadEnable")),
+        "offset_check_in_slave": int(config.boolean("offsetCheckInSlave")),
+        "lite_pull_enable": int(config.boolean("litePullMessageEnable")),
+        "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
+        "slave_acks": config.integer("inSyncReplicas") - 1 if role == SYNC_MASTER else 0,
+        "slave_gap_bytes_max": config.integer("haMaxGapNotInSync"),
+    }
+
+
+def server_options(config: Config, port: int, *, reactors: int, thread_name: str) -> ServerOptions:
+    return {
+        "bind_address": config.text("bindAddress"),
+        "port": port,
+        "reactors": reactors,
+        "frame_size_max": config.integer("frameSizeMax"),
+        "connections_max": config.integer("connectionsMax"),
+        "idle_timeout_ms": config.integer("serverChannelMaxIdleTimeSeconds") * 1000,
+        "stall_timeout_ms": config.integer("stallTimeoutMillis"),
+        "output_bytes_max": config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
+        "memory_bytes_max": config.integer("bufferBytesMax"),
+        "ring_capacity": config.integer("requestRingCapacity"),
+        "spin_us": config.integer("reactorSpinMicros"),
+        "socket_send_buffer": config.integer("serverSocketSndBufSize"),
+        "socket_receive_buffer": config.integer("serverSocketRcvBufSize"),
+        "thread_name": thread_name,
+    }
+
+
+def reactor_count(config: Config) -> int:
+    """reactorThreads, or one per core."""
+    return config.integer("reactorThreads") or min(len(os.sched_getaffinity(0)), REACTORS_MAX)
+
+
+def physical_memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,429 @@
+"""A running broker: the native store, data plane and listeners, the tables of the control plane, and everything that keeps them true.
+RocketMQ: BrokerController, BrokerStartup (5.3.3 broker/).
+
+    start   store ─ native broker ─ tables from config/*.json ─ listeners bound ─ handlers ─ registered ─ reactors run
+    stop    unregistered ─ handlers end ─ reactors end ─ tables saved ─ native broker ─ store (flushed, checkpoint, abort gone)
+
+                       ┌─ ClientRequests, SendRequests, PullRequests ──┐
+    listener, VIP ─ RemotingService ─ TopicAdmin, GroupAdmin, … ───────┼─ Parts (tables, store, name servers)
+                       └─ closed connection ─► client tables ──────────┘
+
+Threads  one event loop beside the native threads. Periodic work runs in tasks of this class; each logs what it was doing when it fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from .._core.base import LogTap
+from .._core.broker import Broker
+from .._core.errors import NetworkError, RocketpyError
+from .._core.remoting import Command, Request, Server
+from .._core.store import MessageStore
+from ..config import Config, Value
+from ..remoting.client import RemotingClient
+from ..remoting.codes import RequestCode
+from ..remoting.command import Fields
+from ..remoting.service import Handler, RemotingService
+from . import unsupported
+from .addresses import Identity, address_warnings, advertised_address, join_address
+from .admin_broker import BrokerAdmin
+from .admin_groups import GroupAdmin
+from .admin_messages import MessageAdmin
+from .admin_offsets import OffsetAdmin
+from .admin_topics import TopicAdmin
+from .client_requests import ClientRequests
+from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
+from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .native_options import broker_options, native_settings, physical_memory_bytes, reactor_count, server_options, store_options
+from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
+from .persistence import SavedState
+from .pull import PullRequests
+from .rebalance_locks import MessageQueue, RebalanceLocks
+from .registration import RegisterResult, Registration, TopicsSnapshot
+from .request_modes import RequestModes
+from .routes import TopicRoutes
+from .send import SendRequests
+from .settings import broker_settings, registration_settings, topic_settings
+from .stats import BrokerStats
+from .subscriptions import GroupTable, SavedGroups
+from .topics import SavedTopics, TopicTable
+
+log = logging.getLogger(__name__)
+
+MAIN_LISTENER = 0
+VIP_LISTENER = 1
+VIP_PORT_DISTANCE = 2
+STOP_DRAIN_S = 0.3
+HOUSEKEEPING_S = 10.0
+
+
+class BrokerService:
+    """`broker = BrokerService(load_config("broker", file)); await broker.start(); … await broker.stop()`."""
+
+    def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
+        self.config = config
+        self.parts: Parts | None = None
+        self._log_tap = log_tap
+        self._servers: list[Server] = []
+        self._services: list[RemotingService] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._store: MessageStore | None = None
+        self._native: Broker | None = None
+        self._client: RemotingClient | None = None
+        self._settings: SettingsHolder | None = None
+        self._runtime: BrokerAdmin | None = None
+        self._stopping = False
+
+    @property
+    def port(self) -> int:
+        """The port clients connect to; 0 before the start."""
+        return self._servers[MAIN_LISTENER].port if self._servers else 0
+
+    @property
+    def address(self) -> str:
+        """The address that is registered for clients; "" before the start."""
+        return self.parts.address if self.parts is not None else ""
+
+    @property
+    def name(self) -> str:
+        return self.config.text("brokerName")
+
+    def runtime_table(self) -> dict[str, str]:
+        """What mqadmin brokerStatus prints."""
+        assert self._runtime is not None, "the broker is not running"
+        return self._runtime.runtime_table()
+
+    async def start(self) -> None:
+        """Opens everything and registers. What fails closes what was open and is raised: StoreLocked, StoreCorrupt, NetworkError, …"""
+        try:
+            await self._open()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Leaves the cluster, saves what changed, closes the store cleanly. Idempotent."""
+        if self._stopping:
+            return
+        self._stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.parts is not None:
+            await self.parts.registration.stop()
+            await self.parts.routes.stop()
+        for service in self._services:
+            await service.stop(STOP_DRAIN_S)
+        loop = asyncio.get_running_loop()
+        for server in self._servers:
+            await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
+        if self.parts is not None:
+            for saved in self.parts.saved:
+                await saved.save_or_log()
+        if self._client is not None:
+            await self._client.stop()
+        await loop.run_in_executor(None, self._close_native)
+
+    # ---- opening ----
+
+    async def _open(self) -> None:
+        config = self.config
+        if config.integer("listenPort") == 0:
+            config.override("listenPort", _free_port(config.text("bindAddress")))
+        if config.integer("haListenPort") == 0:
+            config.override("haListenPort", config.integer("listenPort") + 1)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._open_native)
+        parts = self.parts = self._make_parts()
+        self._load(parts)
+        config.subscribe(self._config_changed)
+        self._open_listeners()
+        self._serve(parts)
+        self._warn(parts)
+        for server in self._servers:
+            server.start()
+        await parts.registration.start()
+        await self._save_all()
+        self._run_tasks(parts)
+
+    def _open_native(self) -> None:
+        config = self.config
+        store_host = join_address(_store_ip(config), config.integer("listenPort"))
+        root = Path(config.text("storePathRootDir"))
+        root.mkdir(parents=True, exist_ok=True)
+        self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
+        self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
+        self._native.set_settings(**native_settings(config))
+
+    def _open_listeners(self) -> None:
+        config = self.config
+        port = config.integer("listenPort")
+        self._servers.append(self._listen(port, reactor_count(config), "broker"))
+        if port > VIP_PORT_DISTANCE:
+            try:
+                self._servers.append(self._listen(port - VIP_PORT_DISTANCE, 1, "vip"))
+            except NetworkError as error:
+                log.warning(
+                    "no VIP channel on port %d, clients with vipChannelEnabled=true cannot connect: %s", port - VIP_PORT_DISTANCE, error
+                )
+
+    def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
+        options = server_options(self.config, port, reactors=reactors, thread_name=thread_name)
+        return Server(handler=self._native, log=self._log_tap, **options)
+
+    def _make_parts(self) -> Parts:
+        assert self._store is not None and self._native is not None
+        config, native, store = self.config, self._native, self._store
+        settings = self._settings = SettingsHolder(broker_settings(config))
+        current = settings.current
+        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000)
+        topics = TopicTable(topic_settings(config), native, now_ms)
+        groups = GroupTable(
+            native,
+            now_ms,
+            auto_create=config.boolean("autoCreateSubscriptionGroup"),
+            create_system_groups=config.boolean("enableCreateSysGroup"),
+            on_forbidden=lambda group, topic: consumers.republish(group, topic),
+        )
+        expires_ms = config.integer("channelExpiredTimeout")
+        consumers = ConsumerTable(
+            native,
+            monotonic_ms,
+            expires_ms=expires_ms,
+            is_readable=groups.is_readable,
+            notifies=lambda group: (known := groups.get(group)) is None or known.notify_ids_changed,
+        )
+        offsets = ConsumerOffsets(native, now_ms, config.integer("consumerOffsetUpdateVersionStep"))
+        modes = RequestModes(current.default_request_mode, current.default_pop_share)
+        registration = Registration(
+            self._client,
+            self._identity(),
+            registration_settings(config),
+            lambda names: self._topics_snapshot(topics, names),
+            lambda result: self._registered(topics, result),
+            config.addresses("namesrvAddr"),
+        )
+        routes = TopicRoutes(
+            self._client,
+            lambda: registration.name_servers,
+            lambda topic: _own_queues(topics, current.broker_name, topic),
+            monotonic_ms,
+        )
+        directory = Path(config.text("storePathRootDir")) / "config"
+        saved = SavedStates(
+            SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
+            SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
+            SavedState(directory / "consumerOffset.json", offsets.to_json, lambda: offsets.change_count),
+            SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
+        )
+        return Parts(
+            config=config,
+            settings_holder=settings,
+            store=store,
+            native=native,
+            topics=topics,
+            groups=groups,
+            offsets=offsets,
+            consumers=consumers,
+            producers=ProducerTable(monotonic_ms, expires_ms=expires_ms),
+            locks=RebalanceLocks(monotonic_ms),
+            request_modes=modes,
+            stats=BrokerStats(native, now_ms),
+            saved=saved,
+            registration=registration,
+XX
+            client=self._client,
+            link=_Link(self._servers, self._services),
+            act=self._act,
+            server_of=lambda listener: self._servers[listener],
+            boot_ms=now_ms(),
+            memory_bytes=physical_memory_bytes() * config.integer("accessMessageInMemoryMaxRatio") // 100,
+        )
+
+    def _identity(self) -> Identity:
+        config = self.config
+        return Identity(
+            config.text("brokerClusterName"),
+            config.text("brokerName"),
+            config.integer("brokerId"),
+            advertised_address(config.text("advertise"), config.text("brokerIP1"), config.integer("listenPort")),
+            advertised_address(config.text("advertiseHa"), config.text("brokerIP2"), config.integer("haListenPort")),
+        )
+
+    def _load(self, parts: Parts) -> None:
+        """What the files say, over what every broker has. Files that cannot be read leave their table as it is, loudly."""
+        parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
+        parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
+        parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
+        parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load)
+
+    def _serve(self, parts: Parts) -> None:
+        clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)
+        self._runtime = BrokerAdmin(parts)
+        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), self._runtime)
+        shared: dict[int, Handler] = {**unsupported.handlers()}
+        for admin in admins:
+            shared |= admin.handlers()
+        for listener, server in enumerate(self._servers):
+            handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener), **pulls.handlers(listener)}
+            service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
+            self._services.append(service)
+            service.start()
+
+    def _warn(self, parts: Parts) -> None:
+        identity = parts.registration.identity
+        for warning in address_warnings(identity.address, parts.registration.name_servers):
+            log.warning("%s", warning)
+        log.info(
+            "broker %s of cluster %s registers %s, HA address %s, with name servers %s",
+            identity.broker_name,
+            identity.cluster_name,
+            identity.address,
+            identity.ha_address,
+            ";".join(parts.registration.name_servers) or "(none)",
+        )
+
+    # ---- closing ----
+
+    def _close_native(self) -> None:
+        """In the order in which one borrows from the other."""
+        for server in self._servers:
+            server.close()
+        if self._native is not None:
+            self._native.close()
+        if self._store is not None:
+            self._store.close()
+
+    # ---- events ----
+
+    def _connection_closed(self, listener: int, event: Request) -> None:
+        if self.parts is None or self._stopping:
+            return
+        channel = Channel(listener, event.connection_id)
+        self.parts.producers.channel_closed(channel)
+        self._act(self.parts.consumers.channel_closed(channel))
+
+    def _act(self, actions: Iterable[Action]) -> None:
+        """Carries out what the client tables decided."""
+        assert self.parts is not None
+        for action in actions:
+            if isinstance(action, CloseChannel):
+                self.parts.link.close(action.channel)
+            elif isinstance(action, Notify) and self.parts.settings.notify_ids_changed:
+                for channel in action.channels:
+                    if not self.parts.link.notify(channel, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": action.group}):
+                        log.info("notifyConsumerIdsChanged: a client of group %s is gone", action.group)
+
+    def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
+        topics.update_order_topics(result.order_topics)
+
+    def _topics_snapshot(self, topics: TopicTable, names: Iterable[str] | None) -> TopicsSnapshot:
+        assert self._settings is not None
+        configs = tuple(topics) if names is None else tuple(config for name in names if (config := topics.get(name)) is not None)
+        return TopicsSnapshot(configs, topics.version, self._settings.current.permission)
+
+    def _config_changed(self, changes: Mapping[str, Value]) -> None:
+        assert self._settings is not None and self._native is not None
+        self._settings.current = broker_settings(self.config)
+        if not self._stopping:
+            self._native.set_settings(**native_settings(self.config))
+
+    # ---- periodic work ----
+
+    def _run_tasks(self, parts: Parts) -> None:
+        every = self._every
+        offsets_s = self.config.integer("flushConsumerOffsetInterval") / 1000
+        for task in (
+            every("client housekeeping", HOUSEKEEPING_S, lambda: self._scan_clients(parts)),
+            every("store rates", 1.0, _plain(parts.stats.sample_rates)),
+            every("topic and group rates", 10.0, _plain(parts.stats.sample_series)),
+            every("persist consumer offsets", offsets_s, lambda: parts.saved.offsets.save_or_log()),
+            every("persist tables", 10.0, self._save_all),
+            self._at_midnight(parts.stats),
+        ):
+            self._tasks.append(asyncio.create_task(task))
+
+    async def _every(self, what: str, period_s: float, work: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            await asyncio.sleep(period_s)
+            try:
+                await work()
+            except Exception:  # outer edge of the task: the next round must come
+                log.exception("%s failed", what)
+
+    async def _at_midnight(self, stats: BrokerStats) -> None:
+        while True:
+            await asyncio.sleep(_seconds_to_midnight())
+            stats.record_morning()
+
+    async def _scan_clients(self, parts: Parts) -> None:
+        self._act([*parts.producers.scan(), *parts.consumers.scan()])
+        parts.locks.forget_expired()
+
+    async def _save_all(self) -> None:
+        """Tables whose change had no request to wait for it: retry topics, automatic groups."""
+        assert self.parts is not None
+        for saved in self.parts.saved:
+            await saved.save_or_log()
+
+
+class _Link:
+    """Our requests on clients' connections, by listener (see ClientLink)."""
+
+    def __init__(self, servers: list[Server], services: list[RemotingService]) -> None:
+        self._servers = servers
+        self._services = services
+
+    def notify(self, channel: Channel, code: int, fields: Fields = None, body: bytes = b"") -> bool:
+        return self._services[channel.listener].notify(channel.connection_id, code, fields, body)
+
+    async def call(self, channel: Channel, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> Command:
+        return await self._services[channel.listener].call_client(channel.connection_id, code, fields, body, timeout_s=timeout_s)
+
+    def close(self, channel: Channel) -> None:
+        with contextlib.suppress(RocketpyError):
+            self._servers[channel.listener].close_connection(channel.connection_id)
+
+
+def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
+    config = topics.get(topic)
+    return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]
+
+
+def _plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    async def run() -> None:
+        work()
+
+    return run
+
+
+def _store_ip(config: Config) -> str:
+    """The address in every record and message id: brokerIP1 as numbers, since a record has no room for a name."""
+    host = config.text("brokerIP1").strip("[]")
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise NetworkError(f"brokerIP1={host} cannot be resolved: {error.strerror}; set it to an address of this machine") from error
+
+
+def _free_port(bind_address: str) -> int:
+    """A port nobody listens on: records carry the port, so it must be known before the listener is."""
+    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((bind_address.strip("[]"), 0))
+        return int(probe.getsockname()[1])
+
+
+def _seconds_to_midnight() -> float:
+    now = datetime.fromtimestamp(time.time()).astimezone()
+    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(1.0, (midnight - now).total_seconds())
