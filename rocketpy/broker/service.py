@@ -240,7 +240,7 @@ class BrokerService:
             stats=BrokerStats(native, now_ms),
             saved=saved,
             registration=registration,
-XX
+            routes=routes,
             client=self._client,
             link=_Link(self._servers, self._services),
             act=self._act,
