@@ -127,13 +127,14 @@ class Registration:
         self._lock = asyncio.Lock()
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[object]] = []
 
     async def start(self) -> None:
         """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
-        first = asyncio.create_task(self.register_all(), name="first registration")
+        first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")
         await asyncio.wait({first}, timeout=START_WAIT_S)
         if not first.done():
+            self._tasks.append(first)
             log.warning("a name server of %s did not answer within %g s; the broker starts without it", self.name_servers, START_WAIT_S)
         self._tasks.append(asyncio.create_task(self._run(), name="registration"))
         if self._settings.acting_master:
@@ -141,7 +142,9 @@ class Registration:
 
     async def stop(self) -> None:
         """Ends the tasks and unregisters everywhere. Idempotent."""
-        tasks = [*self._tasks, *([self._waiting] if self._waiting is not None else [])]
+        tasks: list[asyncio.Task[object]] = [*self._tasks]
+        if self._waiting is not None:
+            tasks.append(self._waiting)
         self._tasks, self._waiting = [], None
         for task in tasks:
             task.cancel()
