@@ -170,10 +170,24 @@ class BuildNative(build_ext):
         return [*super().get_outputs(), str(Path(self.build_lib) / PACKAGE / LIBRARY)]
 
 
+# Whose headers a wrapper reads: it is compiled again when one of them changes.
+ROOMS = {
+    "base": ["base"],
+    "remoting": ["base", "remoting"],
+    "store": ["base", "store"],
+    "broker": ["base", "remoting", "store", "broker"],
+    "load": ["base", "load"],
+}
+
+
+def headers_of(module: str) -> list[str]:
+    rooms = [CSRC / room for room in ROOMS.get(module, ["."])]
+    return [str(path.relative_to(ROOT)) for directory in [*rooms, ROOT / PACKAGE] for path in sorted(directory.rglob("*.h"))]
+
+
 def extensions() -> list[Extension]:
     from Cython.Build import cythonize
 
-    headers = [str(path.relative_to(ROOT)) for path in [*sorted(CSRC.rglob("*.h")), *sorted((ROOT / PACKAGE).glob("*.h"))]]
     modules = [
         Extension(
             f"rocketpy._core.{path.stem}",
@@ -194,7 +208,7 @@ def extensions() -> list[Extension]:
         )
     )
     for module in cythonized:
-        module.depends = [*module.depends, *headers]
+        module.depends = [*module.depends, *headers_of(module.name.rpartition(".")[2])]
     return cythonized
 
 
