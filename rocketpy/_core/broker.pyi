@@ -1,56 +1,15 @@
 """Stub of rocketpy._core.broker: the broker's native data plane (csrc/broker/broker.h)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict, Unpack, type_check_only
+from typing import Any, Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import LogTap
+from .options import BrokerOptions as BrokerOptions
+from .options import BrokerSettings as BrokerSettings
 from .remoting import Handler, Request, Server
 from .store import MessageStore
-
-@type_check_only
-class BrokerOptions(TypedDict, total=False):
-    """The fields of rp_broker_options, with their units and defaults in csrc/broker/broker.h."""
-
-    cluster_name: str
-    broker_name: str
-    broker_ip: str
-    region_id: str
-    broker_id: int
-    trace_on: int
-    message_size_max: int
-    store_host: str | bytes
-    store_host_is_v6: int
-    transfer_bytes_max_memory: int
-    transfer_count_max_memory: int
-    transfer_bytes_max_disk: int
-    transfer_count_max_disk: int
-    filter_bytes_max: int
-    memory_ratio_max: int
-    memory_bytes: int
-    long_polling_enable: int
-    short_polling_ms: int
-    suspended_pulls_max: int
-    sync_flush_timeout_ms: int
-    slave_timeout_ms: int
-
-@type_check_only
-class BrokerSettings(TypedDict, total=False):
-    """The fields of rp_broker_settings (csrc/broker/broker.h): what may change while the broker runs."""
-
-    permission: int
-    role: int
-    accept_after_ms: int
-    slave_read_enable: int
-    offset_check_in_slave: int
-    lite_pull_enable: int
-    broker_id_min: int
-    flush_mode: int
-    slave_acks: int
-    slave_gap_bytes_max: int
-    store_writable: int
-    store_reason: str
 
 @disjoint_base
 class Broker(Handler):

@@ -11,6 +11,7 @@ from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
 from rocketpy._core.remoting cimport RP_COMMAND_ONEWAY, Request, fill_command, rp_command_clear_response
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
+from rocketpy._core.options import BrokerOptions, BrokerSettings
 
 cdef extern from *:
     """

@@ -1,53 +1,15 @@
 """Stub of rocketpy._core.load: the native load generator (csrc/load/load.h) and the floors (csrc/load/floor.h)."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypedDict, Unpack, type_check_only
+from typing import Any, Final, NamedTuple, Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import NativeObject
+from .options import LoadOptions as LoadOptions
 
 LATENCY_NAMES: Final[tuple[str, ...]]
 """The keys of a result's latency, by rp_load_latency_kind."""
-
-@type_check_only
-class LoadOptions(TypedDict, total=False):
-    """The fields of rp_load_options, with their units and defaults in csrc/load/load.h."""
-
-    address: str | None
-    topic: str | None
-    producer_group: str | None
-    consumer_group: str | None
-    tags: str | None
-    ledger_path: str | None
-    mode: int
-    serialize_type: int
-    send_code: int
-    pull_start: int
-    queue_count: int
-    connections: int
-    pull_connections: int
-    in_flight: int
-    batch_size: int
-    pull_batch: int
-    threads: int
-    message_size: int
-    count: int
-    duration_ms: int
-    warm_up_ms: int
-    rate: float
-    connect_timeout_ms: int
-    request_timeout_ms: int
-    reconnect_timeout_ms: int
-    drain_timeout_ms: int
-    suspend_ms: int
-    spin_us: int
-    run_id: int
-    repeat: int
-    skip_verify: int
-    check_order: int
-    no_unique_key: int
-    keep_ledger: int
 
 @disjoint_base
 class Load(NativeObject):

@@ -10,6 +10,7 @@ from libc.string cimport memset
 
 from rocketpy._core.base cimport RP_E_TIMEOUT, NativeObject, check, read_fields, rp_error, rp_field_row, set_fields
 from rocketpy._core.errors import InvalidArgument, NoMemory
+from rocketpy._core.options import LoadOptions
 
 cdef extern from "load/load.h" nogil:
     enum: RP_LOAD_LATENCY_KINDS

@@ -1,12 +1,13 @@
 """Stub of rocketpy._core.remoting: the native remoting server (csrc/remoting/server.h) and the frame codec."""
 
 from collections.abc import Mapping
-from typing import Final, TypedDict, Unpack, type_check_only
+from typing import Final, Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import LogTap as LogTap
 from .base import NativeObject
+from .options import ServerOptions as ServerOptions
 
 KIND_COMMAND: Final = 0
 KIND_RESPONSE: Final = 1
@@ -80,25 +81,6 @@ def encode_command(
 @disjoint_base
 class Handler(NativeObject):
     """What a Server calls on its reactors; the Broker is one. Closed after the servers it is attached to have stopped."""
-
-@type_check_only
-class ServerOptions(TypedDict, total=False):
-    """The fields of rp_server_options, with their units and defaults in csrc/remoting/server.h."""
-
-    bind_address: str
-    port: int
-    reactors: int
-    frame_size_max: int
-    connections_max: int
-    idle_timeout_ms: int
-    stall_timeout_ms: int
-    output_bytes_max: int
-    memory_bytes_max: int
-    ring_capacity: int
-    spin_us: int
-    socket_send_buffer: int
-    socket_receive_buffer: int
-    thread_name: str
 
 @disjoint_base
 class Server(NativeObject):

@@ -11,6 +11,7 @@ from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.base import LogTap
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
+from rocketpy._core.options import ServerOptions
 
 cdef extern from *:
     """

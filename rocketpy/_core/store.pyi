@@ -1,11 +1,12 @@
 """Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
 
 import os
-from typing import NamedTuple, TypedDict, Unpack, type_check_only
+from typing import NamedTuple, Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import LogTap, NativeObject
+from .options import MessageStoreOptions as MessageStoreOptions
 
 class Message(NamedTuple):
     """One record of the commit log, decoded. Hosts are "ip:port"."""
@@ -38,25 +39,6 @@ def decode_message(record: bytes | bytearray | memoryview, check_crc: bool = Tru
 
 def host_bytes(host: str) -> tuple[bytes, bool]:
     """("10.0.0.1:10911" as the 20 bytes of a record's host, whether it is IPv6). Raises InvalidArgument."""
-
-@type_check_only
-class MessageStoreOptions(TypedDict, total=False):
-    """The fields of rp_message_store_options, with their units and defaults in csrc/store/message_store.h."""
-
-    commit_log_path: str | None
-    commit_log_file_size: int
-    consume_queue_file_size: int
-    message_size_max: int
-    flush_mode: int
-    flush_interval_ms: int
-    flush_least_pages: int
-    flush_thorough_interval_ms: int
-    queue_flush_interval_ms: int
-    populate_ahead_bytes: int
-    append_property_crc: int
-    read_only: int
-    store_host: str | bytes
-    store_host_is_v6: int
 
 @disjoint_base
 class MessageStore(NativeObject):

@@ -12,6 +12,7 @@ from libc.string cimport memcpy, memset
 from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
+from rocketpy._core.options import MessageStoreOptions
 
 cdef extern from *:
     """

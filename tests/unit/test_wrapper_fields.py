@@ -1,12 +1,12 @@
-"""The field tables in the Cython wrappers name every field of the structs they stand for, and the stubs name every option."""
+"""The field tables in the Cython wrappers name every field of the structs they stand for, and the keyword types name every option."""
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
 
+from rocketpy._core import options
 from tests.unit.native import ROOT, ffi
 
 CORE = ROOT / "rocketpy" / "_core"
@@ -20,12 +20,12 @@ BY_HAND = {
     "rp_load_options": {"start_offsets"},
     "rp_load_result": {"totals", "error_codes", "latency"},
 }
-OPTION_STUBS = {
-    "rp_server_options": ("remoting", "ServerOptions"),
-    "rp_message_store_options": ("store", "MessageStoreOptions"),
-    "rp_broker_options": ("broker", "BrokerOptions"),
-    "rp_broker_settings": ("broker", "BrokerSettings"),
-    "rp_load_options": ("load", "LoadOptions"),
+OPTION_TYPES: dict[str, type] = {
+    "rp_server_options": options.ServerOptions,
+    "rp_message_store_options": options.MessageStoreOptions,
+    "rp_broker_options": options.BrokerOptions,
+    "rp_broker_settings": options.BrokerSettings,
+    "rp_load_options": options.LoadOptions,
 }
 
 
@@ -43,10 +43,6 @@ def test_field_table_names_every_field_of_its_struct(struct: str) -> None:
     assert tables()[struct] == fields - BY_HAND.get(struct, set())
 
 
-@pytest.mark.parametrize("struct", sorted(OPTION_STUBS))
-def test_stub_names_every_option(struct: str) -> None:
-    room, name = OPTION_STUBS[struct]
-    tree = ast.parse((CORE / f"{room}.pyi").read_text())
-    stub = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    names = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
-    assert names == tables()[struct]
+@pytest.mark.parametrize("struct", sorted(OPTION_TYPES))
+def test_typed_dict_names_every_option(struct: str) -> None:
+    assert set(OPTION_TYPES[struct].__annotations__) == tables()[struct]

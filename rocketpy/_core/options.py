@@ -1,0 +1,128 @@
+"""The keywords of the native objects, one TypedDict per option struct of csrc/.
+
+Units and defaults stand in the headers; tests/unit/test_wrapper_fields.py compares the names with them.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class ServerOptions(TypedDict, total=False):
+    """The fields of rp_server_options, with their units and defaults in csrc/remoting/server.h."""
+
+    bind_address: str
+    port: int
+    reactors: int
+    frame_size_max: int
+    connections_max: int
+    idle_timeout_ms: int
+    stall_timeout_ms: int
+    output_bytes_max: int
+    memory_bytes_max: int
+    ring_capacity: int
+    spin_us: int
+    socket_send_buffer: int
+    socket_receive_buffer: int
+    thread_name: str
+
+
+class MessageStoreOptions(TypedDict, total=False):
+    """The fields of rp_message_store_options, with their units and defaults in csrc/store/message_store.h."""
+
+    commit_log_path: str | None
+    commit_log_file_size: int
+    consume_queue_file_size: int
+    message_size_max: int
+    flush_mode: int
+    flush_interval_ms: int
+    flush_least_pages: int
+    flush_thorough_interval_ms: int
+    queue_flush_interval_ms: int
+    populate_ahead_bytes: int
+    append_property_crc: int
+    read_only: int
+    store_host: str | bytes
+    store_host_is_v6: int
+
+
+class BrokerOptions(TypedDict, total=False):
+    """The fields of rp_broker_options, with their units and defaults in csrc/broker/broker.h."""
+
+    cluster_name: str
+    broker_name: str
+    broker_ip: str
+    region_id: str
+    broker_id: int
+    trace_on: int
+    message_size_max: int
+    store_host: str | bytes
+    store_host_is_v6: int
+    transfer_bytes_max_memory: int
+    transfer_count_max_memory: int
+    transfer_bytes_max_disk: int
+    transfer_count_max_disk: int
+    filter_bytes_max: int
+    memory_ratio_max: int
+    memory_bytes: int
+    long_polling_enable: int
+    short_polling_ms: int
+    suspended_pulls_max: int
+    sync_flush_timeout_ms: int
+    slave_timeout_ms: int
+
+
+class BrokerSettings(TypedDict, total=False):
+    """The fields of rp_broker_settings (csrc/broker/broker.h): what may change while the broker runs."""
+
+    permission: int
+    role: int
+    accept_after_ms: int
+    slave_read_enable: int
+    offset_check_in_slave: int
+    lite_pull_enable: int
+    broker_id_min: int
+    flush_mode: int
+    slave_acks: int
+    slave_gap_bytes_max: int
+    store_writable: int
+    store_reason: str
+
+
+class LoadOptions(TypedDict, total=False):
+    """The fields of rp_load_options, with their units and defaults in csrc/load/load.h."""
+
+    address: str | None
+    topic: str | None
+    producer_group: str | None
+    consumer_group: str | None
+    tags: str | None
+    ledger_path: str | None
+    mode: int
+    serialize_type: int
+    send_code: int
+    pull_start: int
+    queue_count: int
+    connections: int
+    pull_connections: int
+    in_flight: int
+    batch_size: int
+    pull_batch: int
+    threads: int
+    message_size: int
+    count: int
+    duration_ms: int
+    warm_up_ms: int
+    rate: float
+    connect_timeout_ms: int
+    request_timeout_ms: int
+    reconnect_timeout_ms: int
+    drain_timeout_ms: int
+    suspend_ms: int
+    spin_us: int
+    run_id: int
+    repeat: int
+    skip_verify: int
+    check_order: int
+    no_unique_key: int
+    keep_ledger: int

@@ -1,0 +1,72 @@
+"""The `rocketpy` command for people: help, completion and options by typer. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Apache RocketMQ's name server and broker: a native data plane under a thin Python control plane.",
+)
+
+_PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command()
+def up(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Where data lives; without it a temporary directory, removed at the end.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on and to register.")] = "127.0.0.1",
+    namesrv_port: Annotated[int, typer.Option(help="0 is a free one; default 9876 or, when that is taken, a free one.")] = -1,
+    broker_port: Annotated[int, typer.Option(help="0 is a free one; default 10911 or, when that is taken, a free one.")] = -1,
+    check: Annotated[int, typer.Option(metavar="N", help="Send N messages, consume and check every one, print figures, and end.")] = 0,
+    message_size: Annotated[int, typer.Option(help="Body bytes of --check.")] = 1024,
+    flush: Annotated[str, typer.Option(help="ASYNC_FLUSH or SYNC_FLUSH.")] = "ASYNC_FLUSH",
+    json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
+) -> None:
+    """Start a name server and a broker in this process."""
+    from .up import UpOptions, run_up
+
+    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush, json)
+    raise typer.Exit(run_up(options))
+
+
+@app.command(context_settings=_PASS_THROUGH)
+def namesrv(context: typer.Context) -> None:
+    """Run the name server: -c FILE, -p; as mqnamesrv."""
+    from .servers import run_server
+
+    raise typer.Exit(run_server("namesrv", context.args, "rocketpy namesrv"))
+
+
+@app.command(context_settings=_PASS_THROUGH)
+def broker(context: typer.Context) -> None:
+    """Run the broker: -c FILE, -n ADDR, -p, -m; as mqbroker."""
+    from .servers import run_server
+
+    raise typer.Exit(run_server("broker", context.args, "rocketpy broker"))
+
+
+@app.command()
+def doctor(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Store directory to look at; default ~/store or the home directory.")
+    ] = None,
+) -> None:
+    """Look at this machine: kernel, io_uring, CRC, limits, disk, addresses. Exit 0 healthy, 3 not."""
+    from .doctor import run_doctor
+
+    raise typer.Exit(run_doctor(directory))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from .version import print_version
+
+    raise typer.Exit(print_version())

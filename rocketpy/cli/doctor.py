@@ -1,0 +1,187 @@
+"""`rocketpy doctor`: what of this machine matters to a broker, what is wrong with it, and the command that mends it.
+
+A check returns a finding: ok, note (works, could be better) or bad (the broker will not run, or not keep its promises). Exit 3 with a bad one.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from .. import __version__
+from ..config import local_address, reach_warning
+
+Grade = Literal["ok", "note", "bad"]
+NOFILE_WANTED = 65536
+MAP_COUNT_WANTED = 65530
+DISK_BYTES_WANTED = 3 * 1024**3  # two commit log files and their queues
+DISK_RATIO_MAX = 0.90  # diskMaxUsedSpaceRatio: above it RocketMQ refuses writes
+MEMORY_BYTES_WANTED = 512 * 1024**2
+NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    grade: Grade
+    text: str
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def check_versions(directory: Path) -> Finding:
+    return Finding("version", "ok", f"rocketpy {__version__}, CPython {platform.python_version()}, {platform.machine()}")
+
+
+def check_native(directory: Path) -> Finding:
+    try:
+        from .._core.base import crc32, crc32_implementation
+    except ImportError as error:
+        return Finding("native core", "bad", f"does not load ({error}); build it: make build, or pip install .")
+    if crc32(b"123456789") != 0xCBF43926:
+        return Finding("native core", "bad", "computes a wrong CRC; build it again: make clean build")
+    implementation = crc32_implementation()
+    return Finding("native core", "ok" if implementation != "portable" else "note", f"loaded, CRC by {implementation}")
+
+
+def check_kernel(directory: Path) -> Finding:
+    release = platform.release()
+    numbers = tuple(int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit())
+    if platform.system() != "Linux":
+        return Finding("kernel", "bad", f"{platform.system()}: rocketpy runs on Linux only")
+    if numbers < (5, 14):
+        return Finding("kernel", "note", f"{release}: before 5.14 files cannot be faulted in ahead of the writer, sends see page faults")
+    return Finding("kernel", "ok", release)
+
+
+def check_io_uring(directory: Path) -> Finding:
+    """Sets up a small ring through the liburing that pyuring brings."""
+    fallback = "the flusher uses pwritev and fdatasync"
+    setting = _read("/proc/sys/kernel/io_uring_disabled")
+    if setting == "2":
+        return Finding("io_uring", "note", f"switched off (kernel.io_uring_disabled=2): {fallback}; sudo sysctl kernel.io_uring_disabled=0")
+    import importlib.util
+
+    package = importlib.util.find_spec("pyuring")
+    library = Path(package.origin or "").parent / "lib" / "liburingwrap.so" if package else None
+    if library is None or not library.exists():
+        return Finding("io_uring", "note", f"pyuring is not installed: {fallback}; pip install pyuring==0.3.0")
+    import ctypes
+
+    try:
+        uring = ctypes.CDLL(str(library))
+    except OSError as error:
+        return Finding("io_uring", "note", f"{library} does not load ({error}): {fallback}")
+    ring = ctypes.create_string_buffer(1024)  # struct io_uring of liburing 2 has 216 bytes
+    status = uring.io_uring_queue_init(8, ring, 0)
+    if status < 0:
+        return Finding("io_uring", "note", f"refused ({os.strerror(-status)}), as containers often do: {fallback}")
+    uring.io_uring_queue_exit(ring)
+    return Finding("io_uring", "ok", "available")
+
+
+def check_open_files(directory: Path) -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < NOFILE_WANTED:
+        return Finding("open files", "note", f"at most {hard}: fewer connections than connectionsMax; raise it: ulimit -Hn {NOFILE_WANTED}")
+    return Finding("open files", "ok", f"{soft}, up to {hard} (servers raise it themselves)")
+
+
+def check_maps(directory: Path) -> Finding:
+    text = _read("/proc/sys/vm/max_map_count")
+    if text.isdigit() and int(text) < MAP_COUNT_WANTED:
+        return Finding(
+            "vm.max_map_count", "note", f"{text}: a store with many queues maps more files; sudo sysctl -w vm.max_map_count=655360"
+        )
+    return Finding("vm.max_map_count", "ok", text or "unknown")
+
+
+def check_memory(directory: Path) -> Finding:
+    values = dict(line.split(":", 1) for line in _read("/proc/meminfo").splitlines() if ":" in line)
+    available = int(values.get("MemAvailable", "0 kB").split()[0]) * 1024
+    limit_text = _read("/sys/fs/cgroup/memory.max")
+    limit = int(limit_text) if limit_text.isdigit() else None
+    text = f"{available / 1024**3:.1f} GiB available{f', limited to {limit / 1024**3:.1f} GiB by its cgroup' if limit else ''}"
+    small = min(available, limit or available) < MEMORY_BYTES_WANTED
+    return Finding("memory", "note" if small else "ok", text + (": little is left for the page cache" if small else ""))
+
+
+def existing(directory: Path) -> Path:
+    """The nearest directory upward that exists: a store is made at the first start."""
+    while not directory.exists() and directory != directory.parent:
+        directory = directory.parent
+    return directory
+
+
+def check_disk(directory: Path) -> Finding:
+    place = existing(directory)
+    if not os.access(place, os.W_OK):
+        return Finding(
+            "disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo chown $USER {place}"
+        )
+    usage = shutil.disk_usage(place)
+    text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {usage.used / usage.total:.0%} used"
+    if usage.free < DISK_BYTES_WANTED:
+        return Finding("disk", "bad", f"{text}: a store starts with files of 1 GiB (mappedFileSizeCommitLog); free some space")
+    if usage.used / usage.total > DISK_RATIO_MAX:
+        return Finding("disk", "note", f"{text}: above diskSpaceWarningLevelRatio (0.90) the broker takes no messages")
+    return Finding("disk", "ok", text)
+
+
+def check_file_system(directory: Path) -> Finding:
+    place = existing(directory).resolve()
+    kind, best = "unknown", -1
+    for line in _read("/proc/self/mounts").splitlines():
+        _, mount, found, *_ = line.split()
+        if place.is_relative_to(mount.replace("\\040", " ")) and len(mount) > best:
+            kind, best = found, len(mount)
+    if kind in NETWORK_FILE_SYSTEMS:
+        return Finding("file system", "note", f"{kind}: syncs over the network are slow, and locks may not hold between machines")
+    if kind == "tmpfs":
+        return Finding("file system", "note", "tmpfs: what is stored here is gone after a reboot")
+    return Finding("file system", "ok", kind)
+
+
+def check_address(directory: Path) -> Finding:
+    address = local_address()
+    warning = reach_warning(address)
+    return Finding("address", "note" if warning else "ok", f"brokers register {address}{f': {warning}; set advertise' if warning else ''}")
+
+
+CHECKS: tuple[Callable[[Path], Finding], ...] = (
+    check_versions,
+    check_native,
+    check_kernel,
+    check_io_uring,
+    check_open_files,
+    check_maps,
+    check_memory,
+    check_disk,
+    check_file_system,
+    check_address,
+)
+
+
+def run_doctor(directory: Path | None) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    place = directory or Path.home() / "store"
+    findings = [check(place) for check in CHECKS]
+    colours = {"ok": "green", "note": "yellow", "bad": "red"}
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for finding in findings:
+        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, finding.text)
+    Console().print(table)
+    return 3 if any(finding.grade == "bad" for finding in findings) else 0

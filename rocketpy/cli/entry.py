@@ -1,0 +1,36 @@
+"""Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
+
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in ("namesrv", "broker"):
+        from .servers import run_server
+
+        return run_server(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
+    if arguments in (["version"], ["--version"], ["-V"]):
+        from .version import print_version
+
+        return print_version()
+    from .app import app
+
+    app(prog_name="rocketpy")
+    return 0
+
+
+def mqnamesrv() -> int:
+    from .servers import run_server
+
+    return run_server("namesrv", sys.argv[1:], "mqnamesrv")
+
+
+def mqbroker() -> int:
+    from .servers import run_server
+
+    return run_server("broker", sys.argv[1:], "mqbroker")

@@ -1,0 +1,123 @@
+"""The life of a server process: start the services, say so, run until a signal, stop.
+
+SIGTERM, SIGINT  stop cleanly; a second one ends the process at once
+SIGHUP           read the configuration files again and apply what may change while running
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .._core.errors import RocketpyError
+from ..config import Config, ConfigError
+from ..logs import NativeLog
+
+log = logging.getLogger(__name__)
+
+
+class Service(Protocol):
+    """What a process runs."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+def say(line: str) -> None:
+    """One line for the operator, at once also when standard output is a file."""
+    print(line, flush=True)
+
+
+def complain(program: str, error: Exception) -> None:
+    for line in str(error).splitlines() or [type(error).__name__]:
+        print(f"{program}: {line}", file=sys.stderr, flush=True)
+
+
+class StopSignal:
+    """Set by SIGTERM and SIGINT."""
+
+    def __init__(self, configs: Sequence[Config]) -> None:
+        self._event = asyncio.Event()
+        self._configs = configs
+        self.is_set = self._event.is_set
+        self.wait = self._event.wait
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._stop, signal.SIGTERM)
+        loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self._event.is_set():
+            log.error("%s again: ending without a clean stop", number.name)
+            os._exit(128 + number)
+        log.info("%s: stopping", number.name)
+        self._event.set()
+
+    def _reload(self) -> None:
+        for config in self._configs:
+            try:
+                waiting = config.reload()
+            except (ConfigError, OSError, UnicodeDecodeError) as error:
+                log.error("SIGHUP: %s stays as it was: %s", config.file, error)
+                continue
+            log.info("SIGHUP: %s read again%s", config.file, f"; at the next start: {', '.join(waiting)}" if waiting else "")
+
+
+async def start_all(services: Sequence[Service]) -> None:
+    """Starts in order; when one fails, stops those before it."""
+    for count, service in enumerate(services):
+        try:
+            await service.start()
+        except BaseException:
+            await stop_all(services[: count + 1])
+            raise
+
+
+async def stop_all(services: Sequence[Service]) -> None:
+    """Stops in reverse order; a failing one does not keep the others running."""
+    for service in reversed(services):
+        try:
+            await service.stop()
+        except Exception:  # outer edge of the process
+            log.exception("%s did not stop cleanly", type(service).__name__)
+
+
+async def _serve(
+    configs: Sequence[Config], make: Callable[[NativeLog], Sequence[Service]], announce: Callable[[Sequence[Service]], None]
+) -> None:
+    stop = StopSignal(configs)
+    stop.listen()
+    native_log = NativeLog()
+    native_log.start()
+    try:
+        services = make(native_log)
+        await start_all(services)
+        announce(services)
+        await stop.wait()
+        await stop_all(services)
+    finally:
+        native_log.close()
+
+
+def run(
+    program: str,
+    configs: Sequence[Config],
+    make: Callable[[NativeLog], Sequence[Service]],
+    announce: Callable[[Sequence[Service]], None],
+) -> int:
+    """Runs services until a signal. The exit code."""
+    try:
+        asyncio.run(_serve(configs, make, announce))
+    except (RocketpyError, ConfigError, OSError) as error:
+        log.error("start failed: %s", error)
+        complain(program, error)
+        return 1
+    log.info("stopped")
+    return 0

@@ -1,0 +1,98 @@
+"""`rocketpy namesrv` and `rocketpy broker`, with the options of mqnamesrv and mqbroker.
+RocketMQ: NamesrvStartup, BrokerStartup (5.3.3): same options, same boot lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from ..config import Config, ConfigError, Role, load_config, reach_warning
+from ..logs import NativeLog, start_logging
+from .process import Service, complain, run, say
+
+FLUSH_MEANING = {
+    "ASYNC_FLUSH": "a send is answered when it is in the page cache, synced to disk every {interval} ms",
+    "SYNC_FLUSH": "a send is answered when it is on disk",
+}
+ROLE_MEANING = {
+    "ASYNC_MASTER": "no slave has to hold it",
+    "SYNC_MASTER": "{slaves} slave(s) must hold it",
+    "SLAVE": "takes no sends",
+}
+
+
+def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description=f"Runs the {'name server' if role == 'namesrv' else 'broker'}.")
+    parser.add_argument("-c", "--configFile", metavar="FILE", help="properties file, RocketMQ's keys")
+    parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
+    parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
+    if role == "broker":
+        parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
+    parser.add_argument("-o", "--set", metavar="KEY=VALUE", action="append", default=[], help="set a key, over the file; repeatable")
+    return parser
+
+
+def overrides_of(role: Role, arguments: argparse.Namespace) -> dict[str, str]:
+    overrides: dict[str, str] = {}
+    for item in arguments.set:
+        key, separator, value = item.partition("=")
+        if not separator:
+            raise SystemExit(f"-o takes KEY=VALUE, not {item!r}")
+        overrides[key.strip()] = value
+    if role == "broker" and arguments.namesrvAddr:
+        overrides["namesrvAddr"] = arguments.namesrvAddr
+    return overrides
+
+
+def run_server(role: str, arguments: Sequence[str], program: str) -> int:
+    known: Role = "namesrv" if role == "namesrv" else "broker"
+    options = parser_of(known, program).parse_args(arguments)
+    try:
+        config = load_config(known, options.configFile, overrides_of(known, options))
+    except ConfigError as error:
+        complain(program, error)
+        return 1
+    important = known == "broker" and options.printImportantConfig
+    if options.printConfigItem or important:
+        for line in config.print_lines(important=important):
+            say(line)
+        return 0
+    start_logging(known, config, foreground=bool(config.text("logPath")))
+    make, announce = (namesrv_services, announce_namesrv) if known == "namesrv" else (broker_services, announce_broker)
+    return run(program, [config], lambda native_log: make(config, native_log), lambda services: announce(config, services))
+
+
+def namesrv_services(config: Config, native_log: NativeLog) -> list[Service]:
+    from ..namesrv.service import NameServer
+
+    return [NameServer(config, log_tap=native_log.tap)]
+
+
+def broker_services(config: Config, native_log: NativeLog) -> list[Service]:
+    from ..broker.service import BrokerService
+
+    return [BrokerService(config, log_tap=native_log.tap)]
+
+
+def announce_namesrv(config: Config, services: Sequence[Any]) -> None:
+    say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{services[0].port}")
+
+
+def announce_broker(config: Config, services: Sequence[Any]) -> None:
+    address = services[0].address
+    namesrv = config.text("namesrvAddr")
+    known_to = f" and name server is {namesrv}" if namesrv else ""
+    say(f"The broker[{config.text('brokerName')}, {address}] boot success. serializeType=JSON{known_to}")
+    say(durability(config))
+    if warning := reach_warning(address.rpartition(":")[0]):
+        say(f"Warning: {address} is registered for clients: {warning} (advertise or brokerIP1 changes it)")
+
+
+def durability(config: Config) -> str:
+    """What an acknowledged send means under this configuration."""
+    flush, role = config.text("flushDiskType"), config.text("brokerRole")
+    flush_meaning = FLUSH_MEANING[flush].format(interval=config.integer("flushIntervalCommitLog"))
+    role_meaning = ROLE_MEANING[role].format(slaves=max(1, config.integer("inSyncReplicas") - 1))
+    return f"Durability: flushDiskType={flush} ({flush_meaning}), brokerRole={role} ({role_meaning})"

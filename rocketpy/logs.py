@@ -1,0 +1,142 @@
+"""Logs of a server process: one structured line a record, into rotating files or standard error, native threads included.
+RocketMQ: the logback files rmq.namesrv.logback.xml and rmq.broker.logback.xml (5.3.3 distribution/).
+
+    logging ──────────────────────────────► LogfmtFormatter | JsonFormatter ─► logPath/NAME.log, .1, .2 … and warnings to stderr
+    C threads ─ LogTap ring ─ event fd ─ NativeLog ─┘
+
+A record is `time=… level=… logger=… msg="…"` (logFormat=text) or the same keys as one JSON object (logFormat=json).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import logging.handlers
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ._core.base import LogTap
+from .config import Config, Value
+
+NATIVE_LOGGER = "rocketpy.native"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,;~*#$&!?()[]{}<>|^'")
+
+
+def _quoted(text: str) -> str:
+    """The value as logfmt takes it: bare when nothing in it needs quotes."""
+    if text and _PLAIN.issuperset(text):
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+def record_fields(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, str]:
+    """What is said of a record, in order."""
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(record.created))
+    fields = {
+        "time": f"{seconds}.{int(record.msecs):03d}",
+        "level": record.levelname,
+        "logger": record.name.removeprefix("rocketpy."),
+        "msg": record.getMessage(),
+    }
+    if record.exc_info:
+        fields["exception"] = formatter.formatException(record.exc_info)
+    return fields
+
+
+class LogfmtFormatter(logging.Formatter):
+    """key=value pairs, one line a record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(f"{name}={_quoted(value)}" for name, value in record_fields(record, self).items())
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(record_fields(record, self), ensure_ascii=False)
+
+
+class TerminalFormatter(logging.Formatter):
+    """For people: time of day, level, message; tracebacks as Python prints them."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+
+def start_logging(name: str, config: Config, *, foreground: bool = False) -> None:
+    """Directs this process's records as logPath, logLevel, logFormat, logFileSize and logFileCount say. `name` is the file's.
+
+    Without logPath everything goes to standard error; with it only warnings do, unless the process is not in the foreground."""
+    formatter = JsonFormatter() if config.text("logFormat") == "json" else LogfmtFormatter()
+    directory = config.text("logPath")
+    handlers: list[logging.Handler] = []
+    if directory:
+        path = Path(directory).expanduser()
+        path.mkdir(parents=True, exist_ok=True)
+        handlers.append(
+            logging.handlers.RotatingFileHandler(
+                path / f"{name}.log",
+                maxBytes=config.integer("logFileSize"),
+                backupCount=config.integer("logFileCount"),
+                encoding="utf-8",
+                delay=True,
+            )
+        )
+        handlers[0].setFormatter(formatter)
+    if foreground or not directory:
+        terminal = logging.StreamHandler(sys.stderr)
+        terminal.setFormatter(TerminalFormatter() if foreground else formatter)
+        terminal.setLevel(logging.WARNING if foreground else logging.NOTSET)
+        handlers.append(terminal)
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+        handler.close()
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("rocketpy").setLevel(config.text("logLevel"))
+    config.subscribe(_change_level)
+
+
+def _change_level(changes: Mapping[str, Value]) -> None:
+    if "logLevel" in changes:
+        logging.getLogger("rocketpy").setLevel(str(changes["logLevel"]))
+
+
+class NativeLog:
+    """Carries what C threads say into logging while the event loop runs, and what is left at the end."""
+
+    def __init__(self) -> None:
+        self.tap = LogTap()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dropped = 0
+        self._logger = logging.getLogger(NATIVE_LOGGER)
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self.tap.event_fd, self.drain)
+
+    def drain(self) -> None:
+        while lines := self.tap.take():
+            for level, wall_ms, text in lines:
+                if self._logger.isEnabledFor(level):
+                    record = self._logger.makeRecord(NATIVE_LOGGER, level, "", 0, text, (), None)
+                    record.created = wall_ms / 1000
+                    record.msecs = wall_ms % 1000
+                    self._logger.handle(record)
+        if (dropped := self.tap.dropped) != self._dropped:
+            self._logger.warning("%d native log lines were dropped: the log ring was full", dropped - self._dropped)
+            self._dropped = dropped
+
+    def close(self) -> None:
+        """After everything that writes to the tap is closed."""
+        if self._loop is not None:
+            self._loop.remove_reader(self.tap.event_fd)
+            self._loop = None
+            self.drain()
+        self.tap.close()
