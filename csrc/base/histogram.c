@@ -26,14 +26,16 @@ struct rp_histogram {
 };
 
 static uint32_t bucket_of(uint64_t value) {
-    if (value < STEPS) return (uint32_t)value;
+    if (value < STEPS)
+        return (uint32_t)value;
     uint32_t exponent = 63u - (uint32_t)__builtin_clzll(value);
     return (exponent - STEP_BITS + 1) * STEPS + (uint32_t)((value >> (exponent - STEP_BITS)) & (STEPS - 1));
 }
 
 /* The largest value that falls into a bucket. */
 static uint64_t bucket_top(uint32_t bucket) {
-    if (bucket < STEPS) return bucket;
+    if (bucket < STEPS)
+        return bucket;
     uint32_t shift = bucket / STEPS - 1; /* exponent - STEP_BITS */
     uint64_t step = STEPS + bucket % STEPS;
     return (step << shift) + ((UINT64_C(1) << shift) - 1);
@@ -52,7 +54,8 @@ void rp_histogram_destroy(rp_histogram *histogram) { free(histogram); }
 void rp_histogram_record(rp_histogram *histogram, uint64_t value) { rp_histogram_record_count(histogram, value, 1); }
 
 void rp_histogram_record_count(rp_histogram *histogram, uint64_t value, uint64_t count) {
-    if (count == 0) return;
+    if (count == 0)
+        return;
     atomic_fetch_add_explicit(&histogram->counts[bucket_of(value)], count, memory_order_relaxed);
     atomic_fetch_add_explicit(&histogram->sum, value * count, memory_order_relaxed);
     raise_to(&histogram->max, value);
@@ -62,7 +65,8 @@ void rp_histogram_record_count(rp_histogram *histogram, uint64_t value, uint64_t
 void rp_histogram_add(rp_histogram *target, const rp_histogram *source) {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         uint64_t count = atomic_load_explicit(&source->counts[bucket], memory_order_relaxed);
-        if (count != 0) atomic_fetch_add_explicit(&target->counts[bucket], count, memory_order_relaxed);
+        if (count != 0)
+            atomic_fetch_add_explicit(&target->counts[bucket], count, memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&target->sum, atomic_load_explicit(&source->sum, memory_order_relaxed), memory_order_relaxed);
     raise_to(&target->max, atomic_load_explicit(&source->max, memory_order_relaxed));
@@ -70,7 +74,8 @@ void rp_histogram_add(rp_histogram *target, const rp_histogram *source) {
 }
 
 void rp_histogram_reset(rp_histogram *histogram) {
-    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) atomic_store_explicit(&histogram->counts[bucket], 0, memory_order_relaxed);
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
+        atomic_store_explicit(&histogram->counts[bucket], 0, memory_order_relaxed);
     atomic_store_explicit(&histogram->sum, 0, memory_order_relaxed);
     atomic_store_explicit(&histogram->max, 0, memory_order_relaxed);
     atomic_store_explicit(&histogram->min_complement, 0, memory_order_relaxed);
@@ -78,7 +83,8 @@ void rp_histogram_reset(rp_histogram *histogram) {
 
 uint64_t rp_histogram_count(const rp_histogram *histogram) {
     uint64_t count = 0;
-    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) count += atomic_load_explicit(&histogram->counts[bucket], memory_order_relaxed);
+    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
+        count += atomic_load_explicit(&histogram->counts[bucket], memory_order_relaxed);
     return count;
 }
 
@@ -86,27 +92,32 @@ uint64_t rp_histogram_max(const rp_histogram *histogram) { return atomic_load_ex
 
 uint64_t rp_histogram_min(const rp_histogram *histogram) {
     uint64_t complement = atomic_load_explicit(&histogram->min_complement, memory_order_relaxed);
-    if (complement != 0) return ~complement;
+    if (complement != 0)
+        return ~complement;
     return rp_histogram_max(histogram); /* empty, or nothing but UINT64_MAX was recorded, whose complement is 0 too */
 }
 
 double rp_histogram_mean(const rp_histogram *histogram) {
     uint64_t count = rp_histogram_count(histogram);
-    if (count == 0) return 0.0;
+    if (count == 0)
+        return 0.0;
     return (double)atomic_load_explicit(&histogram->sum, memory_order_relaxed) / (double)count;
 }
 
 uint64_t rp_histogram_percentile(const rp_histogram *histogram, double percent) {
     uint64_t count = rp_histogram_count(histogram);
-    if (count == 0) return 0;
+    if (count == 0)
+        return 0;
     double share = percent > 0.0 ? fmin(percent, 100.0) / 100.0 : 0.0; /* NaN counts as 0 */
     uint64_t rank = (uint64_t)ceil(share * (double)count);
-    if (rank == 0) rank = 1;
+    if (rank == 0)
+        rank = 1;
     uint64_t max = rp_histogram_max(histogram);
     uint64_t below = 0;
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         below += atomic_load_explicit(&histogram->counts[bucket], memory_order_relaxed);
-        if (below >= rank) return bucket_top(bucket) < max ? bucket_top(bucket) : max;
+        if (below >= rank)
+            return bucket_top(bucket) < max ? bucket_top(bucket) : max;
     }
     return max; /* recordings that came between the two passes */
 }

@@ -115,7 +115,8 @@ typedef struct rp_load_progress {
 typedef struct rp_load_result {
     int32_t status;            /* RP_OK, or why the run ended early (RP_E_NETWORK, RP_E_TIMEOUT, RP_E_CLOSED for stop) */
     rp_load_progress totals;
-    uint64_t measured_ns;      /* length of the measured part */
+    uint64_t measured_ns;      /* length of the measured part: from its begin to its end or to the last acknowledgement */
+    uint64_t measured_receive_ns; /* likewise, to the last message received */
     uint64_t measured_sent;    /* acknowledged in it */
     uint64_t measured_received;
     uint64_t measured_bytes_sent;

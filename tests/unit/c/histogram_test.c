@@ -10,12 +10,12 @@
 
 static int failures;
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            failures++;                                                        \
-        }                                                                      \
+#define CHECK(condition)                                                                                                                   \
+    do {                                                                                                                                   \
+        if (!(condition)) {                                                                                                                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                                \
+            failures++;                                                                                                                    \
+        }                                                                                                                                  \
     } while (0)
 
 static void an_empty_histogram_answers_zero(void) {
@@ -52,7 +52,8 @@ static void one_value_is_every_percentile_and_reads_back_exactly_at_all_magnitud
 static void percentiles_of_a_ramp_are_within_the_promised_error(void) {
     rp_histogram *histogram = rp_histogram_create();
     const uint64_t top = 1000000;
-    for (uint64_t value = 1; value <= top; value++) rp_histogram_record(histogram, value);
+    for (uint64_t value = 1; value <= top; value++)
+        rp_histogram_record(histogram, value);
     CHECK(rp_histogram_count(histogram) == top);
     CHECK(rp_histogram_mean(histogram) == (double)(top + 1) / 2.0);
     const double percents[] = {1, 10, 50, 90, 99, 99.9, 99.99};
@@ -81,16 +82,19 @@ static void adding_is_recording_both(void) {
 }
 
 static void *record_many(void *argument) {
-    for (uint64_t value = 1; value <= PER_THREAD; value++) rp_histogram_record(argument, value);
+    for (uint64_t value = 1; value <= PER_THREAD; value++)
+        rp_histogram_record(argument, value);
     return NULL;
 }
 
 static void threads_recording_at_once_lose_nothing(void) {
     rp_histogram *histogram = rp_histogram_create();
     pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, record_many, histogram) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, record_many, histogram) == 0);
     CHECK(rp_histogram_percentile(histogram, 100.0) <= PER_THREAD); /* reading meanwhile is allowed */
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     CHECK(rp_histogram_count(histogram) == THREADS * PER_THREAD);
     CHECK(rp_histogram_mean(histogram) == (PER_THREAD + 1) / 2.0);
     CHECK(rp_histogram_max(histogram) == PER_THREAD);

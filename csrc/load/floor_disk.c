@@ -1,0 +1,191 @@
+/* floor_disk.c: the bare disk loops: pwrite + fdatasync, and sendfile from the page cache into a socket. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../base/histogram.h"
+#include "../base/thread.h"
+#include "floor.h"
+
+#define FILE_SIZE (INT64_C(64) << 20) /* the sync loop wraps here: allocated and written before, so that only data is synced */
+#define DISCARD_BYTES (1u << 20)
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int failed_on(rp_error *error, const char *path, const char *what) {
+    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "%s: %s", what, strerror(errno));
+}
+
+static void fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns) {
+    *rate = (rp_floor_rate){
+        rp_histogram_count(rounds), bytes, (uint64_t)elapsed_ns, rp_histogram_percentile(rounds, 50), rp_histogram_percentile(rounds, 99),
+        rp_histogram_max(rounds)};
+}
+
+static int write_whole(int fd, const uint8_t *data, size_t size, int64_t at) {
+    for (size_t done = 0; done < size;) {
+        ssize_t put = pwrite(fd, data + done, size - done, at + (int64_t)done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return -1;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate) {
+    rp_histogram *rounds = rp_histogram_create();
+    if (rounds == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int64_t start_ns = now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns, at = 0;
+    uint64_t bytes = 0;
+    int status = 0;
+    while (status == 0 && last_ns < end_ns) {
+        if (at + size > FILE_SIZE)
+            at = 0;
+        status = write_whole(fd, data, size, at) != 0 || fdatasync(fd) != 0 ? -1 : 0;
+        int64_t now = now_ns();
+        rp_histogram_record(rounds, (uint64_t)(now - last_ns));
+        last_ns = now;
+        at += size;
+        bytes += size;
+    }
+    fill_rate(rate, rounds, bytes, last_ns - start_ns);
+    rp_histogram_destroy(rounds);
+    return status;
+}
+
+int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error) {
+    if (size == 0 || size > FILE_SIZE)
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "size must be 1 byte to 64 MB");
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return failed_on(error, path, "cannot be created");
+    uint8_t *data = malloc(FILE_SIZE);
+    int status = RP_OK;
+    if (data == NULL) {
+        errno = ENOMEM;
+        status = failed_on(error, path, "no memory");
+    } else {
+        memset(data, 'x', FILE_SIZE);
+        if (write_whole(fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0)
+            status = failed_on(error, path, "cannot be filled");
+    }
+    if (status == RP_OK && sync_rounds(fd, data, size, duration_ms, rate) != 0)
+        status = failed_on(error, path, "write or sync failed");
+    free(data);
+    close(fd);
+    unlink(path);
+    return status;
+}
+
+typedef struct discarder {
+    int fd;
+    uint8_t *buffer;
+} discarder;
+
+static void discard(void *context) {
+    const discarder *reader = context;
+    ssize_t got;
+    do {
+        got = recv(reader->fd, reader->buffer, DISCARD_BYTES, 0);
+    } while (got > 0 || (got < 0 && errno == EINTR));
+}
+
+/* A connected pair on the loopback: TCP, as a slave's connection is. */
+static int tcp_pair(int *writer, int *reader) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *writer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *reader = -1;
+    if (listening >= 0 && *writer >= 0 && bind(listening, (struct sockaddr *)&address, size) == 0 && listen(listening, 1) == 0 &&
+        getsockname(listening, (struct sockaddr *)&address, &size) == 0 && connect(*writer, (struct sockaddr *)&address, size) == 0)
+        *reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    int failed = errno;
+    if (listening >= 0)
+        close(listening);
+    errno = failed;
+    return *reader >= 0 ? 0 : -1;
+}
+
+static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate) {
+    rp_histogram *rounds = rp_histogram_create();
+    if (rounds == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int64_t start_ns = now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    uint64_t bytes = 0;
+    off_t at = 0;
+    int status = 0;
+    for (;;) {
+        ssize_t put = sendfile(socket_fd, fd, &at, chunk);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0) {
+            status = -1;
+            break;
+        }
+        int64_t now = now_ns();
+        rp_histogram_record(rounds, (uint64_t)(now - last_ns));
+        last_ns = now;
+        bytes += (uint64_t)put;
+        if (put == 0 || at >= file_size) {
+            if (duration_ms == 0)
+                break;
+            at = 0;
+        }
+        if (duration_ms != 0 && now >= end_ns)
+            break;
+    }
+    fill_rate(rate, rounds, bytes, last_ns - start_ns);
+    rp_histogram_destroy(rounds);
+    return status;
+}
+
+int rp_floor_sendfile(const char *path, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error) {
+    if (chunk == 0)
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "chunk must be at least 1 byte");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0 || status.st_size == 0) {
+        if (fd >= 0) {
+            close(fd);
+            errno = ENODATA;
+        }
+        return failed_on(error, path, "cannot be read, or is empty");
+    }
+    int writer = -1;
+    discarder reader = {-1, malloc(DISCARD_BYTES)};
+    rp_thread *thread = NULL;
+    int result = RP_OK;
+    if (reader.buffer == NULL || tcp_pair(&writer, &reader.fd) != 0)
+        result = failed_on(error, path, "no loopback connection");
+    if (result == RP_OK && rp_thread_start(&thread, "rp-discard", discard, &reader) != RP_OK)
+        result = rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the reader's thread cannot be started");
+    if (result == RP_OK && send_rounds(fd, status.st_size, writer, chunk, duration_ms, rate) != 0)
+        result = failed_on(error, path, "sendfile failed");
+    if (writer >= 0)
+        close(writer); /* ends the reader */
+    rp_thread_join(thread);
+    if (reader.fd >= 0)
+        close(reader.fd);
+    free(reader.buffer);
+    close(fd);
+    return result;
+}

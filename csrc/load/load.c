@@ -1,0 +1,462 @@
+/* load.c: opens a run (options checked, templates built, connections laid out), starts its workers and waits for them.
+ *
+ * Producers and queues are dealt to workers in turn: sending connection i and reading connection i belong to worker i % threads,
+ * queue q to reading connection q % pull_connections.
+ */
+#include "load.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "worker.h"
+
+#define SLOTS_MAX (1u << 20)
+#define OUTPUT_BYTES 524288u
+#define SEND_INPUT_BYTES 65536u
+#define PULL_INPUT_BYTES 524288u
+#define NAME_MAX_BYTES 255u
+
+static int invalid(rp_error *error, const char *format, const char *name, unsigned long long limit) {
+    return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, format, name, limit);
+}
+
+static void set_defaults(rp_load_options *options) {
+    struct {
+        uint32_t *field;
+        uint32_t value;
+    } defaults[] = {{&options->queue_count, 4},
+                    {&options->connections, 1},
+                    {&options->pull_connections, 1},
+                    {&options->in_flight, 1},
+                    {&options->batch_size, 1},
+                    {&options->pull_batch, 32},
+                    {&options->threads, 1},
+                    {&options->message_size, 1024},
+                    {&options->connect_timeout_ms, 3000},
+                    {&options->request_timeout_ms, 3000},
+                    {&options->drain_timeout_ms, 30000},
+                    {&options->suspend_ms, 15000}};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        if (*defaults[i].field == 0)
+            *defaults[i].field = defaults[i].value;
+    }
+    if (options->send_code == 0)
+        options->send_code = RP_REQUEST_SEND_V2;
+    if (options->producer_group == NULL)
+        options->producer_group = "rocketpy_bench_producer";
+    if (options->consumer_group == NULL)
+        options->consumer_group = "rocketpy_bench_consumer";
+    if (options->mode == RP_LOAD_PULL)
+        options->pull_connections = options->connections;
+    if (options->mode == RP_LOAD_SEND)
+        options->pull_connections = 0;
+    if (options->mode == RP_LOAD_PULL)
+        options->connections = 0;
+}
+
+static int check_names(const rp_load_options *options, rp_error *error) {
+    const struct {
+        const char *name, *value;
+        int needed;
+    } names[] = {{"address", options->address, 1},
+                 {"topic", options->topic, 1},
+                 {"producer_group", options->producer_group, 1},
+                 {"consumer_group", options->consumer_group, 1},
+                 {"tags", options->tags, 0}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i].value == NULL && !names[i].needed)
+            continue;
+        if (names[i].value == NULL || names[i].value[0] == '\0' || strlen(names[i].value) > NAME_MAX_BYTES ||
+            strpbrk(names[i].value, "{}\1\2") != NULL)
+            return invalid(error, "%s must be 1 to %llu bytes without braces and control characters", names[i].name, NAME_MAX_BYTES);
+    }
+    return RP_OK;
+}
+
+static int check_options(const rp_load_options *options, rp_error *error) {
+    const struct {
+        const char *name;
+        uint64_t value, min, max;
+    } ranges[] = {{"queue_count", options->queue_count, 1, RP_LOAD_QUEUES_MAX},
+                  {"connections", options->connections + options->pull_connections, 1, RP_LOAD_CONNECTIONS_MAX},
+                  {"in_flight", options->in_flight, 1, RP_LOAD_IN_FLIGHT_MAX},
+                  {"batch_size", options->batch_size, 1, RP_LOAD_BATCH_MAX},
+                  {"pull_batch", options->pull_batch, 1, 65536},
+                  {"threads", options->threads, 1, RP_LOAD_THREADS_MAX},
+                  {"message_size", options->message_size, RP_LOAD_MESSAGE_SIZE_MIN, RP_LOAD_MESSAGE_SIZE_MAX},
+                  {"duration_ms", options->duration_ms, 0, UINT64_C(1000) * 86400 * 365},
+                  {"warm_up_ms", options->warm_up_ms, 0, UINT64_C(1000) * 86400 * 365},
+                  {"connections x in_flight", (uint64_t)options->connections * options->in_flight, 0, SLOTS_MAX},
+                  {"mode", (uint64_t)options->mode, RP_LOAD_SEND, RP_LOAD_BOTH},
+                  {"serialize_type", (uint64_t)options->serialize_type, 0, 1},
+                  {"pull_start", (uint64_t)options->pull_start, RP_LOAD_FROM_MIN, RP_LOAD_FROM_GIVEN}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (ranges[i].value < ranges[i].min)
+            return invalid(error, "%s must be at least %llu", ranges[i].name, ranges[i].min);
+        if (ranges[i].value > ranges[i].max)
+            return invalid(error, "%s must be at most %llu", ranges[i].name, ranges[i].max);
+    }
+    if (options->send_code != RP_REQUEST_SEND && options->send_code != RP_REQUEST_SEND_V2 && options->send_code != RP_REQUEST_SEND_BATCH)
+        return invalid(error, "%s must be 10, 310 or %llu", "send_code", RP_REQUEST_SEND_BATCH);
+    if (options->batch_size > 1 && options->send_code != RP_REQUEST_SEND_BATCH)
+        return invalid(error, "%s above 1 needs send_code %llu", "batch_size", RP_REQUEST_SEND_BATCH);
+    if (options->mode != RP_LOAD_PULL && options->count == 0 && options->duration_ms == 0)
+        return invalid(error, "one of %s and duration_ms must be above %llu", "count", 0);
+    if (options->mode != RP_LOAD_PULL && options->count % options->batch_size != 0)
+        return invalid(error, "%s must be a multiple of batch_size, %llu", "count", options->batch_size);
+    if (!(options->rate >= 0 && options->rate <= 1e9))
+        return invalid(error, "%s must be 0 to %llu messages a second", "rate", 1000000000);
+    if (options->pull_start == RP_LOAD_FROM_GIVEN && options->start_offsets == NULL)
+        return invalid(error, "%s is needed for pull_start %llu", "start_offsets", RP_LOAD_FROM_GIVEN);
+    for (uint32_t queue = 0; options->pull_start == RP_LOAD_FROM_GIVEN && queue < options->queue_count; queue++) {
+        if (options->start_offsets[queue] < 0)
+            return invalid(error, "%s must be at least %llu", "each of start_offsets", 0);
+    }
+    if (options->repeat && options->count == 0 && options->duration_ms == 0)
+        return invalid(error, "%s needs a count or a duration_ms above %llu", "repeat", 0);
+    return check_names(options, error);
+}
+
+/* All strings in one block that the run owns. */
+static int copy_strings(rp_load *load) {
+    const char **fields[] = {&load->options.address,        &load->options.topic, &load->options.producer_group,
+                             &load->options.consumer_group, &load->options.tags,  &load->options.ledger_path};
+    size_t size = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        size += *fields[i] == NULL ? 0 : strlen(*fields[i]) + 1;
+    char *at = load->text = malloc(size);
+    if (at == NULL)
+        return RP_E_NO_MEMORY;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (*fields[i] == NULL)
+            continue;
+        size_t length = strlen(*fields[i]) + 1;
+        memcpy(at, *fields[i], length);
+        *fields[i] = at;
+        at += length;
+    }
+    return RP_OK;
+}
+
+static int resolve_address(rp_load *load, rp_error *error) {
+    char host[NAME_MAX_BYTES + 1];
+    snprintf(host, sizeof host, "%s", load->options.address);
+    char *colon = strrchr(host, ':');
+    if (colon == NULL || colon == host)
+        return invalid(error, "%s must be host:port, with a port of 1 to %llu", "address", 65535);
+    *colon = '\0';
+    char *name = host;
+    if (host[0] == '[' && colon[-1] == ']') {
+        name++;
+        colon[-1] = '\0';
+    }
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    int failed = getaddrinfo(name, colon + 1, &hints, &found);
+    if (failed != 0)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address %s cannot be resolved: %s", load->options.address,
+                            gai_strerror(failed));
+    memcpy(&load->address, found->ai_addr, found->ai_addrlen);
+    load->address_size = found->ai_addrlen;
+    freeaddrinfo(found);
+    return RP_OK;
+}
+
+static int open_templates(rp_load *load, rp_error *error) {
+    const rp_load_options *options = &load->options;
+    load->payload = rp_payload_open(options->message_size);
+    load->templates = calloc(options->queue_count, sizeof *load->templates);
+    if (load->payload == NULL || load->templates == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the request templates");
+    for (uint32_t queue = 0; options->mode != RP_LOAD_PULL && queue < options->queue_count; queue++) {
+        const rp_load_template_options wanted = {.topic = options->topic,
+                                                 .producer_group = options->producer_group,
+                                                 .tags = options->tags,
+                                                 .serialize_type = options->serialize_type,
+                                                 .send_code = options->send_code,
+                                                 .queue_id = queue,
+                                                 .batch_size = options->batch_size,
+                                                 .message_size = options->message_size,
+                                                 .run = load->run,
+                                                 .unique_key = !options->no_unique_key};
+        int status = rp_load_template_open(&wanted, load->payload, &load->templates[queue]);
+        if (status != RP_OK)
+            return rp_error_set(error, status, 0, NULL, -1, "the request for queue %u cannot be built: %s", queue, rp_status_text(status));
+    }
+    return RP_OK;
+}
+
+static int open_connection(rp_load_worker *worker, rp_load_connection *connection, uint32_t index, int is_reader) {
+    const rp_load_options *options = &worker->load->options;
+    *connection = (rp_load_connection){.worker = worker, .index = index, .is_reader = is_reader, .fd = -1};
+    uint32_t readers = options->pull_connections;
+    connection->slot_count = is_reader ? (options->queue_count + readers - 1 - index) / readers : options->in_flight;
+    connection->queue_cursor = index % options->queue_count;
+    while ((UINT32_C(1) << connection->slot_bits) < connection->slot_count)
+        connection->slot_bits++;
+    uint64_t request_size = is_reader ? 2048 : rp_load_template_size(worker->load->templates[options->queue_count - 1]);
+    uint64_t output = request_size * connection->slot_count;
+    if (output > OUTPUT_BYTES)
+        output = request_size > OUTPUT_BYTES ? request_size : OUTPUT_BYTES;
+    connection->output_capacity = (uint32_t)output;
+    connection->input_capacity = is_reader ? PULL_INPUT_BYTES : SEND_INPUT_BYTES;
+    connection->input = malloc(connection->input_capacity);
+    connection->output = malloc(connection->output_capacity + 1); /* a reader without queues has no output */
+    connection->slots = calloc(connection->slot_count + 1, sizeof *connection->slots);
+    connection->free_slots = calloc(connection->slot_count + 1, sizeof *connection->free_slots);
+    if (connection->input == NULL || connection->output == NULL || connection->slots == NULL || connection->free_slots == NULL)
+        return RP_E_NO_MEMORY;
+    for (uint32_t i = 0; i < connection->slot_count; i++) {
+        if (is_reader) {
+            connection->slots[i].queue = index + i * readers;
+        } else {
+            connection->free_slots[connection->free_count++] = connection->slot_count - 1 - i;
+        }
+    }
+    return RP_OK;
+}
+
+/* How many of total the worker gets when they are dealt in turn. */
+static uint32_t share_of(uint32_t total, uint32_t worker, uint32_t workers) { return (total + workers - 1 - worker) / workers; }
+
+static int open_worker(rp_load *load, rp_load_worker *worker, uint32_t index) {
+    const rp_load_options *options = &load->options;
+    worker->load = load;
+    worker->index = index;
+    worker->epoll_fd = worker->wake_fd = -1;
+    worker->sender_count = share_of(options->connections, index, options->threads);
+    worker->reader_count = share_of(options->pull_connections, index, options->threads);
+    worker->connections = calloc(worker->sender_count + worker->reader_count + 1, sizeof *worker->connections);
+    if (worker->connections == NULL)
+        return RP_E_NO_MEMORY;
+    for (uint32_t i = 0; i < worker->sender_count + worker->reader_count; i++)
+        worker->connections[i].fd = -1;
+    for (uint32_t kind = 0; kind < RP_LOAD_LATENCY_KINDS; kind++) {
+        worker->latency[kind] = rp_histogram_create();
+        if (worker->latency[kind] == NULL)
+            return RP_E_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < worker->sender_count; i++) {
+        if (open_connection(worker, &worker->connections[i], index + i * options->threads, 0) != RP_OK)
+            return RP_E_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < worker->reader_count; i++) {
+        if (open_connection(worker, &worker->connections[worker->sender_count + i], index + i * options->threads, 1) != RP_OK)
+            return RP_E_NO_MEMORY;
+    }
+    uint64_t share =
+        options->count / options->batch_size / options->threads + (index < options->count / options->batch_size % options->threads);
+    worker->budget = options->count == 0 || options->warm_up_ms != 0 ? UINT64_MAX : share * options->batch_size;
+    if (worker->sender_count == 0)
+        worker->budget = 0;
+    if (options->rate > 0)
+        worker->due_step_ns = 1e9 * options->batch_size * options->threads / options->rate;
+    worker->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    worker->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct epoll_event wake = {.events = EPOLLIN, .data.ptr = NULL};
+    if (worker->epoll_fd < 0 || worker->wake_fd < 0 || epoll_ctl(worker->epoll_fd, EPOLL_CTL_ADD, worker->wake_fd, &wake) != 0)
+        return RP_E_IO;
+    return RP_OK;
+}
+
+static int open_ledger(rp_load *load, rp_error *error) {
+    rp_load_options *options = &load->options;
+    if (options->ledger_path != NULL && options->mode == RP_LOAD_PULL) {
+        int status = rp_ledger_load(options->ledger_path, &load->ledger, error);
+        if (status != RP_OK)
+            return status;
+        if (rp_ledger_queue_count(load->ledger) != options->queue_count)
+            return invalid(error, "%s must be that of the ledger, %llu", "queue_count", rp_ledger_queue_count(load->ledger));
+        options->run_id = rp_ledger_run_id(load->ledger);
+        load->run = (uint32_t)options->run_id;
+        load->accept_any_run = 0;
+        return RP_OK;
+    }
+    if (options->mode != RP_LOAD_BOTH && !(options->keep_ledger && options->mode == RP_LOAD_SEND))
+        return RP_OK;
+    load->ledger = rp_ledger_open(options->queue_count, options->run_id);
+    return load->ledger != NULL ? RP_OK : rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ledger");
+}
+
+static int open_parts(rp_load *load, rp_error *error) {
+    rp_load_options *options = &load->options;
+    load->accept_any_run = options->run_id == 0 && options->mode == RP_LOAD_PULL;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    if (options->run_id == 0)
+        options->run_id = (uint64_t)wall.tv_sec * UINT64_C(1000000000) + (uint64_t)wall.tv_nsec;
+    load->run = (uint32_t)options->run_id;
+    load->wall_offset_ms = wall.tv_sec * INT64_C(1000) + wall.tv_nsec / RP_LOAD_NS_PER_MS - rp_load_now_ns() / RP_LOAD_NS_PER_MS;
+    int status = copy_strings(load);
+    if (status != RP_OK)
+        return rp_error_set(error, status, 0, NULL, -1, "no memory for the options");
+    if ((status = resolve_address(load, error)) != RP_OK || (status = open_ledger(load, error)) != RP_OK)
+        return status;
+    if ((status = open_templates(load, error)) != RP_OK)
+        return status;
+    load->readings = calloc(options->queue_count, sizeof *load->readings);
+    load->workers = calloc(options->threads, sizeof *load->workers);
+    if (load->readings == NULL || load->workers == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the workers");
+    for (uint32_t i = 0; i < options->threads; i++)
+        load->workers[i].epoll_fd = load->workers[i].wake_fd = -1;
+    for (uint32_t i = 0; i < options->threads; i++) {
+        status = open_worker(load, &load->workers[i], i);
+        if (status != RP_OK)
+            return rp_error_set(error, status, errno, NULL, -1, "worker %u cannot be made: %s", i, rp_status_text(status));
+    }
+    if (options->mode != RP_LOAD_SEND || options->keep_ledger)
+        status = rp_load_query_offsets(load, error);
+    for (uint32_t queue = 0; queue < options->queue_count; queue++) {
+        rp_load_reading *reading = &load->readings[queue];
+        atomic_store_explicit(&reading->next_offset, reading->start_offset, memory_order_relaxed);
+        if (load->ledger != NULL && options->mode != RP_LOAD_PULL)
+            rp_ledger_set_base(load->ledger, queue, reading->start_offset);
+    }
+    load->options.start_offsets = NULL; /* the caller's; not needed any more */
+    return status;
+}
+
+int rp_load_open(const rp_load_options *options, rp_load **result, rp_error *error) {
+    rp_load *load = calloc(1, sizeof *load);
+    if (load == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a load run");
+    load->options = *options;
+    set_defaults(&load->options);
+    pthread_mutex_init(&load->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&load->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int status = check_options(&load->options, error);
+    if (status != RP_OK)
+        load->options.threads = 0; /* nothing to close */
+    if (status == RP_OK)
+        status = open_parts(load, error);
+    if (status != RP_OK) {
+        rp_load_close(load);
+        return status;
+    }
+    *result = load;
+    return RP_OK;
+}
+
+static int connect_all(rp_load *load, rp_error *error) {
+    for (uint32_t i = 0; i < load->options.threads; i++) {
+        rp_load_worker *worker = &load->workers[i];
+        for (uint32_t j = 0; j < worker->sender_count + worker->reader_count; j++) {
+            rp_load_connection *connection = &worker->connections[j];
+            int status = rp_load_connection_begin(connection);
+            if (status == RP_OK)
+                status = rp_load_connection_finish(connection, (int)load->options.connect_timeout_ms);
+            if (status == RP_OK)
+                status = rp_load_connection_register(connection);
+            if (status != RP_OK)
+                return rp_error_set(error, RP_E_NETWORK, errno, load->options.address, -1,
+                                    "connection %u of this worker cannot be made; is the broker running?", j);
+        }
+    }
+    return RP_OK;
+}
+
+int rp_load_start(rp_load *load, rp_error *error) {
+    if (load->start_ns != 0)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a load run starts once");
+    int status = connect_all(load, error);
+    if (status != RP_OK)
+        return status;
+    load->start_ns = rp_load_now_ns();
+    load->measure_ns = load->start_ns + (int64_t)load->options.warm_up_ms * RP_LOAD_NS_PER_MS;
+    if (load->options.duration_ms != 0)
+        load->end_ns = load->measure_ns + (int64_t)load->options.duration_ms * RP_LOAD_NS_PER_MS;
+    atomic_store_explicit(&load->senders_active, load->options.threads, memory_order_relaxed);
+    load->running = load->options.threads; /* before any thread is there: no lock needed yet */
+    for (uint32_t i = 0; i < load->options.threads; i++) {
+        rp_load_worker *worker = &load->workers[i];
+        worker->due_start_ns = load->start_ns + (int64_t)(worker->due_step_ns / load->options.threads * i);
+        status = rp_thread_start(&worker->thread, "rp-load", rp_load_worker_run, worker);
+        if (status != RP_OK)
+            break;
+        load->started_workers++;
+    }
+    if (status == RP_OK)
+        return RP_OK;
+    pthread_mutex_lock(&load->lock);
+    load->running -= load->options.threads - load->started_workers;
+    pthread_mutex_unlock(&load->lock);
+    rp_load_stop(load);
+    return rp_error_set(error, status, 0, NULL, -1, "a worker thread cannot be started");
+}
+
+int rp_load_wait(rp_load *load, uint32_t timeout_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += timeout_ms / 1000;
+    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&load->lock);
+    int waited = 0;
+    while (load->running > 0 && waited == 0)
+        waited = pthread_cond_timedwait(&load->ended, &load->lock, &until);
+    int status = load->running == 0 ? RP_OK : RP_E_TIMEOUT;
+    pthread_mutex_unlock(&load->lock);
+    return status;
+}
+
+void rp_load_stop(rp_load *load) {
+    atomic_store_explicit(&load->stop, 1, memory_order_relaxed);
+    rp_load_worker_wake_all(load);
+}
+
+static void close_worker(rp_load_worker *worker) {
+    for (uint32_t i = 0; worker->connections != NULL && i < worker->sender_count + worker->reader_count; i++) {
+        rp_load_connection *connection = &worker->connections[i];
+        rp_load_connection_close(connection);
+        free(connection->input);
+        free(connection->output);
+        free(connection->slots);
+        free(connection->free_slots);
+    }
+    free(worker->connections);
+    for (uint32_t kind = 0; kind < RP_LOAD_LATENCY_KINDS; kind++)
+        rp_histogram_destroy(worker->latency[kind]);
+    if (worker->epoll_fd >= 0)
+        close(worker->epoll_fd);
+    if (worker->wake_fd >= 0)
+        close(worker->wake_fd);
+}
+
+void rp_load_close(rp_load *load) {
+    if (load == NULL)
+        return;
+    if (load->started_workers > 0)
+        rp_load_stop(load);
+    for (uint32_t i = 0; i < load->started_workers; i++)
+        rp_thread_join(load->workers[i].thread);
+    for (uint32_t i = 0; load->workers != NULL && i < load->options.threads; i++)
+        close_worker(&load->workers[i]);
+    for (uint32_t queue = 0; load->readings != NULL && queue < load->options.queue_count; queue++)
+        free(load->readings[queue].last_sequences);
+    for (uint32_t queue = 0; load->templates != NULL && queue < load->options.queue_count; queue++)
+        rp_load_template_close(load->templates[queue]);
+    free(load->readings);
+    free(load->workers);
+    free(load->templates);
+    rp_payload_close(load->payload);
+    rp_ledger_close(load->ledger);
+    free(load->text);
+    pthread_cond_destroy(&load->ended);
+    pthread_mutex_destroy(&load->lock);
+    free(load);
+}
