@@ -1,0 +1,74 @@
+"""A recorder in place of the native broker: the tables it was told, as plain dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Clock:
+    """A clock that stands until it is moved."""
+
+    ms: int = 1_000_000
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+@dataclass
+class Recorder:
+    """What the native tables would hold now."""
+
+    topics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    subscriptions: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    table: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    offset_version: int = 0
+    codes_max: int = 4096
+
+    def put_topic(self, topic: str, read_queues: int, write_queues: int, permission: int, **flags: Any) -> None:
+        self.topics[topic] = {"read": read_queues, "write": write_queues, "permission": permission, **flags}
+
+    def delete_topic(self, topic: str) -> None:
+        self.topics.pop(topic, None)
+
+    def put_group(self, group: str, **members: Any) -> None:
+        self.groups[group] = members
+
+    def delete_group(self, group: str) -> None:
+        self.groups.pop(group, None)
+
+    def put_subscription(self, group: str, topic: str, tag_codes: Iterable[int], version: int, **flags: Any) -> None:
+        codes = list(tag_codes)
+        if len(codes) > self.codes_max:
+            from rocketpy._core.errors import InvalidArgument
+
+            raise InvalidArgument("too many codes")
+        self.subscriptions[(group, topic)] = {"codes": codes, "version": version, **flags}
+
+    def delete_subscription(self, group: str, topic: str) -> None:
+        self.subscriptions.pop((group, topic), None)
+
+    def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self.table[(group, topic, queue_id)] = offset
+        self.offset_version += 1
+
+    def read_offset(self, group: str, topic: str, queue_id: int) -> int:
+        return self.table.get((group, topic, queue_id), -1)
+
+    def read_pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        return self.read_offset(group, topic, queue_id)
+
+    def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        self.resets[(group, topic, queue_id)] = offset
+
+    def delete_offsets(self, group: str, topic: str | None = None) -> None:
+        for key in [key for key in self.table if key[0] == group and topic in (None, key[1])]:
+            del self.table[key]
+            self.offset_version += 1
+
+    def offsets(self) -> list[tuple[str, str, int, int]]:
+        return [(*key, offset) for key, offset in self.table.items()]

@@ -1,0 +1,222 @@
+"""Producers and consumers: who is there, what groups subscribed to, who hears of a change."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy.broker.clients import EXPIRES_MS, Channel, Client, CloseChannel, ConsumerTable, Notify, ProducerTable
+from rocketpy.broker.heartbeat import BROADCASTING, ConsumerData, Heartbeat, Subscription
+from rocketpy.broker.names import java_hash
+from tests.unit.broker.recorder import Clock, Recorder
+
+ONE, TWO = Channel(0, 1), Channel(1, 1)
+
+
+def client(channel: Channel, client_id: str = "c") -> Client:
+    return Client(channel, client_id, "127.0.0.1:1", 0, 475, 0)
+
+
+def data(*topics: str, version: int = 1, model: str = "CLUSTERING", codes: tuple[int, ...] = ()) -> ConsumerData:
+    return ConsumerData(
+        "g", message_model=model, subscriptions=tuple(Subscription(topic, codes=codes, version=version) for topic in topics)
+    )
+
+
+def make(**options: object) -> tuple[ConsumerTable, Recorder, Clock]:
+    recorder, clock = Recorder(), Clock()
+    return ConsumerTable(recorder, clock, **options), recorder, clock  # type: ignore[arg-type]
+
+
+def test_every_member_hears_of_a_new_one() -> None:
+    table, _, _ = make()
+    assert table.register(data("t"), client(ONE, "one")) == [Notify("g", (ONE,))]
+    assert table.register(data("t"), client(TWO, "two")) == [Notify("g", (ONE, TWO))]
+    assert table.register(data("t"), client(TWO, "two")) == [], "a heartbeat that changes nothing is no news"
+    assert table.get("g").client_ids == ["one", "two"]
+    assert table.find("g", "two").channel == TWO
+
+
+def test_connections_of_two_listeners_are_told_apart() -> None:
+    table, _, _ = make()
+    table.register(data("t"), client(Channel(0, 7), "one"))
+    table.register(data("t"), client(Channel(1, 7), "two"))
+    assert len(table.get("g").clients) == 2
+
+
+def test_the_native_table_holds_what_live_groups_subscribed_to() -> None:
+    table, recorder, _ = make()
+    table.register(data("t", codes=(5,)), client(ONE))
+    assert recorder.subscriptions == {("g", "t"): {"codes": [5], "version": 1, "broadcast": False, "native": True}}
+    assert table.register(data("u"), client(ONE)) == [Notify("g", (ONE,))]
+    assert set(recorder.subscriptions) == {("g", "u")}
+    table.unregister("g", ONE)
+    assert recorder.subscriptions == {} and table.get("g") is None
+
+
+def test_an_older_subscription_does_not_replace_a_newer_one() -> None:
+    table, recorder, _ = make()
+    table.register(data("t", version=5, codes=(5,)), client(ONE))
+    table.register(data("t", version=4, codes=(4,)), client(TWO))
+    assert recorder.subscriptions[("g", "t")]["codes"] == [5]
+    assert table.register(data("t", version=6, codes=(6,)), client(TWO)) == []
+    assert recorder.subscriptions[("g", "t")]["codes"] == [6]
+
+
+def test_broadcasting_groups_are_not_told_of_their_members() -> None:
+    table, recorder, _ = make()
+    assert table.register(data("t", model=BROADCASTING), client(ONE)) == []
+    assert recorder.subscriptions[("g", "t")]["broadcast"]
+    table.register(data("t"), client(ONE))
+    assert not recorder.subscriptions[("g", "t")]["broadcast"], "a group that changes its model is published anew"
+
+
+def test_filters_the_fast_path_does_not_know_are_kept_from_it() -> None:
+    table, recorder, _ = make()
+    sql = Subscription("t", "a > 1", "SQL92", version=1)
+    table.register(ConsumerData("g", subscriptions=(sql,)), client(ONE))
+    assert not recorder.subscriptions[("g", "t")]["native"]
+
+
+def test_more_tags_than_the_fast_path_holds_are_kept_from_it() -> None:
+    table, recorder, _ = make()
+    recorder.codes_max = 2
+    table.register(data("t", codes=(1, 2, 3)), client(ONE))
+    assert recorder.subscriptions[("g", "t")] == {"codes": [], "version": 1, "broadcast": False, "native": False}
+
+
+def test_a_forbidden_topic_is_kept_from_the_fast_path() -> None:
+    readable = {"t": True}
+    table, recorder, _ = make(is_readable=lambda group, topic: readable[topic])
+    table.register(data("t"), client(ONE))
+    readable["t"] = False
+    table.republish("g", "t")
+    assert not recorder.subscriptions[("g", "t")]["native"]
+    table.republish("g", "other")
+    table.republish("other", "t")
+
+
+def test_a_closed_connection_leaves_all_its_groups() -> None:
+    table, recorder, _ = make()
+    table.register(data("t"), client(ONE, "one"))
+    table.register(data("t"), client(TWO, "two"))
+    table.register(ConsumerData("h", subscriptions=(Subscription("t"),)), client(ONE, "one"))
+    assert table.channel_closed(ONE) == [Notify("g", (TWO,))]
+    assert table.get("h") is None and set(recorder.subscriptions) == {("g", "t")}
+    assert table.channel_closed(ONE) == []
+
+
+def test_silent_clients_are_let_go() -> None:
+    table, _, clock = make()
+    table.register(data("t"), client(ONE, "one"))
+    clock.ms += EXPIRES_MS
+    table.register(data("t"), client(TWO, "two"))
+    assert table.scan() == []
+    clock.ms += 1
+    assert table.scan() == [CloseChannel(ONE), Notify("g", (TWO,))]
+    clock.ms += EXPIRES_MS
+    assert table.scan() == [CloseChannel(TWO)] and len(table) == 0
+
+
+def test_a_group_may_forbid_the_news() -> None:
+    table, _, _ = make(notifies=lambda group: False)
+    assert table.register(data("t"), client(ONE)) == []
+
+
+def test_heartbeats_without_subscriptions_keep_them() -> None:
+    table, recorder, _ = make()
+    table.register(data("t"), client(ONE))
+    table.register(data(), client(ONE), update_subscriptions=False)
+    assert set(recorder.subscriptions) == {("g", "t")}
+    assert table.subscribers("t") == {"g"} and table.subscription_count("g") == 1
+
+
+def test_producers_take_turns() -> None:
+    table = ProducerTable(Clock())
+    table.register("p", client(ONE, "one"))
+    table.register("p", client(TWO, "two"))
+    assert {table.next_client("p").client_id for _ in range(4)} == {"one", "two"}
+    assert table.next_client("none") is None
+
+
+def test_producers_leave_by_word_by_connection_and_by_silence() -> None:
+    clock = Clock()
+    table = ProducerTable(clock)
+    for group in ("p", "q"):
+        table.register(group, client(ONE, "one"))
+    table.register("p", client(TWO, "two"))
+    table.unregister("q", ONE)
+    assert table.clients("q") is None
+    table.channel_closed(ONE)
+    assert [known.client_id for known in table.clients("p")] == ["two"]
+    clock.ms += EXPIRES_MS + 1
+    assert table.scan() == [CloseChannel(TWO)] and len(table) == 0
+
+
+def test_a_heartbeat_of_a_java_client_is_read() -> None:
+    heartbeat = Heartbeat.from_json(
+        {
+            "clientID": "c@1",
+            "consumerDataSet": [
+                {
+                    "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+                    "consumeType": "CONSUME_PASSIVELY",
+                    "groupName": "g",
+                    "messageModel": "CLUSTERING",
+                    "subscriptionDataSet": [
+                        {
+                            "classFilterMode": False,
+                            "codeSet": [7],
+                            "expressionType": "TAG",
+                            "subString": "a",
+                            "subVersion": 9,
+                            "tagsSet": ["a"],
+                            "topic": "t",
+                        }
+                    ],
+                    "unitMode": False,
+                }
+            ],
+            "producerDataSet": [{"groupName": "p"}],
+            "heartbeatFingerprint": 12,
+            "withoutSub": True,
+        }
+    )
+    assert heartbeat.client_id == "c@1" and heartbeat.producer_groups == ("p",) and heartbeat.fingerprint == 12 and heartbeat.without_sub
+    assert heartbeat.consumers[0].subscriptions == (Subscription("t", "a", tags=("a",), codes=(7,), version=9),)
+
+
+def test_an_old_client_that_sends_tags_alone_gets_their_codes() -> None:
+    subscription = Subscription.from_json({"topic": "t", "subString": "a||b", "tagsSet": ["a", "b"], "subVersion": 1})
+    assert subscription.codes == tuple(sorted({java_hash("a"), java_hash("b")})) and subscription.is_by_tag
+
+
+def test_a_subscription_is_shown_as_it_came() -> None:
+    value = {
+        "classFilterMode": False,
+        "codeSet": [1],
+        "expressionType": "TAG",
+        "subString": "a",
+        "subVersion": 9,
+        "tagsSet": ["a"],
+        "topic": "t",
+    }
+    assert Subscription.from_json(value).to_json() == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"clientID": 5},
+        {"clientID": "c", "producerDataSet": [5]},
+        {"clientID": "c", "producerDataSet": {}},
+        {"clientID": "c", "consumerDataSet": [{}]},
+        {"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": 1}]}]},
+        {"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": "t", "codeSet": [1 << 40]}]}]},
+        {"clientID": "c", "producerDataSet": [{"groupName": "p"}] * 10_001},
+    ],
+)
+def test_a_bad_heartbeat_is_refused(value: object) -> None:
+    with pytest.raises(ValueError):
+        Heartbeat.from_json(value)

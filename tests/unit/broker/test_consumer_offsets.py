@@ -1,0 +1,110 @@
+"""Offsets: questions over all groups, copies, resets, corrections, versions, the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
+from tests.unit.broker.recorder import Clock, Recorder
+
+
+def make(*rows: tuple[str, str, int, int], step: int = 500) -> tuple[ConsumerOffsets, Recorder]:
+    recorder = Recorder()
+    offsets = ConsumerOffsets(recorder, Clock(), step)
+    for row in rows:
+        recorder.put_offset(*row)
+    return offsets, recorder
+
+
+def test_the_version_moves_once_in_many_commits() -> None:
+    offsets, recorder = make(step=10)
+    first = offsets.version
+    for offset in range(9):
+        recorder.put_offset("g", "t", 0, offset)
+    assert offsets.version == first
+    recorder.put_offset("g", "t", 0, 9)
+    assert offsets.version.counter == first.counter + 1
+    for offset in range(25):
+        recorder.put_offset("g", "t", 0, offset)
+    assert offsets.version.counter == first.counter + 3
+
+
+def test_questions_over_all_groups() -> None:
+    offsets, _ = make(("g", "t", 0, 5), ("g", "u", 0, 1), ("h", "t", 1, 2))
+    assert offsets.topics_of("g") == {"t", "u"}
+    assert offsets.groups_of("t") == {"g", "h"}
+    assert offsets.topics_by_group() == {"g": {"t", "u"}, "h": {"t"}}
+    assert offsets.all() == {"t@g": {0: 5}, "u@g": {0: 1}, "t@h": {1: 2}}
+    assert offsets.query("g", "t", 7) == -1
+
+
+def test_a_topics_end_takes_its_offsets_along() -> None:
+    offsets, recorder = make(("g", "t", 0, 5), ("g", "u", 0, 1), ("h", "t", 1, 2))
+    offsets.delete_topic("t")
+    assert recorder.table == {("g", "u", 0): 1}
+    offsets.delete_group("g")
+    assert recorder.table == {}
+
+
+def test_a_copy_goes_to_the_other_group() -> None:
+    offsets, recorder = make(("g", "t", 0, 5), ("g", "t", 1, 6), ("g", "u", 0, 1))
+    assert offsets.clone("g", "h", "t") == 2
+    assert recorder.table[("h", "t", 0)] == 5 and ("h", "u", 0) not in recorder.table
+
+
+def test_the_lowest_offset_still_in_the_store() -> None:
+    offsets, _ = make(("a", "t", 0, 5), ("b", "t", 0, 9), ("c", "t", 0, 1), ("d", "t", 0, 3))
+    assert offsets.lowest("t", {"d"}, lambda queue: 2) == {0: 5}
+
+
+def test_offsets_nobody_subscribes_to_and_behind_everything_are_forgotten() -> None:
+    offsets, recorder = make(("gone", "t", 0, 5), ("gone", "t", 1, 10), ("live", "t", 0, 5), ("ahead", "t", 0, 11))
+    gone = offsets.clean_unsubscribed(lambda group, topic: group == "live", lambda topic, queue: 10)
+    assert gone == ["t@gone"]
+    assert set(recorder.table) == {("live", "t", 0), ("ahead", "t", 0)}
+
+
+def test_a_masters_older_offsets_never_take_ours_back() -> None:
+    offsets, recorder = make(("g", "t", 0, 50), ("g", "t", 1, 5))
+    master = SavedOffsets.from_json({"offsetTable": {"t@g": {"0": 40, "1": 60, "2": 7}}, "dataVersion": {"counter": 1}})
+    assert offsets.merge(master, forward_only=True) == 2
+    assert recorder.table == {("g", "t", 0): 50, ("g", "t", 1): 60, ("g", "t", 2): 7}
+    assert offsets.merge(master, forward_only=False) == 1 and recorder.table[("g", "t", 0)] == 40
+
+
+def test_a_reset_is_told_to_the_pull_path() -> None:
+    offsets, recorder = make(("g", "t", 0, 50))
+    offsets.reset("g", "t", 0, 3)
+    assert recorder.table[("g", "t", 0)] == 3 and recorder.resets == {("g", "t", 0): 3}
+
+
+def test_what_was_written_is_read_back() -> None:
+    offsets, _ = make(("g", "t", 0, 5), ("h", "t", 1, 2))
+    saved = SavedOffsets.from_json(offsets.to_json())
+    other, recorder = make()
+    other.load(saved)
+    assert recorder.table == {("g", "t", 0): 5, ("h", "t", 1): 2}
+    assert other.version == saved.version
+
+
+def test_the_shape_is_the_one_of_the_peers_file() -> None:
+    offsets, _ = make(("G1", "bench", 0, 1))
+    assert offsets.to_json() | {"dataVersion": 0} == {
+        "dataVersion": 0,
+        "groupTopicMap": {"G1": ["bench"]},
+        "offsetTable": {"bench@G1": {0: 1}},
+        "pullOffsetTable": {},
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], {"offsetTable": []}, {"offsetTable": {"t@g": 3}}, {"offsetTable": {"t@g": {"x": 1}}}, {"offsetTable": {"t@g": {"0": -7}}}],
+)
+def test_a_damaged_table_is_refused(value: object) -> None:
+    with pytest.raises(ValueError):
+        SavedOffsets.from_json(value)
+
+
+def test_a_key_that_is_no_topic_and_group_is_skipped() -> None:
+    assert SavedOffsets.from_json({"offsetTable": {"t": {}, "a@b@c": {"0": 1}, "t@g": {"0": 1}}}).offsets == {"t@g": {0: 1}}

@@ -1,0 +1,115 @@
+"""Consumer groups: made on first use, changed by operators, forbidden topics."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy.broker import names
+from rocketpy.broker.attributes import AttributeFault
+from rocketpy.broker.subscriptions import GroupConfig, GroupTable, SavedGroups
+from tests.unit.broker.recorder import Clock, Recorder
+
+
+def test_predefined_groups_exist_from_the_first_start() -> None:
+    recorder = Recorder()
+    GroupTable(recorder, Clock())
+    assert set(recorder.groups) == set(names.PREDEFINED_GROUPS)
+
+
+def test_an_unknown_group_is_made_when_the_settings_allow_it() -> None:
+    recorder = Recorder()
+    table = GroupTable(recorder, Clock())
+    assert table.find_or_create("g") == GroupConfig("g") and "g" in recorder.groups
+    version = table.version
+    assert table.find_or_create("g") == GroupConfig("g") and table.version is version
+
+
+def test_without_automatic_creation_only_system_groups_are_made() -> None:
+    table = GroupTable(Recorder(), Clock(), auto_create=False)
+    assert table.find_or_create("g") is None
+    assert table.find_or_create("CID_RMQ_SYS_x") is not None
+    assert GroupTable(Recorder(), Clock(), auto_create=False, create_system_groups=False).find_or_create("CID_RMQ_SYS_x") is None
+
+
+@pytest.mark.parametrize("group", ["", "a b", "g" * 256, "ü"])
+def test_a_group_with_a_bad_name_is_never_made(group: str) -> None:
+    recorder = Recorder()
+    assert GroupTable(recorder, Clock()).find_or_create(group) is None
+    assert group not in recorder.groups
+
+
+def test_an_update_reaches_the_native_table() -> None:
+    recorder = Recorder()
+    table = GroupTable(recorder, Clock())
+    table.update(GroupConfig("g", consume_enable=False, broker_id=1, system_flag=2))
+    assert recorder.groups["g"] == {
+        "consume_enable": False,
+        "consume_broadcast_enable": True,
+        "broker_id": 1,
+        "which_broker_when_slow": 1,
+        "sys_flag": 2,
+    }
+    with pytest.raises(AttributeFault):
+        table.update(GroupConfig("g", attributes={"+nonsense": "1"}))
+
+
+def test_a_forbidden_topic_is_told_and_kept() -> None:
+    told: list[tuple[str, str]] = []
+    table = GroupTable(Recorder(), Clock(), on_forbidden=lambda group, topic: told.append((group, topic)))
+    table.set_readable("g", "t", False)
+    assert not table.is_readable("g", "t") and table.is_readable("g", "u")
+    assert table.to_json()["forbiddenTable"] == {"g": {"t": 4}}
+    table.set_readable("g", "t", True)
+    assert table.is_readable("g", "t") and table.to_json()["forbiddenTable"] == {}
+    assert told == [("g", "t"), ("g", "t")]
+
+
+def test_a_deleted_group_frees_its_forbidden_topics() -> None:
+    recorder = Recorder()
+    table = GroupTable(recorder, Clock())
+    table.find_or_create("g")
+    table.set_readable("g", "t", False)
+    assert table.delete("g") and "g" not in recorder.groups and table.is_readable("g", "t")
+    assert not table.delete("g")
+
+
+def test_members_of_newer_releases_survive() -> None:
+    config = GroupConfig.from_json({"groupName": "g", "somethingNew": {"a": [1]}, "subscriptionDataSet": None})
+    assert config.to_json()["somethingNew"] == {"a": [1]}
+    assert "subscriptionDataSet" not in config.to_json()
+
+
+def test_what_was_written_is_read_back() -> None:
+    table = GroupTable(Recorder(), Clock())
+    table.update(GroupConfig("g", retry_policy={"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 5}}))
+    table.set_readable("g", "t", False)
+    other = GroupTable(Recorder(), Clock())
+    other.load(SavedGroups.from_json(table.to_json()))
+    assert other.to_json() == table.to_json()
+
+
+def test_a_masters_table_replaces_ours() -> None:
+    recorder, master = Recorder(), GroupTable(Recorder(), Clock(2))
+    master.update(GroupConfig("theirs"))
+    table = GroupTable(recorder, Clock())
+    table.update(GroupConfig("ours"))
+    saved = SavedGroups.from_json(master.to_json())
+    assert table.replace_all(saved) and "theirs" in recorder.groups and "ours" not in recorder.groups
+    assert not table.replace_all(saved)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"subscriptionGroupTable": {"g": []}},
+        {"subscriptionGroupTable": {"g": {"retryQueueNums": "x"}}},
+        {"subscriptionGroupTable": {"g": {"consumeEnable": 3}}},
+        {"subscriptionGroupTable": {}, "forbiddenTable": {"g": 1}},
+        {"subscriptionGroupTable": {}, "forbiddenTable": {"g": {"t": "x"}}},
+    ],
+)
+def test_a_damaged_table_is_refused(value: object) -> None:
+    with pytest.raises(ValueError):
+        SavedGroups.from_json(value)

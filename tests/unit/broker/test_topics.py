@@ -1,0 +1,228 @@
+"""Topics: what exists, who may create it, and the file they live in."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy.broker import names
+from rocketpy.broker.attributes import TOPIC_ATTRIBUTES, AttributeFault, altered_attributes, parse_attributes
+from rocketpy.broker.topics import MULTI_TAG, QUEUES_MAX, SavedTopics, TopicSettings, TopicTable, topic_config_fault, topic_config_text
+from rocketpy.remoting.bodies import DataVersion, TopicConfig
+from tests.unit.broker.recorder import Clock, Recorder
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def make_table(recorder: Recorder, **settings: object) -> TopicTable:
+    return TopicTable(TopicSettings(**settings), recorder, Clock())  # type: ignore[arg-type]
+
+
+def test_a_new_broker_has_the_topics_of_the_system(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    assert table.get("TBW102").perm == 7 and table.get("TBW102").read_queue_nums == 8
+    assert recorder.topics["SCHEDULE_TOPIC_XXXX"]["write"] == 18
+    assert recorder.topics["rmq_sys_REVIVE_LOG_DefaultCluster"]["read"] == 8
+    assert {config.topic_name for config in table} == set(recorder.topics)
+    assert all(table.is_system_topic(config.topic_name) for config in table)
+
+
+def test_without_automatic_creation_there_is_no_default_topic(recorder: Recorder) -> None:
+    table = make_table(recorder, auto_create=False)
+    assert "TBW102" not in table
+    assert table.create_for_send("orders", "TBW102", 4, "client") is None
+    assert "orders" not in recorder.topics
+
+
+def test_a_topic_sent_to_is_made_from_its_default_topic(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    version = table.version
+    config = table.create_for_send("orders", "TBW102", 4, "127.0.0.1:1")
+    assert config == TopicConfig("orders", 4, 4, 6)
+    assert recorder.topics["orders"]["permission"] == 6 and recorder.topics["orders"]["native_send"]
+    assert table.version.counter == version.counter + 1
+
+
+@pytest.mark.parametrize(("asked", "made"), [(4, 4), (8, 8), (100, 8), (0, 0), (-3, 0)])
+def test_the_default_topic_bounds_the_queues_a_client_asks_for(recorder: Recorder, asked: int, made: int) -> None:
+    config = make_table(recorder).create_for_send("orders", "TBW102", asked, "client")
+    assert config is not None and config.write_queue_nums == made
+
+
+def test_a_topic_is_not_made_from_one_that_does_not_allow_it(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    assert table.create_for_send("orders", "BenchmarkTest", 4, "client") is None
+    assert table.create_for_send("orders", "no such topic", 4, "client") is None
+
+
+def test_creating_an_existing_topic_changes_nothing(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    first = table.create_for_send("orders", "TBW102", 4, "client")
+    version = table.version
+    assert table.create_for_send("orders", "TBW102", 8, "client") is first
+    assert table.version is version
+
+
+def test_a_retry_topic_follows_the_order_of_its_subscriptions(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    made, changed = table.create_plain("%RETRY%g", 1, 6)
+    assert changed and not made.order
+    _, changed = table.create_plain("%RETRY%g", 1, 6)
+    assert not changed
+    remade, changed = table.create_plain("%RETRY%g", 1, 6, order=True)
+    assert changed and remade.order and recorder.topics["%RETRY%g"]["order"]
+
+
+def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    table.update(TopicConfig("plain"))
+    table.update(TopicConfig("tags", topic_filter_type=MULTI_TAG))
+    table.update(TopicConfig("compacted"), {"+cleanup.policy": "COMPACTION"})
+    table.create_plain("%RETRY%g", 1, 6)
+    assert recorder.topics["plain"]["native_send"]
+    assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
+    assert not recorder.topics["compacted"]["native_send"]
+    assert not recorder.topics["%RETRY%g"]["native_send"]
+    assert not recorder.topics["SCHEDULE_TOPIC_XXXX"]["native_send"]
+
+
+def test_an_update_that_changes_nothing_keeps_the_version(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    assert table.update(TopicConfig("orders", 4, 4), {"+message.type": "FIFO"})
+    version = table.version
+    assert not table.update(TopicConfig("orders", 4, 4))
+    assert table.version is version
+    assert table.get("orders").attributes == {"message.type": "FIFO"}
+
+
+def test_a_deleted_topic_leaves_the_native_table(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    table.update(TopicConfig("orders"))
+    assert table.delete("orders") and "orders" not in recorder.topics
+    version = table.version
+    assert not table.delete("orders") and table.version is version
+
+
+def test_a_masters_table_replaces_ours(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    table.update(TopicConfig("ours"))
+    version = DataVersion(5, 99, 0)
+    assert table.replace_all({"theirs": TopicConfig("theirs", 2, 2)}, version)
+    assert set(recorder.topics) == {"theirs"} and table.version == version
+    assert not table.replace_all({}, version)
+
+
+def test_what_was_written_is_read_back(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    table.update(TopicConfig("orders", 4, 4, 6, order=True), {"+message.type": "FIFO"})
+    saved = SavedTopics.from_json(table.to_json())
+    other = TopicTable(TopicSettings(), Recorder(), Clock())
+    other.load(saved)
+    assert other.to_json() == table.to_json()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {},
+        {"topicConfigTable": []},
+        {"topicConfigTable": {"a": 1}},
+        {"topicConfigTable": {"a": {"readQueueNums": "many"}}},
+        {"topicConfigTable": {"a": {"readQueueNums": -1}}},
+        {"topicConfigTable": {"a": {"writeQueueNums": QUEUES_MAX + 1}}},
+        {"topicConfigTable": {"a": {"perm": 99}}},
+        {"topicConfigTable": {}, "dataVersion": 3},
+    ],
+)
+def test_a_damaged_table_is_refused(value: object) -> None:
+    with pytest.raises(ValueError):
+        SavedTopics.from_json(value)
+
+
+def test_order_topics_of_a_name_server_are_marked(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    table.update(TopicConfig("orders"))
+    assert table.update_order_topics(["orders", "unknown"]) and table.get("orders").order
+    assert not table.update_order_topics(["orders"])
+
+
+def test_a_topics_text_is_the_one_operators_know() -> None:
+    text = topic_config_text(TopicConfig("bench", 4, 4, 6, attributes={"+message.type": "NORMAL"}))
+    assert text == (
+        "TopicConfig [topicName=bench, readQueueNums=4, writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, "
+        "topicSysFlag=0, order=false, attributes={+message.type=NORMAL}]"
+    )
+
+
+def test_numbers_of_a_topic_are_bounded() -> None:
+    assert topic_config_fault(TopicConfig("t")) is None
+    for bad in (
+        TopicConfig("t", -1),
+        TopicConfig("t", 1, QUEUES_MAX + 1),
+        TopicConfig("t", perm=16),
+        TopicConfig("t", topic_filter_type="X"),
+    ):
+        assert topic_config_fault(bad) is not None
+
+
+@pytest.mark.parametrize("topic", ["orders", "%RETRY%" + "g" * 240, "a|b", "A-1_2", "%DLQ%g"])
+def test_good_topic_names(topic: str) -> None:
+    assert names.topic_fault(topic) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("", "blank"),
+        ("  ", "blank"),
+        ("a b", "illegal characters"),
+        ("ä", "illegal characters"),
+        ("a/b", "illegal characters"),
+        ("t" * 128, "longer than topic max length: 127"),
+        ("%RETRY%" + "g" * 249, "longer than topic max length: 255"),
+    ],
+)
+def test_bad_topic_names(topic: str, words: str) -> None:
+    assert words in (names.topic_fault(topic) or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("", 0), ("a", 97), ("tagA", 3552231), ("TagB", 2598920), ("中文", 646394), ("polygenelubricants", -(1 << 31))]
+)
+def test_tag_codes_are_javas_hash(text: str, code: int) -> None:
+    assert names.java_hash(text) == code
+
+
+def test_attributes_are_changed_by_signed_names() -> None:
+    changed = altered_attributes(TOPIC_ATTRIBUTES, {"message.type": "FIFO"}, {"+message.type": "NORMAL", "+reserve.time": "5"})
+    assert changed == {"message.type": "NORMAL", "reserve.time": "5"}
+    assert altered_attributes(TOPIC_ATTRIBUTES, changed, {"-reserve.time": ""}) == {"message.type": "NORMAL"}
+
+
+@pytest.mark.parametrize(
+    ("current", "request_", "words"),
+    [
+        (None, {"-message.type": ""}, "only add attribute is supported while creating topic. key: message.type"),
+        ({}, {"-message.type": ""}, "attempt to delete a nonexistent key: message.type"),
+        ({}, {"message.type": "FIFO"}, "kv string format wrong|wrong format key|unsupported"),
+        ({}, {"+x": "y"}, "unsupported key: x"),
+        ({}, {"+message.type": "FOO"}, "value is not in set"),
+        ({"queue.type": "SimpleCQ"}, {"+queue.type": "BatchCQ"}, "attempt to update an unchangeable attribute. key: queue.type"),
+        ({}, {"+reserve.time": "-2"}, "value is not in range"),
+        ({}, {"+": "y"}, "kv string format wrong"),
+    ],
+)
+def test_a_bad_change_of_attributes_says_why(current: dict[str, str] | None, request_: dict[str, str], words: str) -> None:
+    with pytest.raises(AttributeFault, match=words):
+        altered_attributes(TOPIC_ATTRIBUTES, current, request_)
+
+
+def test_attributes_travel_as_a_list_of_signed_pairs() -> None:
+    assert parse_attributes("+message.type=FIFO,-reserve.time") == {"+message.type": "FIFO", "-reserve.time": ""}
+    assert parse_attributes(None) == {} and parse_attributes("") == {}
+    for bad in ("message.type=FIFO", "message.type", "+a=1,+a=2"):
+        with pytest.raises(AttributeFault):
+            parse_attributes(bad)
