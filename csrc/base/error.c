@@ -38,13 +38,9 @@ static const struct status_row status_rows[] = {
 _Static_assert(sizeof status_rows / sizeof status_rows[0] == RP_STATUS_COUNT, "one row per status");
 _Static_assert(RP_E_FORK == 1 - RP_STATUS_COUNT, "statuses run from 0 down without gaps");
 
-const char *rp_status_name(int status) {
-    return status <= 0 && status > -RP_STATUS_COUNT ? status_rows[-status].name : "RP_E_UNKNOWN";
-}
+const char *rp_status_name(int status) { return status <= 0 && status > -RP_STATUS_COUNT ? status_rows[-status].name : "RP_E_UNKNOWN"; }
 
-const char *rp_status_text(int status) {
-    return status <= 0 && status > -RP_STATUS_COUNT ? status_rows[-status].text : "unknown status";
-}
+const char *rp_status_text(int status) { return status <= 0 && status > -RP_STATUS_COUNT ? status_rows[-status].text : "unknown status"; }
 
 int rp_error_set(rp_error *error, int status, int os_errno, const char *file, int64_t offset, const char *format, ...) {
     if (error == NULL) {

@@ -29,6 +29,7 @@ struct rp_ring {
     alignas(CACHE_LINE) _Atomic uint64_t tail;   /* next position to fill; claimed by producers */
     alignas(CACHE_LINE) _Atomic uint64_t head;   /* next position to take; written by the consumer, read by rp_ring_count */
     alignas(CACHE_LINE) _Atomic uint32_t sleeping; /* 1: a producer must write the eventfd; seq_cst, see above */
+    _Atomic uint32_t signalled;                  /* 1: the eventfd was written and not yet read; saves the consumer reads in vain */
     uint64_t mask;                               /* fixed after create */
     int event_fd;                                /* fixed after create */
     struct slot *slots;                          /* fixed after create */
@@ -62,6 +63,7 @@ int rp_ring_create(uint32_t capacity, rp_ring **ring_out) {
     atomic_init(&ring->head, 0);
     /* A consumer that has not run yet counts as asleep, so that the first put is heard. */
     atomic_init(&ring->sleeping, 1);
+    atomic_init(&ring->signalled, 0);
     ring->mask = rounded - 1;
     ring->event_fd = event_fd;
     ring->slots = slots;
@@ -83,6 +85,8 @@ void rp_ring_wake(rp_ring *ring) {
     do {
         written = write(ring->event_fd, &one, sizeof one);
     } while (written < 0 && errno == EINTR); /* EAGAIN: the counter is at its maximum, so the fd is readable already */
+    /* After the write: a consumer that sees the flag finds something to read; one that misses it comes round once more. */
+    atomic_store_explicit(&ring->signalled, 1, memory_order_release);
 }
 
 int rp_ring_put(rp_ring *ring, void *item) {
@@ -129,8 +133,11 @@ uint32_t rp_ring_take(rp_ring *ring, void **items, uint32_t items_max) {
 }
 
 int rp_ring_prepare_sleep(rp_ring *ring) {
-    uint64_t count;
-    while (read(ring->event_fd, &count, sizeof count) < 0 && errno == EINTR) {
+    if (atomic_load_explicit(&ring->signalled, memory_order_acquire) != 0) {
+        atomic_store_explicit(&ring->signalled, 0, memory_order_relaxed);
+        uint64_t count;
+        while (read(ring->event_fd, &count, sizeof count) < 0 && errno == EINTR) {
+        }
     }
     atomic_store_explicit(&ring->sleeping, 1, memory_order_seq_cst);
     uint64_t position = atomic_load_explicit(&ring->head, memory_order_relaxed);
@@ -141,6 +148,8 @@ int rp_ring_prepare_sleep(rp_ring *ring) {
     }
     return 1;
 }
+
+void rp_ring_finish_sleep(rp_ring *ring) { atomic_store_explicit(&ring->sleeping, 0, memory_order_relaxed); }
 
 int rp_ring_event_fd(const rp_ring *ring) { return ring->event_fd; }
 

@@ -20,6 +20,8 @@ uint32_t rp_ring_take(rp_ring *ring, void **items, uint32_t items_max); /* how m
 /* The consumer is about to wait on rp_ring_event_fd: 1 if the ring is empty and producers will now signal,
  * 0 if something is there already (take again before sleeping). Clears the eventfd. */
 int rp_ring_prepare_sleep(rp_ring *ring);
+/* The consumer is awake again: producers need not signal until the next prepare_sleep. Optional; saves their system calls. */
+void rp_ring_finish_sleep(rp_ring *ring);
 int rp_ring_event_fd(const rp_ring *ring);
 /* Makes the eventfd readable without putting anything; any thread. */
 void rp_ring_wake(rp_ring *ring);

@@ -34,16 +34,18 @@ enum rp_handled {
 /* The data plane's hooks; NULL functions are skipped (a NULL on_request punts everything). All run on a reactor's thread. */
 typedef struct rp_handler {
     void *context;
-    /* A request. `command` and its slices are valid until on_turn_end of this turn has returned. Returns rp_handled, or a
-     * negative status, which closes the connection with a log line. `resubmitted` is 1 for rp_server_resubmit: then RP_PUNT is
-     * answered with SYSTEM_ERROR. */
+    /* A request. The slices of `command` are valid until on_turn_end of this turn has returned, but the struct itself only until
+     * on_request returns: the next frame is decoded into it, so copy the slices you need. `connection` is valid until on_turn_end has
+     * returned, even if it was closed meanwhile; keep its id for later. Returns rp_handled, or a negative status, which closes the
+     * connection with a log line. `resubmitted` is 1 for rp_server_resubmit: then RP_PUNT is answered with SYSTEM_ERROR. */
     int (*on_request)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
-    /* All frames of this turn were handled; responses written now still leave in this turn. */
+    /* Once in every turn, after all frames of it were handled; responses written now still leave in this turn. */
     void (*on_turn_end)(void *context, rp_reactor *reactor);
     /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end. */
     void (*on_wake)(void *context, rp_reactor *reactor);
     /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set anew by rp_reactor_set_deadline. */
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
+    /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
 } rp_handler;
 
@@ -53,8 +55,8 @@ typedef struct rp_server_options {
     uint16_t reactors;            /* threads, 1..64 */
     uint32_t frame_size_max;      /* bytes, default RP_FRAME_SIZE_MAX */
     uint32_t connections_max;     /* default 65,536 */
-    uint32_t idle_timeout_ms;     /* default 120,000: close a connection without traffic in either direction */
-    uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read what it asked for */
+    uint32_t idle_timeout_ms;     /* default 120,000: close a connection without traffic in either direction; 0: never */
+    uint32_t stall_timeout_ms;    /* default 30,000: close a connection that does not read what it asked for; 0: never */
     uint32_t output_bytes_max;    /* per connection, default 8 MiB */
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read) */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
@@ -71,7 +73,8 @@ void rp_server_options_default(rp_server_options *options);
 /* Binds and listens; no thread runs yet. RP_OK; RP_E_INVALID; RP_E_NETWORK (address in use: error says who to look for). */
 int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
 int rp_server_start(rp_server *server, rp_error *error);
-/* Stops accepting, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. */
+/* Stops accepting and reading, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. CLOSED events
+ * of all connections can be taken afterwards. */
 void rp_server_stop(rp_server *server, uint32_t drain_ms);
 /* Frees; stops first when needed. Every rp_request taken must have been freed. */
 void rp_server_close(rp_server *server);
@@ -94,19 +97,24 @@ typedef struct rp_request {
     uint64_t connection_id;
     int64_t arrived_ns; /* monotonic */
     char remote_address[RP_ADDRESS_TEXT_MAX];
-    rp_command command; /* slices point into this request's own memory */
+    /* Last, and cut short: only field_count of its fields are allocated. Use it by pointer, never copy the struct. Slices point into the
+     * request's own memory. */
+    rp_command command;
 } rp_request;
 
 int rp_server_event_fd(const rp_server *server); /* readable when requests wait; for asyncio's add_reader */
-/* Takes up to requests_max; 0 when empty (and then the eventfd is armed again). One consumer thread. */
+/* Takes up to requests_max; 0 when empty, and only then the eventfd is cleared: take until 0, or wait for the eventfd again. One
+ * consumer thread. */
 uint32_t rp_server_take(rp_server *server, rp_request **requests, uint32_t requests_max);
 void rp_request_free(rp_request *request);
 
 /* Sends command (its slices are copied) on a connection. RP_OK means queued, not delivered; RP_E_CLOSED; RP_E_NO_MEMORY;
- * RP_E_BUSY when that connection's output bound is reached. */
+ * RP_E_BUSY when that connection's output bound or the reactor's inbox is full; RP_E_TOO_LARGE, RP_E_INVALID from the encoding. */
 int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *command);
-/* Gives a punted request to the handler again on its reactor (after Python created the topic). Takes ownership of request. */
+/* Gives a punted request to the handler again on its reactor (after Python created the topic). Takes ownership of request
+ * in any case. RP_OK, RP_E_CLOSED, RP_E_BUSY: then the client gets no answer from here. */
 int rp_server_resubmit(rp_server *server, rp_request *request);
+/* Closes it at its reactor's next turn, after what was queued by then had one chance to leave. RP_OK, RP_E_CLOSED, RP_E_BUSY, RP_E_NO_MEMORY. */
 int rp_server_close_connection(rp_server *server, uint64_t connection_id);
 
 /* ---- for handlers, on the reactor's own thread ---- */
@@ -123,10 +131,12 @@ rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id
 uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
 /* Peer address: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);
-/* Room for size more output bytes; NULL when memory is out. Valid until the next call on this connection. */
+/* Room for size more output bytes; NULL when memory is out. Valid until the next call on this connection. Commit counts as one frame
+ * of rp_server_stats. Without a commit nothing is sent. */
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size);
 void rp_connection_commit(rp_connection *connection, uint32_t size);
-/* Encodes and queues a command. RP_OK or RP_E_NO_MEMORY. */
+/* Encodes and queues a command; with an announced body (body.data NULL) the caller sends the body next, by rp_connection_send_ranges.
+ * RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE or RP_E_INVALID. */
 int rp_connection_write(rp_connection *connection, const rp_command *command);
 
 /* A piece of a mapped file. release(owner) is called once, on the reactor's thread, when the bytes are out or the connection is gone. */
@@ -147,7 +157,7 @@ int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ra
 typedef struct rp_server_stats {
     uint64_t connections_open, connections_accepted, connections_refused, connections_closed_idle, connections_closed_stalled;
     uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, oneway_dropped;
-    uint64_t turns, buffer_bytes;
+    uint64_t turns, buffer_bytes; /* buffer_bytes: held now, for input, output and requests of Python */
 } rp_server_stats;
 void rp_server_read_stats(const rp_server *server, rp_server_stats *stats);
 

@@ -1,7 +1,8 @@
 """The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
 
-Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out, everything left must be
-plain declarations, which is what STYLE asks of a header anyway. ROCKETPY_LIBRARY names another build of the library (sanitizers).
+Every csrc/**/*.h is read as it is: include lines and guards are taken out, everything left must be plain declarations, which is what
+STYLE asks of a header anyway. Left out are inline ones (x_inl.h) and those whose head comment says "C only", as they hold atomics.
+ROCKETPY_LIBRARY names another build of the library (sanitizers).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def headers() -> list[Path]:
     ordered: list[Path] = []
 
     def visit(header: Path) -> None:
-        if header in ordered or header.name.endswith("_inl.h"):
+        if header in ordered or header.name.endswith("_inl.h") or "C only" in header.read_text().partition("*/")[0]:
             return
         for name in _INCLUDE.findall(header.read_text()):
             visit((header.parent / name).resolve())

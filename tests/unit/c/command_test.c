@@ -28,9 +28,10 @@ static int is_text(rp_slice slice, const char *expected) {
 
 static void a_fastjson_header_is_read(void) {
     rp_command command;
-    CHECK(decode_json("{\"code\":310,\"extFields\":{\"a\":\"group\",\"b\":\"topic\",\"i\":\"KEYS\\u0001k\\u0002TAGS\\u0001t\\u0002\",\"e\":\"3\"},"
-                      "\"flag\":0,\"language\":\"JAVA\",\"opaque\":17,\"serializeTypeCurrentRPC\":\"JSON\",\"version\":453}",
-                      &command, NULL) == RP_OK);
+    CHECK(decode_json(
+              "{\"code\":310,\"extFields\":{\"a\":\"group\",\"b\":\"topic\",\"i\":\"KEYS\\u0001k\\u0002TAGS\\u0001t\\u0002\",\"e\":\"3\"},"
+              "\"flag\":0,\"language\":\"JAVA\",\"opaque\":17,\"serializeTypeCurrentRPC\":\"JSON\",\"version\":453}",
+              &command, NULL) == RP_OK);
     CHECK(command.code == 310 && command.opaque == 17 && command.version == 453 && command.language == 0 && command.flag == 0);
     CHECK(command.field_count == 4 && command.remark.data == NULL && is_text(command.body, "body"));
     CHECK(is_text(rp_command_field(&command, "b"), "topic"));
@@ -48,28 +49,62 @@ static void headers_of_other_clients_are_read(void) {
     CHECK(is_text(rp_command_field(&command, "sysFlag"), "4") && is_text(rp_command_field(&command, "ok"), "true"));
     CHECK(is_text(rp_command_field(&command, "deep"), "{\"x\":[1,{\"y\":\"}\"}]}"));
     CHECK(command.remark.data == NULL);
-    CHECK(decode_json("{\"code\":34,\"language\":\"GO\",\"version\":317,\"opaque\":1,\"flag\":0,\"remark\":\"\",\"extFields\":null}", &command, NULL) == RP_OK);
+    CHECK(decode_json("{\"code\":34,\"language\":\"GO\",\"version\":317,\"opaque\":1,\"flag\":0,\"remark\":\"\",\"extFields\":null}",
+                      &command, NULL) == RP_OK);
     CHECK(command.language == 9 && command.field_count == 0 && is_text(command.remark, ""));
     CHECK(decode_json("{\"language\":12,\"unknown\":[[],{\"a\":1}],\"code\":1}", &command, NULL) == RP_OK && command.language == 12);
     CHECK(decode_json("{\"language\":\"KLINGON\"}", &command, NULL) == RP_OK && command.language == 255 && command.code == 0);
     CHECK(decode_json("{}", &command, NULL) == RP_OK);
-    CHECK(decode_json("{\"extFields\":{\"a\":\"1\",\"a\":\"2\"}}", &command, NULL) == RP_OK && is_text(rp_command_field(&command, "a"), "2"));
+    CHECK(decode_json("{\"extFields\":{\"a\":\"1\",\"a\":\"2\"}}", &command, NULL) == RP_OK &&
+          is_text(rp_command_field(&command, "a"), "2"));
 }
 
 static void escapes_become_utf8(void) {
     rp_command command;
-    CHECK(decode_json("{\"remark\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\u4e2d\\ud83d\\ude00\\ud83d|\\udc00\\x41\\1 a long plain tail of text\"}", &command, NULL) == RP_OK);
+    CHECK(decode_json(
+              "{\"remark\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\u4e2d\\ud83d\\ude00\\ud83d|\\udc00\\x41\\1 a long plain tail of text\"}",
+              &command, NULL) == RP_OK);
     CHECK(is_text(command.remark, "\"\\/\b\f\n\r\t\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80?|?A\001 a long plain tail of text"));
     CHECK(decode_json("{\"c\\u006fde\":5}", &command, NULL) == RP_OK && command.code == 5);
 }
 
 static void bad_json_headers_are_refused_with_cause_and_offset(void) {
-    static const char *const bad[] = {
-        "", " ", "{", "[]", "nonsense", "{\"code\"", "{\"code\":", "{\"code\":1", "{\"code\":1,}", "{\"code\":1}}", "{\"code\" 1}", "{code:1}",
-        "{\"code\":1.5}", "{\"code\":99999999999}", "{\"code\":\"x\"}", "{\"code\":true}", "{\"code\":[1]}", "{\"remark\":\"abc", "{\"remark\":\"abc\\",
-        "{\"remark\":\"abc\\\"", "{\"remark\":\"\\u12\"}", "{\"remark\":\"\\u12zz\"}", "{\"remark\":\"\\q\"}", "{\"remark\":\"\\x4\"}", "{\"extFields\":[]}", "{\"extFields\":{\"a\"}}",
-        "{\"extFields\":{\"a\":\"b\"}", "{\"extFields\":{\"a\":tru}}", "{\"extFields\":{\"a\":}}", "{\"extFields\":{\"a\":\"b\" \"c\":\"d\"}}", "{\"x\":[}]}", "{\"x\":[1,2}", "{\"x\":{\"y\":[[[}",
-        "{\"code\":1;\"flag\":0}", "{\"code\":-}", "{\"extFields\":\"text\"}"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "{",
+                                      "[]",
+                                      "nonsense",
+                                      "{\"code\"",
+                                      "{\"code\":",
+                                      "{\"code\":1",
+                                      "{\"code\":1,}",
+                                      "{\"code\":1}}",
+                                      "{\"code\" 1}",
+                                      "{code:1}",
+                                      "{\"code\":1.5}",
+                                      "{\"code\":99999999999}",
+                                      "{\"code\":\"x\"}",
+                                      "{\"code\":true}",
+                                      "{\"code\":[1]}",
+                                      "{\"remark\":\"abc",
+                                      "{\"remark\":\"abc\\",
+                                      "{\"remark\":\"abc\\\"",
+                                      "{\"remark\":\"\\u12\"}",
+                                      "{\"remark\":\"\\u12zz\"}",
+                                      "{\"remark\":\"\\q\"}",
+                                      "{\"remark\":\"\\x4\"}",
+                                      "{\"extFields\":[]}",
+                                      "{\"extFields\":{\"a\"}}",
+                                      "{\"extFields\":{\"a\":\"b\"}",
+                                      "{\"extFields\":{\"a\":tru}}",
+                                      "{\"extFields\":{\"a\":}}",
+                                      "{\"extFields\":{\"a\":\"b\" \"c\":\"d\"}}",
+                                      "{\"x\":[}]}",
+                                      "{\"x\":[1,2}",
+                                      "{\"x\":{\"y\":[[[}",
+                                      "{\"code\":1;\"flag\":0}",
+                                      "{\"code\":-}",
+                                      "{\"extFields\":\"text\"}"};
     for (size_t index = 0; index < sizeof bad / sizeof bad[0]; index++) {
         rp_command command;
         rp_error error = {0};
@@ -226,12 +261,14 @@ static void numbers_in_slices_are_parsed_as_java_does(void) {
     CHECK(rp_slice_to_i64(text("9223372036854775807"), &wide) == RP_OK && wide == INT64_MAX);
     CHECK(rp_slice_to_i64(text("+7"), &wide) == RP_OK && wide == 7);
     CHECK(rp_slice_to_i32(text("-2147483648"), &narrow) == RP_OK && narrow == INT32_MIN);
-    static const char *const bad[] = {"", "-", "+", "9223372036854775808", "-9223372036854775809", "1 ", " 1", "0x1", "1.0", "99999999999999999999"};
+    static const char *const bad[] = {"",   "-",   "+",   "9223372036854775808", "-9223372036854775809", "1 ",
+                                      " 1", "0x1", "1.0", "99999999999999999999"};
     for (size_t index = 0; index < sizeof bad / sizeof bad[0]; index++) {
         CHECK(rp_slice_to_i64(text(bad[index]), &wide) == RP_E_PROTOCOL);
     }
     CHECK(rp_slice_to_i32(text("2147483648"), &narrow) == RP_E_PROTOCOL && rp_slice_to_i32((rp_slice){NULL, 0}, &narrow) == RP_E_PROTOCOL);
-    CHECK(rp_slice_to_bool(text("True")) && !rp_slice_to_bool(text("yes")) && !rp_slice_to_bool((rp_slice){NULL, 0}) && !rp_slice_to_bool(text("TRUE ")));
+    CHECK(rp_slice_to_bool(text("True")) && !rp_slice_to_bool(text("yes")) && !rp_slice_to_bool((rp_slice){NULL, 0}) &&
+          !rp_slice_to_bool(text("TRUE ")));
 }
 
 static void every_language_has_its_number(void) {

@@ -1,0 +1,365 @@
+/* connection.c: the life of a connection on its reactor: opened, paused and resumed, written, closed.
+ * RocketMQ: Channel of netty with IdleStateHandler (NettyRemotingServer).
+ *
+ * Closing is deferred: rp_connection_close only marks; the descriptor and the struct go at the end of the turn, so that a handler
+ * may use any connection it saw in this turn until then.
+ *
+ * One timer serves all limits of a connection. It is not moved by traffic: when it fires, the limits are looked at, and it is set
+ * again for what is left.
+ */
+#include "reactor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../base/log_inl.h"
+#include "stats_inl.h"
+
+#define SLOT_BITS 24
+#define GENERATION_BITS 32
+#define NEVER INT64_MAX
+
+static int make_block(rp_reactor *reactor) {
+    uint32_t block = reactor->slots_made / RP_CONNECTION_BLOCK;
+    if (block == reactor->blocks_max) {
+        return RP_E_BUSY;
+    }
+    uint32_t slots = reactor->slots_made + RP_CONNECTION_BLOCK;
+    uint32_t *free_slots = realloc(reactor->free_slots, slots * sizeof *free_slots);
+    if (free_slots == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    reactor->free_slots = free_slots;
+    rp_connection **starved = realloc(reactor->starved, slots * sizeof *starved);
+    if (starved == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    reactor->starved = starved;
+    rp_connection *connections = calloc(RP_CONNECTION_BLOCK, sizeof *connections);
+    if (connections == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    for (uint32_t index = RP_CONNECTION_BLOCK; index-- > 0;) {
+        connections[index].reactor = reactor;
+        connections[index].slot = reactor->slots_made + index;
+        free_slots[reactor->free_slot_count++] = connections[index].slot;
+    }
+    atomic_store_explicit(&reactor->blocks[block], connections, memory_order_release);
+    reactor->slots_made = slots;
+    return RP_OK;
+}
+
+static rp_connection *connection_at(rp_reactor *reactor, uint32_t slot) {
+    if (slot / RP_CONNECTION_BLOCK >= reactor->blocks_max) {
+        return NULL;
+    }
+    rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_acquire);
+    return block != NULL ? &block[slot % RP_CONNECTION_BLOCK] : NULL;
+}
+
+static uint32_t slot_of(uint64_t id) { return (uint32_t)id & ((1u << SLOT_BITS) - 1); }
+
+rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id) {
+    rp_connection *connection = connection_at(reactor, slot_of(id));
+    if (connection == NULL || id == 0 || atomic_load_explicit(&connection->id, memory_order_acquire) != id) {
+        return NULL;
+    }
+    return connection;
+}
+
+int rp_connection_admit_inbox(rp_connection *connection, uint64_t size) {
+    uint64_t output = atomic_load_explicit(&connection->output_bytes, memory_order_relaxed);
+    uint64_t inbox = atomic_fetch_add_explicit(&connection->inbox_bytes, size, memory_order_relaxed);
+    if (output + inbox < connection->reactor->server->options.output_bytes_max) {
+        return 1;
+    }
+    atomic_fetch_sub_explicit(&connection->inbox_bytes, size, memory_order_relaxed);
+    return 0;
+}
+
+void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size) {
+    /* The bytes were counted on the slot, whoever lives there now. */
+    rp_connection *connection = connection_at(reactor, slot_of(id));
+    atomic_fetch_sub_explicit(&connection->inbox_bytes, size, memory_order_relaxed);
+}
+
+static void set_interest(rp_connection *connection) {
+    uint32_t events = (connection->pauses == 0 ? EPOLLIN : 0u) | (connection->is_blocked ? EPOLLOUT : 0u);
+    if (events != connection->events) {
+        struct epoll_event event = {.events = events, .data.ptr = connection};
+        epoll_ctl(connection->reactor->epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
+        connection->events = events;
+    }
+}
+
+/* When to look at the connection again, and what is wrong if that is already past. */
+static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
+    const rp_server_options *options = &connection->reactor->server->options;
+    int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * 1000000 : NEVER;
+    bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0;
+    int64_t stall =
+        is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * 1000000 : NEVER;
+    *is_stall = stall < idle;
+    return stall < idle ? stall : idle;
+}
+
+static void look_again_by_limit(rp_connection *connection) {
+    bool is_stall;
+    int64_t limit = next_limit(connection, &is_stall);
+    if (limit != NEVER) {
+        rp_timer_wheel_hasten(&connection->reactor->wheel, &connection->timer, limit);
+    }
+}
+
+/* A free connection watched by epoll; NULL when memory or the kernel's room for watches is out. */
+static rp_connection *take_slot(rp_reactor *reactor, int fd) {
+    if (reactor->free_slot_count == 0 && make_block(reactor) != RP_OK) {
+        return NULL;
+    }
+    rp_connection *connection = connection_at(reactor, reactor->free_slots[reactor->free_slot_count - 1]);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    if (epoll_ctl(reactor->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        return NULL;
+    }
+    reactor->free_slot_count--;
+    connection->fd = fd;
+    connection->events = EPOLLIN;
+    return connection;
+}
+
+static uint64_t make_id(rp_reactor *reactor, uint32_t slot) {
+    if (++reactor->next_generation == 0) {
+        reactor->next_generation = 1;
+    }
+    return (uint64_t)reactor->index << (SLOT_BITS + GENERATION_BITS) | (uint64_t)reactor->next_generation << SLOT_BITS | slot;
+}
+
+static void give_back_counts(rp_reactor *reactor) {
+    atomic_fetch_sub_explicit(&reactor->connection_count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&reactor->server->connections, 1, memory_order_relaxed);
+}
+
+void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address) {
+    rp_connection *connection = take_slot(reactor, fd);
+    if (connection == NULL) {
+        close(fd);
+        give_back_counts(reactor);
+        return;
+    }
+    connection->pauses = 0;
+    connection->is_closing = connection->is_dirty = connection->is_held_back = connection->is_blocked = false;
+    connection->address = *address;
+    connection->output = (rp_output){0};
+    connection->last_active_ns = connection->progress_ns = reactor->now_ns;
+    connection->close_reason = NULL;
+    atomic_store_explicit(&connection->output_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&connection->id, make_id(reactor, connection->slot), memory_order_release);
+    if (rp_dispatch_opened(connection) != RP_OK) {
+        atomic_store_explicit(&connection->id, 0, memory_order_release);
+        reactor->free_slot_count++;
+        connection->fd = -1;
+        close(fd);
+        give_back_counts(reactor);
+        return;
+    }
+    look_again_by_limit(connection);
+}
+
+void rp_connection_close(rp_connection *connection, const char *reason) {
+    if (!connection->is_closing) {
+        connection->is_closing = true;
+        connection->close_reason = reason;
+        connection->next_closing = connection->reactor->closing;
+        connection->reactor->closing = connection;
+    }
+}
+
+void rp_connection_reap(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_handler *handler = &reactor->server->handler;
+    if (handler->on_close != NULL) {
+        handler->on_close(handler->context, reactor, connection);
+    }
+    rp_dispatch_closed(connection);
+    atomic_store_explicit(&connection->id, 0, memory_order_release);
+    close(connection->fd);
+    connection->fd = -1;
+    rp_output_drop(&connection->output, &reactor->pool);
+    rp_connection_drop_input(connection);
+    rp_timer_wheel_cancel(&reactor->wheel, &connection->timer);
+    rp_connection_resume(connection, RP_PAUSE_MEMORY);
+    reactor->free_slots[reactor->free_slot_count++] = connection->slot;
+    give_back_counts(reactor);
+}
+
+void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
+    if ((connection->pauses & cause) == 0) {
+        connection->pauses |= (uint8_t)cause;
+        if (cause == RP_PAUSE_MEMORY) {
+            rp_reactor *reactor = connection->reactor;
+            reactor->starved[reactor->starved_count++] = connection;
+            connection->progress_ns = reactor->now_ns;
+            atomic_fetch_add_explicit(&reactor->server->starved, 1, memory_order_relaxed);
+            look_again_by_limit(connection);
+        }
+        set_interest(connection);
+    }
+}
+
+static void remove_starved(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    for (uint32_t index = 0; index < reactor->starved_count; index++) {
+        if (reactor->starved[index] == connection) {
+            reactor->starved[index] = reactor->starved[--reactor->starved_count];
+            atomic_fetch_sub_explicit(&reactor->server->starved, 1, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+void rp_connection_resume(rp_connection *connection, enum rp_pause cause) {
+    if ((connection->pauses & cause) == 0) {
+        return;
+    }
+    connection->pauses &= (uint8_t)~cause;
+    if (cause == RP_PAUSE_MEMORY) {
+        remove_starved(connection);
+    }
+    if (connection->fd < 0) {
+        return;
+    }
+    set_interest(connection);
+    if (connection->pauses == 0 && connection->input_size > 0 && connection->large_frame_size == 0 && !connection->is_held_back) {
+        connection->is_held_back = true;
+        connection->next_held_back = connection->reactor->held_back;
+        connection->reactor->held_back = connection;
+    }
+}
+
+void rp_connection_mark_dirty(rp_connection *connection) {
+    if (!connection->is_dirty) {
+        connection->is_dirty = true;
+        connection->next_dirty = connection->reactor->dirty;
+        connection->reactor->dirty = connection;
+    }
+}
+
+static void write_broke(rp_connection *connection, int os_errno) {
+    rp_reactor *reactor = connection->reactor;
+    if (os_errno == 0) {
+        rp_log_write(reactor->server->options.log, RP_LOG_ERROR,
+                     "a file ended before the range that was to be sent from it; connection closed");
+    }
+    rp_output_drop(&connection->output, &reactor->pool);
+    rp_connection_close(connection, os_errno == 0 ? "a file range could not be sent" : "the other side is gone");
+}
+
+/* Writes what the socket takes, and sets what follows from how much that was. */
+void rp_connection_flush(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_server_options *options = &reactor->server->options;
+    uint64_t sent;
+    int os_errno = 0;
+    connection->is_dirty = false;
+    enum rp_flush_result result = rp_output_flush(&connection->output, &reactor->pool, connection->fd, &sent, &os_errno);
+    if (sent > 0) {
+        rp_count(&reactor->stats.bytes_out, sent);
+        connection->last_active_ns = connection->progress_ns = reactor->now_ns;
+    }
+    if (result == RP_FLUSH_BROKEN) {
+        write_broke(connection, os_errno);
+    }
+    bool is_blocked = result == RP_FLUSH_BLOCKED || result == RP_FLUSH_YIELDED;
+    if (is_blocked && !connection->is_blocked) {
+        connection->progress_ns = reactor->now_ns;
+        connection->is_blocked = true;
+        look_again_by_limit(connection);
+    }
+    connection->is_blocked = is_blocked;
+    uint64_t unsent = connection->output.unsent_bytes;
+    atomic_store_explicit(&connection->output_bytes, unsent, memory_order_relaxed);
+    if (connection->is_closing) {
+        return;
+    }
+    set_interest(connection);
+    /* While all connections together hold too much, one that does not read its answers may not ask for more. */
+    uint64_t unsent_max = unsent > 0 && rp_server_memory_is_over(reactor->server, 0) ? 1 : options->output_bytes_max;
+    if (unsent >= unsent_max) {
+        rp_connection_pause(connection, RP_PAUSE_OUTPUT);
+    } else if (unsent <= unsent_max / 2) {
+        rp_connection_resume(connection, RP_PAUSE_OUTPUT);
+    }
+}
+
+void rp_connection_on_timer(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_server_options *options = &reactor->server->options;
+    bool is_stall;
+    int64_t limit = next_limit(connection, &is_stall);
+    if (limit > reactor->now_ns) {
+        if (limit != NEVER) {
+            rp_timer_wheel_schedule(&reactor->wheel, &connection->timer, limit);
+        }
+        return;
+    }
+    if (!is_stall) {
+        rp_count(&reactor->stats.closed_idle, 1);
+        rp_connection_close(connection, "idle");
+        return;
+    }
+    char address[RP_ADDRESS_TEXT_MAX];
+    rp_address_text(&connection->address, address);
+    bool is_starved = (connection->pauses & RP_PAUSE_MEMORY) != 0;
+    rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: %s for %u ms, %llu bytes unsent", address,
+                 is_starved ? "no memory for its frame" : "it did not read its responses", options->stall_timeout_ms,
+                 (unsigned long long)connection->output.unsent_bytes);
+    rp_count(&reactor->stats.closed_stalled, 1);
+    rp_connection_close(connection, is_starved ? "no memory for its frame" : "stalled");
+}
+
+uint64_t rp_connection_id(const rp_connection *connection) { return atomic_load_explicit(&connection->id, memory_order_relaxed); }
+
+int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port) {
+    memcpy(address, connection->address.bytes, connection->address.size);
+    *port = connection->address.port;
+    return connection->address.size;
+}
+
+uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size) {
+    return rp_output_reserve(&connection->output, &connection->reactor->pool, size);
+}
+
+void rp_connection_commit(rp_connection *connection, uint32_t size) {
+    rp_output_commit(&connection->output, size);
+    rp_count(&connection->reactor->stats.frames_out, 1);
+    rp_connection_mark_dirty(connection);
+}
+
+int rp_connection_write(rp_connection *connection, const rp_command *command) {
+    size_t size_max = rp_command_size_max(command);
+    if (size_max == 0) {
+        return RP_E_TOO_LARGE;
+    }
+    uint8_t *target = rp_connection_reserve(connection, (uint32_t)size_max);
+    if (target == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    int64_t size = rp_command_encode(command, target, size_max);
+    if (size < 0) {
+        return (int)size;
+    }
+    rp_connection_commit(connection, (uint32_t)size);
+    return RP_OK;
+}
+
+int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ranges, uint32_t range_count) {
+    int status = rp_output_append_ranges(&connection->output, ranges, range_count);
+    if (status == RP_OK) {
+        rp_connection_mark_dirty(connection);
+    }
+    return status;
+}

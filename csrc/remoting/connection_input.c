@@ -1,0 +1,243 @@
+/* connection_input.c: from a readable socket to whole frames, in any fragmentation. RocketMQ: NettyDecoder.
+ *
+ * All connections of a reactor read into one arena, side by side, so frames of a turn stay where they are until its end, and an idle
+ * connection owns no buffer. What is left of a connection's bytes behind its last whole frame is kept in a buffer of its own and
+ * put in front of the next read. Once LARGE_REST_MIN bytes of a frame are there, the buffer collects that frame in place (readv:
+ * the rest of the frame, then the arena); it grows with what has arrived, at most to twice of it, whatever size the frame claims.
+ *
+ * A connection that is paused in the middle of its bytes keeps the unhandled frames in the same buffer ("held back").
+ */
+#include "reactor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "../base/log_inl.h"
+#include "stats_inl.h"
+
+#define READ_BYTES_MAX (128u * 1024) /* of one connection in one turn */
+#define READ_BYTES_MIN 4096u         /* with less room the connection waits for the next turn */
+#define LARGE_REST_MIN (16u * 1024)
+
+static void account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back) {
+    reactor->input_bytes += taken;
+    reactor->input_bytes -= given_back;
+    atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
+}
+
+void rp_connection_drop_input(rp_connection *connection) {
+    if (connection->input != NULL) {
+        free(connection->input);
+        account_input(connection->reactor, 0, connection->input_capacity);
+        connection->input = NULL;
+    }
+    connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
+}
+
+/* Keeps the unhandled end of what was read. frame_size: of the frame it begins with, 0 when that is not known or the frame is whole. */
+static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t size, uint32_t frame_size) {
+    rp_reactor *reactor = connection->reactor;
+    if (size == 0) {
+        return;
+    }
+    uint32_t capacity = size;
+    if (size >= LARGE_REST_MIN && frame_size > size) {
+        capacity = frame_size - size < size ? frame_size : 2 * size;
+        connection->large_frame_size = frame_size;
+    }
+    connection->input = malloc(capacity);
+    if (connection->input == NULL) {
+        connection->large_frame_size = 0;
+        rp_connection_close(connection, "memory is out");
+        return;
+    }
+    memcpy(connection->input, rest, size);
+    connection->input_size = size;
+    connection->input_capacity = capacity;
+    account_input(reactor, capacity, 0);
+    if (frame_size > size && rp_server_memory_is_over(reactor->server, 0)) {
+        rp_connection_pause(connection, RP_PAUSE_MEMORY);
+    }
+}
+
+static void refuse_frame(rp_connection *connection, const uint8_t *data, int status) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_server_options *options = &reactor->server->options;
+    char address[RP_ADDRESS_TEXT_MAX];
+    uint32_t size = (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
+    rp_address_text(&connection->address, address);
+    rp_count(&reactor->stats.frames_bad, 1);
+    if (status == RP_E_TOO_LARGE) {
+        rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: a frame of %u bytes is past the limit of %u", address, size,
+                     options->frame_size_max);
+    } else {
+        rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: a frame of %u bytes with a header that does not fit into it",
+                     address, size);
+    }
+    rp_connection_close(connection, "bad frame");
+}
+
+/* Handles the whole frames in data and keeps the rest. data must stay readable until the turn's end. */
+static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_t size) {
+    const rp_server_options *options = &connection->reactor->server->options;
+    uint32_t frame_size = 0;
+    while (size > 0 && !connection->is_closing) {
+        if (connection->pauses != 0) {
+            frame_size = 0;
+            break;
+        }
+        int status = rp_frame_scan(data, size, options->frame_size_max, &frame_size);
+        if (status == 0) {
+            break;
+        }
+        if (status < 0) {
+            refuse_frame(connection, data, status);
+            return;
+        }
+        rp_dispatch_frame(connection, data, frame_size);
+        data += frame_size;
+        size -= frame_size;
+        if (connection->output.unsent_bytes >= options->output_bytes_max) {
+            rp_connection_pause(connection, RP_PAUSE_OUTPUT);
+        }
+    }
+    if (!connection->is_closing) {
+        keep_rest(connection, data, size, frame_size);
+    }
+}
+
+/* 1: bytes were read; 0: nothing there; else the connection is closed. */
+static int judge_read(rp_connection *connection, ssize_t count) {
+    rp_reactor *reactor = connection->reactor;
+    if (count > 0) {
+        rp_count(&reactor->stats.bytes_in, (uint64_t)count);
+        connection->last_active_ns = reactor->now_ns;
+        return 1;
+    }
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        return 0;
+    }
+    rp_connection_close(connection, count == 0 ? "closed by the other side" : "the other side is gone");
+    return -1;
+}
+
+static void read_behind_rest(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    uint32_t rest = connection->input_size;
+    uint32_t room = RP_READ_ARENA_BYTES - reactor->read_cursor;
+    if (room < rest + READ_BYTES_MIN) {
+        return; /* epoll reports it again */
+    }
+    uint8_t *start = reactor->read_arena + reactor->read_cursor;
+    room -= rest;
+    ssize_t count = recv(connection->fd, start + rest, room < READ_BYTES_MAX ? room : READ_BYTES_MAX, MSG_DONTWAIT);
+    if (judge_read(connection, count) != 1) {
+        return;
+    }
+    if (rest > 0) {
+        memcpy(start, connection->input, rest);
+        rp_connection_drop_input(connection);
+    }
+    uint32_t size = rest + (uint32_t)count;
+    reactor->read_cursor += size;
+    handle_bytes(connection, start, size);
+}
+
+/* Makes room in the buffer of a large frame: twice what has arrived, at most the frame. */
+static int grow_input(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    uint32_t size = connection->input_size;
+    uint32_t missing = connection->large_frame_size - size;
+    uint32_t capacity = missing < size ? connection->large_frame_size : 2 * size;
+    if (rp_server_memory_is_over(reactor->server, capacity - connection->input_capacity)) {
+        rp_connection_pause(connection, RP_PAUSE_MEMORY);
+        return RP_E_BUSY;
+    }
+    uint8_t *grown = realloc(connection->input, capacity);
+    if (grown == NULL) {
+        rp_connection_close(connection, "memory is out");
+        return RP_E_NO_MEMORY;
+    }
+    account_input(reactor, capacity, connection->input_capacity);
+    connection->input = grown;
+    connection->input_capacity = capacity;
+    return RP_OK;
+}
+
+/* The large frame is whole: its buffer lives on until the turn's end. */
+static void handle_large_frame(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    rp_turn_buffer *kept = rp_arena_take(reactor->arena, sizeof *kept);
+    if (kept == NULL) {
+        rp_connection_close(connection, "memory is out");
+        return;
+    }
+    *kept = (rp_turn_buffer){reactor->turn_buffers, connection->input, connection->input_capacity};
+    reactor->turn_buffers = kept;
+    uint32_t size = connection->large_frame_size;
+    connection->input = NULL;
+    connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
+    rp_dispatch_frame(connection, kept->bytes, size);
+    if (connection->output.unsent_bytes >= reactor->server->options.output_bytes_max) {
+        rp_connection_pause(connection, RP_PAUSE_OUTPUT);
+    }
+}
+
+static void read_large_frame(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    if (connection->input_size == connection->input_capacity && grow_input(connection) != RP_OK) {
+        return;
+    }
+    uint32_t missing = connection->input_capacity - connection->input_size;
+    uint32_t room = RP_READ_ARENA_BYTES - reactor->read_cursor;
+    uint8_t *behind = reactor->read_arena + reactor->read_cursor;
+    struct iovec parts[2] = {{connection->input + connection->input_size, missing},
+                             {behind, room < READ_BYTES_MAX ? room : READ_BYTES_MAX}};
+    int has_frame_end = connection->input_capacity == connection->large_frame_size;
+    ssize_t count = readv(connection->fd, parts, has_frame_end && room >= READ_BYTES_MIN ? 2 : 1);
+    if (judge_read(connection, count) != 1) {
+        return;
+    }
+    connection->progress_ns = reactor->now_ns;
+    uint32_t in_frame = (uint32_t)count < missing ? (uint32_t)count : missing;
+    uint32_t size_behind = (uint32_t)count - in_frame;
+    connection->input_size += in_frame;
+    if (connection->input_size == connection->large_frame_size) {
+        reactor->read_cursor += size_behind;
+        handle_large_frame(connection);
+        handle_bytes(connection, behind, size_behind);
+    }
+}
+
+void rp_connection_read(rp_connection *connection) {
+    if (connection->is_closing || connection->pauses != 0 || connection->is_held_back) {
+        return;
+    }
+    if (connection->large_frame_size > 0) {
+        read_large_frame(connection);
+    } else {
+        read_behind_rest(connection);
+    }
+}
+
+void rp_connection_handle_held_back(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    uint32_t size = connection->input_size;
+    if (connection->is_closing || connection->pauses != 0 || size == 0) {
+        return;
+    }
+    if (RP_READ_ARENA_BYTES - reactor->read_cursor < size) {
+        connection->is_held_back = true;
+        connection->next_held_back = reactor->held_back;
+        reactor->held_back = connection;
+        return;
+    }
+    uint8_t *start = reactor->read_arena + reactor->read_cursor;
+    memcpy(start, connection->input, size);
+    reactor->read_cursor += size;
+    rp_connection_drop_input(connection);
+    handle_bytes(connection, start, size);
+}

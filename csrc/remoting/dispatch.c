@@ -1,0 +1,125 @@
+/* dispatch.c: who answers a frame: the handler, here and now, or Python, by a copy that goes up the ring.
+ * RocketMQ: NettyRemotingAbstract.processMessageReceived.
+ *
+ * At the ring's bound the answer is SYSTEM_BUSY with RocketMQ's text; what expects no answer is dropped and counted.
+ */
+#include "reactor.h"
+
+#include <string.h>
+
+#include "../base/log_inl.h"
+#include "stats_inl.h"
+
+#define CODE_SYSTEM_ERROR 1
+#define CODE_SYSTEM_BUSY 2
+
+static void answer(rp_connection *connection, const rp_command *request, int32_t code, const char *remark) {
+    rp_command response;
+    rp_command_clear_response(&response, request, code);
+    response.remark = (rp_slice){(const uint8_t *)remark, (uint32_t)strlen(remark)};
+    rp_connection_write(connection, &response);
+}
+
+/* Copies the command for Python. */
+static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_command *command) {
+    rp_reactor *reactor = connection->reactor;
+    rp_server *server = reactor->server;
+    rp_held_request *held = NULL;
+    if (!rp_server_memory_is_over(server, command->body.size) && rp_request_queue_admits(&server->requests)) {
+        held = rp_request_hold(&server->requests, kind, rp_connection_id(connection), reactor->now_ns, &connection->address, command);
+        if (held == NULL) {
+            atomic_fetch_sub_explicit(&server->requests.waiting, 1, memory_order_relaxed);
+        }
+    }
+    if (held != NULL) {
+        rp_request_batch_add(&reactor->batch, held);
+        rp_count(&reactor->stats.punted, 1);
+    } else if (kind == RP_REQUEST_RESPONSE || (command->flag & RP_COMMAND_ONEWAY) != 0) {
+        rp_count(&reactor->stats.oneway_dropped, 1);
+    } else {
+        rp_count(&reactor->stats.rejected_busy, 1);
+        answer(connection, command, CODE_SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while");
+    }
+}
+
+static void close_for_handler(rp_connection *connection, const rp_command *command, int status) {
+    char address[RP_ADDRESS_TEXT_MAX];
+    rp_address_text(&connection->address, address);
+    rp_log_write(connection->reactor->server->options.log, RP_LOG_WARNING, "connection %s closed: request code %d, opaque %d: %s (%s)",
+                 address, command->code, command->opaque, rp_status_text(status), rp_status_name(status));
+    rp_connection_close(connection, "request refused");
+}
+
+void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t size) {
+    rp_reactor *reactor = connection->reactor;
+    const rp_handler *handler = &reactor->server->handler;
+    rp_command *command = &reactor->command;
+    rp_error error;
+    if (rp_command_decode(frame, size, reactor->arena, command, &error) != RP_OK) {
+        char address[RP_ADDRESS_TEXT_MAX];
+        rp_address_text(&connection->address, address);
+        rp_count(&reactor->stats.frames_bad, 1);
+        rp_log_write(reactor->server->options.log, RP_LOG_WARNING, "connection %s closed: frame of %u bytes, at byte %lld: %s", address,
+                     size, (long long)error.offset, error.message);
+        rp_connection_close(connection, "bad frame");
+        return;
+    }
+    rp_count(&reactor->stats.frames_in, 1);
+    if ((command->flag & RP_COMMAND_RESPONSE) != 0) {
+        punt(connection, RP_REQUEST_RESPONSE, command);
+        return;
+    }
+    int handled = handler->on_request != NULL ? handler->on_request(handler->context, reactor, connection, command, 0) : RP_PUNT;
+    if (handled == RP_PUNT) {
+        punt(connection, RP_REQUEST_COMMAND, command);
+    } else if (handled < 0) {
+        close_for_handler(connection, command, handled);
+    }
+}
+
+void rp_dispatch_resubmitted(rp_reactor *reactor, rp_held_request *held) {
+    const rp_handler *handler = &reactor->server->handler;
+    const rp_command *command = &held->request.command;
+    rp_connection *connection = rp_reactor_connection(reactor, held->request.connection_id);
+    held->next = reactor->turn_requests;
+    reactor->turn_requests = held;
+    if (connection == NULL) {
+        return;
+    }
+    int handled = handler->on_request != NULL ? handler->on_request(handler->context, reactor, connection, command, 1) : RP_PUNT;
+    if (handled == RP_PUNT && (command->flag & RP_COMMAND_ONEWAY) == 0) {
+        answer(connection, command, CODE_SYSTEM_ERROR, "the broker prepared this request and still could not handle it; try again");
+    } else if (handled < 0) {
+        close_for_handler(connection, command, handled);
+    }
+}
+
+int rp_dispatch_opened(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    rp_request_queue *queue = &reactor->server->requests;
+    uint64_t id = rp_connection_id(connection);
+    rp_held_request *opened = rp_request_hold(queue, RP_REQUEST_OPENED, id, reactor->now_ns, &connection->address, NULL);
+    connection->closed_event = rp_request_hold(queue, RP_REQUEST_CLOSED, id, 0, &connection->address, NULL);
+    if (opened == NULL || connection->closed_event == NULL) {
+        if (opened != NULL) {
+            rp_held_request_free(opened);
+        }
+        if (connection->closed_event != NULL) {
+            rp_held_request_free(connection->closed_event);
+            connection->closed_event = NULL;
+        }
+        return RP_E_NO_MEMORY;
+    }
+    rp_request_batch_add(&reactor->batch, opened);
+    return RP_OK;
+}
+
+void rp_dispatch_closed(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    rp_held_request *closed = connection->closed_event;
+    const char *reason = connection->close_reason;
+    connection->closed_event = NULL;
+    closed->request.arrived_ns = reactor->now_ns;
+    closed->request.command.remark = (rp_slice){(const uint8_t *)reason, (uint32_t)strlen(reason)};
+    rp_request_batch_add(&reactor->batch, closed);
+}

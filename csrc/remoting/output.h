@@ -1,0 +1,61 @@
+/* output.h: bytes on their way to a socket: a chain of pieces, each either a buffer of its own or a range of a mapped file.
+ * Internal to csrc/remoting, C only.
+ *
+ * Threads  a chain belongs to its connection's reactor; a piece made by rp_output_piece_create belongs to whoever made it until then.
+ * Bounds   the pool keeps POOL_PIECES_MAX buffers of standard size; the bound of a chain is its connection's (server.h).
+ */
+#ifndef RP_REMOTING_OUTPUT_H
+#define RP_REMOTING_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inbox.h"
+
+typedef struct rp_output_piece {
+    rp_inbox_item inbox; /* used while the piece travels from another thread */
+    struct rp_output_piece *next;
+    const uint8_t *unsent; /* in bytes[], or in the mapped file */
+    uint32_t unsent_size;
+    uint32_t capacity; /* of bytes[]; 0 for a file range */
+    int32_t fd;        /* of a range, -1: send from memory */
+    int64_t file_offset;
+    void (*release)(void *owner); /* of a range */
+    void *owner;
+    uint8_t bytes[];
+} rp_output_piece;
+
+typedef struct rp_output {
+    rp_output_piece *first, *last;
+    uint64_t unsent_bytes; /* of all pieces */
+} rp_output;
+
+/* Buffers of standard size, kept to be used again. */
+typedef struct rp_output_pool {
+    rp_output_piece *first;
+    uint32_t count;
+    uint64_t buffer_bytes; /* capacity of the pieces in chains */
+} rp_output_pool;
+
+enum rp_flush_result {
+    RP_FLUSH_DONE = 0,    /* the chain is empty */
+    RP_FLUSH_BLOCKED = 1, /* the socket takes no more now */
+    RP_FLUSH_YIELDED = 2, /* it takes more, but others shall have their turn */
+    RP_FLUSH_BROKEN = 3   /* the connection is gone; *os_errno says why, 0 when a file ended before its range */
+};
+
+/* A buffer outside of any pool, for other threads. NULL when memory is out. */
+rp_output_piece *rp_output_piece_create(size_t capacity);
+uint8_t *rp_output_reserve(rp_output *output, rp_output_pool *pool, uint32_t size); /* NULL when memory is out */
+void rp_output_commit(rp_output *output, uint32_t size);
+/* Takes piece over: copies it into the last buffer when it is small and fits, else chains it. */
+void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *piece);
+int rp_output_append_ranges(rp_output *output, const rp_file_range *ranges,
+                            uint32_t range_count); /* RP_OK, RP_E_NO_MEMORY: nothing queued */
+/* Writes what the socket takes; *sent is how many bytes that were. */
+enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t *sent, int *os_errno);
+/* Drops everything unsent, releasing ranges. */
+void rp_output_drop(rp_output *output, rp_output_pool *pool);
+void rp_output_pool_free(rp_output_pool *pool);
+
+#endif

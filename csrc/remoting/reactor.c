@@ -1,0 +1,462 @@
+/* reactor.c: the event loop: one thread, its connections, turns as drawn in reactor.h. RocketMQ: netty's NioEventLoop.
+ *
+ * The loop sleeps in epoll until something happens or the earliest deadline comes: an idle reactor does not run. With spin_us it
+ * polls that long after work before it sleeps, but only while that pays: each hit earns credit, each spin in vain costs more, and
+ * without credit it tries again only once in SPIN_PAUSE_MAX sleeps.
+ */
+#include "reactor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../base/log_inl.h"
+#include "stats_inl.h"
+
+#define EVENTS_PER_TURN 512
+#define INBOX_CAPACITY 16384u
+#define INBOX_PER_TURN 1024
+#define ARENA_KEEP_BYTES ((size_t)256 * 1024)
+#define ARENA_BYTES_MAX ((size_t)256 * 1024 * 1024)
+#define SPIN_CREDIT_MAX 8u
+#define SPIN_COST 2u
+#define SPIN_PAUSE_MAX 16u
+#define TICKS_PER_TIMEOUT 16
+#define TICK_NS_MIN ((int64_t)10000000)
+#define TICK_NS_MAX ((int64_t)1000000000)
+
+static int64_t tick_ns(const rp_server_options *options) {
+    int64_t shortest = options->idle_timeout_ms < options->stall_timeout_ms ? options->idle_timeout_ms : options->stall_timeout_ms;
+    int64_t tick = shortest * 1000000 / TICKS_PER_TIMEOUT;
+    return tick < TICK_NS_MIN ? TICK_NS_MIN : tick > TICK_NS_MAX ? TICK_NS_MAX : tick;
+}
+
+static int open_reactor(rp_reactor *reactor) {
+    const rp_server_options *options = &reactor->server->options;
+    reactor->blocks_max = (options->connections_max + RP_CONNECTION_BLOCK - 1) / RP_CONNECTION_BLOCK + 1;
+    reactor->blocks = calloc(reactor->blocks_max, sizeof *reactor->blocks);
+    reactor->arena = rp_arena_create(ARENA_KEEP_BYTES, ARENA_BYTES_MAX);
+    reactor->read_arena = malloc(RP_READ_ARENA_BYTES);
+    if (reactor->blocks == NULL || reactor->arena == NULL || reactor->read_arena == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    reactor->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (reactor->epoll_fd < 0) {
+        return RP_E_NETWORK;
+    }
+    int status = rp_ring_create(INBOX_CAPACITY, &reactor->inbox);
+    if (status != RP_OK) {
+        return status;
+    }
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(reactor->epoll_fd, EPOLL_CTL_ADD, rp_ring_event_fd(reactor->inbox), &event) == 0 ? RP_OK : RP_E_NETWORK;
+}
+
+int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor_out) {
+    rp_reactor *reactor = calloc(1, sizeof *reactor);
+    if (reactor == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    reactor->server = server;
+    reactor->index = index;
+    reactor->epoll_fd = -1;
+    reactor->wake_item.kind = RP_INBOX_WAKE;
+    reactor->now_ns = rp_clock_monotonic_ns(server->options.clock);
+    reactor->deadline_ns = reactor->listener_resume_ns = reactor->drain_until_ns = INT64_MAX;
+    rp_timer_wheel_init(&reactor->wheel, tick_ns(&server->options), reactor->now_ns);
+    int status = open_reactor(reactor);
+    if (status != RP_OK) {
+        rp_reactor_destroy(reactor);
+        return status;
+    }
+    *reactor_out = reactor;
+    return RP_OK;
+}
+
+static void drop_inbox_item(rp_reactor *reactor, rp_inbox_item *item) {
+    switch (item->kind) {
+    case RP_INBOX_WAKE:
+        break;
+    case RP_INBOX_ACCEPTED:
+        close(((rp_accepted *)(void *)item)->fd);
+        atomic_fetch_sub_explicit(&reactor->connection_count, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&reactor->server->connections, 1, memory_order_relaxed);
+        free(item);
+        break;
+    case RP_INBOX_RESUBMIT:
+        rp_held_request_free((rp_held_request *)(void *)item);
+        break;
+    case RP_INBOX_OUTPUT:
+    case RP_INBOX_CLOSE:
+        free(item);
+        break;
+    }
+}
+
+void rp_reactor_destroy(rp_reactor *reactor) {
+    if (reactor == NULL) {
+        return;
+    }
+    void *item;
+    while (reactor->inbox != NULL && rp_ring_take(reactor->inbox, &item, 1) == 1) {
+        drop_inbox_item(reactor, item);
+    }
+    rp_ring_destroy(reactor->inbox);
+    if (reactor->epoll_fd >= 0) {
+        close(reactor->epoll_fd);
+    }
+    for (uint32_t block = 0; reactor->blocks != NULL && block < reactor->blocks_max; block++) {
+        free(atomic_load_explicit(&reactor->blocks[block], memory_order_relaxed));
+    }
+    rp_output_pool_free(&reactor->pool);
+    rp_arena_destroy(reactor->arena);
+    free(reactor->blocks);
+    free(reactor->read_arena);
+    free(reactor->free_slots);
+    free(reactor->starved);
+    free(reactor);
+}
+
+/* ---- other threads ---- */
+
+/* A full inbox needs no wake item: what fills it keeps the reactor from sleeping, and the flags are read in every turn. */
+void rp_reactor_wake(rp_reactor *reactor) {
+    if (atomic_exchange_explicit(&reactor->wake_pending, 1, memory_order_acq_rel) == 0) {
+        rp_ring_put(reactor->inbox, &reactor->wake_item);
+    }
+}
+
+void rp_reactor_nudge(rp_reactor *reactor) {
+    if (atomic_exchange_explicit(&reactor->nudge_pending, 1, memory_order_acq_rel) == 0) {
+        rp_ring_put(reactor->inbox, &reactor->wake_item);
+    }
+}
+
+/* ---- waiting ---- */
+
+static int64_t earlier(int64_t left, int64_t right) { return left < right ? left : right; }
+
+static int64_t next_deadline(const rp_reactor *reactor) {
+    int64_t deadline = earlier(reactor->deadline_ns, rp_timer_wheel_next_ns(&reactor->wheel));
+    return earlier(deadline, earlier(reactor->listener_resume_ns, reactor->drain_until_ns));
+}
+
+/* Milliseconds for epoll_wait, rounded up so that it does not wake just before the deadline; -1: for ever. */
+static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
+    if (deadline == INT64_MAX) {
+        return -1;
+    }
+    int64_t left = deadline - rp_clock_monotonic_ns(reactor->server->options.clock);
+    if (left <= 0) {
+        return 0;
+    }
+    int64_t milliseconds = (left - 1) / 1000000 + 1;
+    return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
+}
+
+/* Polls until something happens or spin_us have passed since the last work. Returns the events; *is_inbox: the inbox has something. */
+static int spin(rp_reactor *reactor, struct epoll_event *events, bool *is_inbox) {
+    const rp_clock *clock = reactor->server->options.clock;
+    int64_t deadline = next_deadline(reactor);
+    int64_t now;
+    do {
+        int count = epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
+        *is_inbox = rp_ring_count(reactor->inbox) > 0;
+        if (count != 0 || *is_inbox) {
+            reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
+            return count;
+        }
+        now = rp_clock_monotonic_ns(clock);
+    } while (now < reactor->spin_until_ns && now < deadline);
+    reactor->spin_credit -= reactor->spin_credit < SPIN_COST ? reactor->spin_credit : SPIN_COST;
+    return 0;
+}
+
+static bool spins_now(rp_reactor *reactor) {
+    if (reactor->server->options.spin_us == 0) {
+        return false;
+    }
+    if (reactor->spin_credit > 0) {
+        return true;
+    }
+    if (++reactor->spin_pause < SPIN_PAUSE_MAX) {
+        return false;
+    }
+    reactor->spin_pause = 0;
+    return true;
+}
+
+static int wait_for_events(rp_reactor *reactor, struct epoll_event *events) {
+    if (reactor->held_back != NULL || reactor->dirty != NULL || reactor->closing != NULL) {
+        return epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
+    }
+    if (spins_now(reactor)) {
+        bool is_inbox = false;
+        int count = spin(reactor, events, &is_inbox);
+        if (count != 0 || is_inbox) {
+            return count;
+        }
+    }
+    int timeout = timeout_until(reactor, next_deadline(reactor));
+    if (timeout != 0 && !rp_ring_prepare_sleep(reactor->inbox)) {
+        timeout = 0;
+    }
+    int count = epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, timeout);
+    rp_ring_finish_sleep(reactor->inbox);
+    return count;
+}
+
+/* ---- a turn ---- */
+
+static void append_output(rp_reactor *reactor, rp_output_piece *piece) {
+    rp_connection *connection = rp_connection_find(reactor, piece->inbox.connection_id);
+    rp_connection_settle_inbox(reactor, piece->inbox.connection_id, piece->capacity);
+    if (connection == NULL || connection->is_closing) {
+        free(piece);
+        return;
+    }
+    rp_output_append(&connection->output, &reactor->pool, piece);
+    rp_count(&reactor->stats.frames_out, 1);
+    rp_connection_mark_dirty(connection);
+}
+
+static void handle_inbox_item(rp_reactor *reactor, rp_inbox_item *item) {
+    switch (item->kind) {
+    case RP_INBOX_WAKE:
+        break;
+    case RP_INBOX_ACCEPTED: {
+        rp_accepted *accepted = (rp_accepted *)(void *)item;
+        rp_connection_adopt(reactor, accepted->fd, &accepted->address);
+        free(accepted);
+        break;
+    }
+    case RP_INBOX_OUTPUT:
+        append_output(reactor, (rp_output_piece *)(void *)item);
+        break;
+    case RP_INBOX_RESUBMIT:
+        rp_dispatch_resubmitted(reactor, (rp_held_request *)(void *)item);
+        break;
+    case RP_INBOX_CLOSE: {
+        rp_connection *connection = rp_connection_find(reactor, item->connection_id);
+        if (connection != NULL) {
+            rp_connection_close(connection, "closed by this side");
+        }
+        free(item);
+        break;
+    }
+    }
+}
+
+static void take_inbox(rp_reactor *reactor) {
+    void *items[64];
+    uint32_t count;
+    uint32_t total = 0;
+    while (total < INBOX_PER_TURN && (count = rp_ring_take(reactor->inbox, items, sizeof items / sizeof items[0])) > 0) {
+        for (uint32_t index = 0; index < count; index++) {
+            handle_inbox_item(reactor, items[index]);
+        }
+        total += count;
+    }
+}
+
+static void handle_held_back(rp_reactor *reactor) {
+    rp_connection *connection = reactor->held_back;
+    reactor->held_back = NULL;
+    while (connection != NULL) {
+        rp_connection *next = connection->next_held_back;
+        connection->is_held_back = false;
+        rp_connection_handle_held_back(connection);
+        connection = next;
+    }
+}
+
+static void handle_socket_event(rp_reactor *reactor, const struct epoll_event *event) {
+    if (event->data.ptr == NULL) {
+        return; /* the inbox, which is taken in every turn */
+    }
+    if (event->data.ptr == reactor->server) {
+        rp_listener_accept(reactor);
+        return;
+    }
+    rp_connection *connection = event->data.ptr;
+    if ((event->events & EPOLLOUT) != 0) {
+        rp_connection_mark_dirty(connection);
+    }
+    if ((event->events & (EPOLLERR | EPOLLHUP)) != 0 && connection->pauses != 0) {
+        rp_connection_close(connection, "the other side is gone");
+    } else if ((event->events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) {
+        rp_connection_read(connection);
+    }
+}
+
+static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
+    reactor->drain_until_ns = stop_at_ns;
+    if (reactor->index == 0) {
+        rp_listener_close(reactor->server);
+        reactor->listener_resume_ns = INT64_MAX;
+    }
+    for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
+        rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
+        rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
+        if (rp_connection_id(connection) != 0) {
+            rp_connection_pause(connection, RP_PAUSE_STOP);
+        }
+    }
+}
+
+static void resume_starved(rp_reactor *reactor) {
+    while (reactor->starved_count > 0 && !rp_server_memory_is_over(reactor->server, 0)) {
+        rp_connection_resume(reactor->starved[reactor->starved_count - 1], RP_PAUSE_MEMORY);
+    }
+}
+
+static void run_timers(rp_reactor *reactor) {
+    rp_server *server = reactor->server;
+    const rp_handler *handler = &server->handler;
+    rp_timer_node *node;
+    while ((node = rp_timer_wheel_take(&reactor->wheel, reactor->now_ns)) != NULL) {
+        rp_connection_on_timer((rp_connection *)(void *)((uint8_t *)node - offsetof(rp_connection, timer)));
+    }
+    if (reactor->listener_resume_ns <= reactor->now_ns && rp_listener_arm(reactor) != RP_OK) {
+        reactor->listener_resume_ns = reactor->now_ns + TICK_NS_MAX;
+    }
+    if (atomic_load_explicit(&reactor->nudge_pending, memory_order_relaxed) != 0) {
+        atomic_exchange_explicit(&reactor->nudge_pending, 0, memory_order_acq_rel);
+        int64_t stop_at_ns = atomic_load_explicit(&server->stop_at_ns, memory_order_acquire);
+        if (stop_at_ns != INT64_MAX && reactor->drain_until_ns == INT64_MAX) {
+            begin_drain(reactor, stop_at_ns);
+        }
+        resume_starved(reactor);
+    }
+    if (atomic_load_explicit(&reactor->wake_pending, memory_order_relaxed) != 0) {
+        atomic_exchange_explicit(&reactor->wake_pending, 0, memory_order_acq_rel);
+        if (handler->on_wake != NULL) {
+            handler->on_wake(handler->context, reactor);
+        }
+    }
+    if (reactor->deadline_ns <= reactor->now_ns) {
+        reactor->deadline_ns = handler->on_deadline != NULL ? handler->on_deadline(handler->context, reactor, reactor->now_ns) : INT64_MAX;
+    }
+}
+
+static void flush_dirty(rp_reactor *reactor) {
+    while (reactor->dirty != NULL) {
+        rp_connection *connection = reactor->dirty;
+        reactor->dirty = connection->next_dirty;
+        rp_connection_flush(connection);
+    }
+}
+
+static void reap_closed(rp_reactor *reactor) {
+    rp_connection *connection = reactor->closing;
+    reactor->closing = NULL;
+    while (connection != NULL) {
+        rp_connection *next = connection->next_closing;
+        rp_connection_reap(connection);
+        connection = next;
+    }
+}
+
+static void forget_turn(rp_reactor *reactor) {
+    for (rp_turn_buffer *kept = reactor->turn_buffers; kept != NULL; kept = kept->next) {
+        reactor->input_bytes -= kept->capacity;
+        free(kept->bytes);
+    }
+    reactor->turn_buffers = NULL;
+    while (reactor->turn_requests != NULL) {
+        rp_held_request *held = reactor->turn_requests;
+        reactor->turn_requests = held->next;
+        rp_held_request_free(held);
+    }
+    rp_arena_reset(reactor->arena);
+    reactor->read_cursor = 0;
+    atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
+    rp_count(&reactor->stats.turns, 1);
+}
+
+static void end_turn(rp_reactor *reactor) {
+    rp_server *server = reactor->server;
+    const rp_handler *handler = &server->handler;
+    /* Python may start on its requests while the handler commits its turn. */
+    rp_request_queue_put(&server->requests, &reactor->batch);
+    if (handler->on_turn_end != NULL) {
+        handler->on_turn_end(handler->context, reactor);
+    }
+    flush_dirty(reactor);
+    reap_closed(reactor);
+    rp_request_queue_put(&server->requests, &reactor->batch);
+    forget_turn(reactor);
+    rp_server_feed_starved(server);
+}
+
+static bool is_drained(const rp_reactor *reactor) {
+    if (reactor->now_ns >= reactor->drain_until_ns) {
+        return true;
+    }
+    for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
+        rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
+        const rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
+        if (rp_connection_id(connection) != 0 && connection->output.unsent_bytes > 0) {
+            return false;
+        }
+    }
+    return rp_ring_count(reactor->inbox) == 0;
+}
+
+static void turn(rp_reactor *reactor, struct epoll_event *events) {
+    int count = wait_for_events(reactor, events);
+    reactor->now_ns = rp_clock_monotonic_ns(reactor->server->options.clock);
+    take_inbox(reactor);
+    if (reactor->held_back != NULL) {
+        handle_held_back(reactor);
+    }
+    for (int index = 0; index < count; index++) {
+        handle_socket_event(reactor, &events[index]);
+    }
+    run_timers(reactor);
+    end_turn(reactor);
+    if (count > 0) {
+        reactor->spin_until_ns = reactor->now_ns + (int64_t)reactor->server->options.spin_us * 1000;
+    }
+}
+
+static void close_all(rp_reactor *reactor) {
+    for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
+        rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
+        rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
+        if (rp_connection_id(connection) != 0) {
+            rp_connection_close(connection, "the server stops");
+        }
+    }
+    end_turn(reactor);
+}
+
+void rp_reactor_run(void *context) {
+    rp_reactor *reactor = context;
+    struct epoll_event events[EVENTS_PER_TURN];
+    if (reactor->index == 0 && rp_listener_arm(reactor) != RP_OK) {
+        rp_log_write(reactor->server->options.log, RP_LOG_ERROR, "the listener cannot be watched: %s", strerror(errno));
+    }
+    while (reactor->drain_until_ns == INT64_MAX || !is_drained(reactor)) {
+        turn(reactor, events);
+    }
+    close_all(reactor);
+}
+
+/* ---- for handlers ---- */
+
+uint16_t rp_reactor_index(const rp_reactor *reactor) { return reactor->index; }
+
+rp_arena *rp_reactor_arena(rp_reactor *reactor) { return reactor->arena; }
+
+int64_t rp_reactor_now_ns(const rp_reactor *reactor) { return reactor->now_ns; }
+
+void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns) { reactor->deadline_ns = monotonic_ns; }
+
+rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id) {
+    rp_connection *connection = rp_connection_find(reactor, connection_id);
+    return connection != NULL && !connection->is_closing ? connection : NULL;
+}

@@ -1,0 +1,183 @@
+/* reactor.h: what the files of the server share: the server, its reactors, their connections. Internal to csrc/remoting, C only.
+ *
+ * A turn of a reactor:
+ *
+ *   wait (epoll, spin) ─ inbox ─ connections held back ─ socket events: read → frames → handler ─ timers ─ on_wake, on_deadline
+ *     ─ on_turn_end ─ flush (one write a connection) ─ reap closed connections ─ forget the turn's memory
+ *
+ * Threads  a reactor's fields belong to its thread but for those marked; other threads reach it through `inbox` and `wake_pending`.
+ *          Connections live in blocks that are never moved or freed before the server is, so that rp_server_send may look at the
+ *          atomics of any of them.
+ * Bounds   a turn reads at most RP_READ_ARENA_BYTES beside the rest of large frames; see server.h for the others.
+ */
+#ifndef RP_REMOTING_REACTOR_H
+#define RP_REMOTING_REACTOR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "../base/ring.h"
+#include "../base/thread.h"
+#include "address.h"
+#include "output.h"
+#include "request_queue.h"
+#include "timer_wheel.h"
+
+#define RP_REACTORS_MAX 64
+#define RP_CONNECTION_BLOCK 64 /* connections allocated together */
+
+#define RP_READ_ARENA_BYTES (1024u * 1024)
+
+/* Why a connection is not read; none: it is. */
+enum rp_pause {
+    RP_PAUSE_OUTPUT = 1, /* it does not take its answers */
+    RP_PAUSE_MEMORY = 2, /* no memory for the rest of a large frame */
+    RP_PAUSE_STOP = 4    /* the server drains */
+};
+
+struct rp_connection {
+    _Atomic uint64_t id;           /* 0 while free; released by the reactor, acquired by senders of other threads */
+    _Atomic uint64_t output_bytes; /* mirror of output.unsent_bytes for senders; a bound, so relaxed */
+    _Atomic uint64_t inbox_bytes;  /* in the inbox for this connection; a bound, so relaxed */
+    rp_reactor *reactor;           /* fixed after the block is made */
+    uint32_t slot;                 /* fixed after the block is made */
+    int fd;
+    uint32_t events;               /* epoll's interest */
+    uint8_t pauses;                /* rp_pause bits */
+    bool is_closing;
+    bool is_dirty;                 /* in the reactor's dirty list */
+    bool is_held_back;             /* in the reactor's held_back list: has frames that may be handled without reading */
+    bool is_blocked;               /* waits for EPOLLOUT */
+    rp_address address;
+    rp_output output;
+    uint8_t *input;                /* bytes of a frame that is not whole, or of frames held back; NULL when there are none */
+    uint32_t input_size;
+    uint32_t input_capacity;
+    uint32_t large_frame_size;     /* not 0: input collects one large frame of this size */
+    int64_t last_active_ns;
+    int64_t progress_ns;           /* while blocked or short of memory: when it last moved */
+    rp_timer_node timer;
+    rp_connection *next_dirty, *next_closing, *next_held_back;
+    const char *close_reason;      /* static storage */
+    rp_held_request *closed_event; /* made at opening, so that the event cannot fail for memory when its time comes */
+};
+
+/* Written by the reactor, read by rp_server_read_stats; figures, so relaxed. */
+typedef struct rp_reactor_stats {
+    _Atomic uint64_t closed_idle, closed_stalled, frames_in, frames_out, bytes_in, bytes_out, frames_bad, punted, rejected_busy,
+        oneway_dropped, turns, buffer_bytes;
+} rp_reactor_stats;
+
+/* A large frame's buffer that must live until the turn's end. */
+typedef struct rp_turn_buffer {
+    struct rp_turn_buffer *next;
+    uint8_t *bytes;
+    uint32_t capacity;
+} rp_turn_buffer;
+
+struct rp_reactor {
+    rp_server *server; /* fixed after open */
+    uint16_t index;    /* fixed after open */
+    rp_thread *thread; /* owner of the server */
+    int epoll_fd;      /* fixed after open */
+    rp_ring *inbox;    /* any thread puts */
+    rp_inbox_item wake_item;         /* static content, put into the inbox by rp_reactor_wake */
+    _Atomic uint32_t wake_pending;   /* set by any thread (acq_rel: what was written before is seen by on_wake), cleared by the reactor */
+    _Atomic uint32_t nudge_pending;  /* the same for what the server itself wants looked at: stop, memory */
+    _Atomic uint32_t connection_count; /* with those on their way here; read to deal new ones; a figure, so relaxed */
+    rp_connection *_Atomic *blocks;  /* the directory, fixed after open; entries are released once and stay */
+    uint32_t blocks_max;             /* fixed after open */
+    uint32_t slots_made;             /* connections in blocks so far */
+    uint32_t *free_slots;            /* stack */
+    uint32_t free_slot_count;
+    uint32_t next_generation;        /* makes ids differ that share a slot */
+    rp_arena *arena;
+    uint8_t *read_arena;             /* RP_READ_ARENA_BYTES */
+    uint32_t read_cursor;            /* used bytes of it in this turn */
+    rp_turn_buffer *turn_buffers;    /* kept until the turn's end */
+    rp_held_request *turn_requests;  /* the same: resubmitted requests */
+    rp_request_batch batch;          /* requests of this turn for Python */
+    rp_command command;              /* the one being handled */
+    rp_output_pool pool;
+    uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
+    rp_connection *dirty, *closing, *held_back;
+    rp_connection **starved;         /* paused for memory; reserved with the slots, so adding never fails */
+    uint32_t starved_count;
+    rp_timer_wheel wheel;
+    int64_t now_ns;
+    int64_t deadline_ns;             /* the handler's */
+    int64_t listener_resume_ns;      /* reactor 0: when to accept again after it ran out of descriptors; INT64_MAX: it accepts */
+    int64_t drain_until_ns;          /* INT64_MAX until the server stops */
+    int64_t spin_until_ns;
+    uint32_t spin_credit;            /* 0..SPIN_CREDIT_MAX: how often spinning paid lately */
+    uint32_t spin_pause;             /* sleeps without spinning since credit ran out */
+    bool is_done;
+    rp_reactor_stats stats;
+};
+
+enum rp_server_state { RP_SERVER_OPEN = 0, RP_SERVER_RUNNING, RP_SERVER_STOPPED };
+
+struct rp_server {
+    rp_server_options options; /* fixed after open; bind_address and thread_name point into the copies below */
+    char bind_address[64];     /* fixed after open */
+    char thread_name[11];      /* fixed after open */
+    rp_handler handler;        /* fixed after open */
+    uint16_t port;             /* fixed after open */
+    int listener_fd;           /* reactor 0 while running, else the owner of the server */
+    int reserve_fd;            /* the same: given up to accept and close when descriptors run out */
+    rp_reactor *reactors[RP_REACTORS_MAX]; /* fixed after open */
+    rp_request_queue requests;
+    _Atomic uint32_t connections;     /* open ones and those on their way to a reactor; a bound, so relaxed */
+    _Atomic uint64_t accepted, refused; /* figures, so relaxed */
+    _Atomic uint32_t starved;         /* connections paused for memory; who frees some looks at it; relaxed */
+    _Atomic int64_t stop_at_ns;       /* INT64_MAX until rp_server_stop; when draining ends */
+    int64_t refusal_logged_ns;        /* reactor 0 */
+    pthread_mutex_t lock;             /* start, stop and close; held while joining; no lock is taken inside */
+    enum rp_server_state state;       /* lock */
+};
+
+/* reactor.c */
+int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor);
+void rp_reactor_destroy(rp_reactor *reactor); /* after its thread has ended, or never ran */
+void rp_reactor_run(void *reactor);
+void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
+
+/* connection.c */
+/* Makes a connection of an accepted socket that is already counted (server's connections, reactor's connection_count). On failure the
+ * socket is closed and both counts go back. */
+void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address);
+void rp_connection_close(rp_connection *connection, const char *reason); /* goes at the turn's end; reason is of static storage */
+void rp_connection_reap(rp_connection *connection);                      /* at the turn's end */
+rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id);     /* any thread; only atomics may be read by others */
+/* Any thread: admits size more bytes into the inbox for the connection, 0 when its bound is reached. Settled when they arrive. */
+int rp_connection_admit_inbox(rp_connection *connection, uint64_t size);
+void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size);
+void rp_connection_pause(rp_connection *connection, enum rp_pause cause);
+void rp_connection_resume(rp_connection *connection, enum rp_pause cause);
+void rp_connection_mark_dirty(rp_connection *connection);
+void rp_connection_flush(rp_connection *connection);
+void rp_connection_on_timer(rp_connection *connection);
+
+/* connection_input.c */
+void rp_connection_read(rp_connection *connection);
+void rp_connection_handle_held_back(rp_connection *connection);
+void rp_connection_drop_input(rp_connection *connection);
+
+/* dispatch.c */
+void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t size);
+void rp_dispatch_resubmitted(rp_reactor *reactor, rp_held_request *held);
+int rp_dispatch_opened(rp_connection *connection); /* RP_OK, RP_E_NO_MEMORY: then there will be no closed event either */
+void rp_dispatch_closed(rp_connection *connection);
+
+/* listener.c */
+int rp_listener_open(rp_server *server, rp_error *error);
+void rp_listener_close(rp_server *server);
+int rp_listener_arm(rp_reactor *reactor); /* RP_OK, RP_E_NETWORK */
+void rp_listener_accept(rp_reactor *reactor);
+
+/* server.c */
+bool rp_server_memory_is_over(const rp_server *server, uint64_t more_bytes); /* any thread */
+void rp_server_feed_starved(rp_server *server); /* any thread: makes reactors look at what waits for memory, when there is some */
+
+#endif

@@ -1,0 +1,58 @@
+/* request_queue.h: requests and connection events on their way to Python, first in first out. Internal to csrc/remoting, C only.
+ *
+ *   reactors: hold → put (a batch a turn) ─ list ─ eventfd ─ take: Python
+ *
+ * Threads  put from any reactor, take from one consumer, free from any thread.
+ * Owns     what is in the list. Lock order: `lock` is a leaf.
+ * Bounds   commands waiting ≤ capacity (rp_request_queue_admits says no before); connection events are always taken, so the order
+ *          OPENED, requests, CLOSED of a connection holds and none is lost.
+ */
+#ifndef RP_REMOTING_REQUEST_QUEUE_H
+#define RP_REMOTING_REQUEST_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "inbox.h"
+
+typedef struct rp_request_queue rp_request_queue;
+
+/* An rp_request in one block: only request.command.field_count fields are allocated, the copied bytes follow them. */
+typedef struct rp_held_request {
+    rp_inbox_item inbox; /* used while it travels back by rp_server_resubmit */
+    rp_request_queue *queue;
+    struct rp_held_request *next;
+    uint64_t bytes; /* of this block */
+    rp_request request;
+} rp_held_request;
+
+/* A turn's requests before they are put, in order. */
+typedef struct rp_request_batch {
+    rp_held_request *first, *last;
+} rp_request_batch;
+
+struct rp_request_queue {
+    pthread_mutex_t lock;
+    rp_held_request *first, *last;  /* lock */
+    int is_signalled;               /* lock: the eventfd is readable */
+    int event_fd;                   /* fixed after init */
+    uint32_t capacity;              /* fixed after init */
+    _Atomic uint32_t waiting;       /* commands admitted and not yet taken; a bound, so relaxed */
+    _Atomic uint64_t bytes;         /* of all held requests, taken or not; a figure, so relaxed */
+};
+
+int rp_request_queue_init(rp_request_queue *queue, uint32_t capacity); /* RP_OK, RP_E_IO */
+/* Frees what nobody took. */
+void rp_request_queue_close(rp_request_queue *queue);
+/* 1 and counted, when one more command may wait. */
+int rp_request_queue_admits(rp_request_queue *queue);
+/* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
+rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, int64_t arrived_ns,
+                                 const rp_address *remote, const rp_command *command);
+void rp_request_batch_add(rp_request_batch *batch, rp_held_request *held);
+void rp_request_queue_put(rp_request_queue *queue, rp_request_batch *batch); /* empties the batch */
+uint32_t rp_request_queue_take(rp_request_queue *queue, rp_request **requests, uint32_t requests_max);
+rp_held_request *rp_held_request_of(rp_request *request);
+void rp_held_request_free(rp_held_request *held);
+
+#endif
