@@ -44,6 +44,8 @@ def edit_properties(text: str, changes: Mapping[str, str]) -> str:
             lines[entry.line - 1 : entry.line_last] = [_format_line(entry.key, pending.pop(entry.key))]
         elif entry.key in changes:
             del lines[entry.line - 1 : entry.line_last]
+    if pending and _ends_open(lines):
+        lines[-1] = lines[-1][:-1]  # a backslash at the end of a file continues nothing; now it would
     lines += [_format_line(key, value) for key, value in pending.items()]
     return "".join(line + "\n" for line in lines)
 
@@ -64,7 +66,18 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
             logical = logical[:-1]
             last, more = next(lines, (last, ""))
             logical += more.lstrip(_BLANKS)
-        yield first, last, logical
+        if logical:
+            yield first, last, logical
+
+
+def _ends_open(lines: list[str]) -> bool:
+    """Whether a line put behind these would be taken for a continuation."""
+    is_open = False
+    for line in lines:
+        starts = line.lstrip(_BLANKS)
+        if is_open or (starts and starts[0] not in "#!"):
+            is_open = _ends_in_escape(line)
+    return is_open
 
 
 def _ends_in_escape(line: str) -> bool:

@@ -11,10 +11,9 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core.errors import RocketpyError
-from .._core.remoting import Request
 from ..config import Config, ConfigError, read_properties
 from ..remoting.bodies import DataVersion, RegisterBrokerBody
 from ..remoting.codes import VERSION_3_0_11, VERSION_4_9_4, RequestCode, ResponseCode, see_faq
@@ -45,6 +44,9 @@ from ..remoting.json_codec import write_fastjson
 from ..remoting.route import TopicRoute
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
 from .route_info import Departure, MinBrokerIdNotice, Registration, RouteInfo
+
+if TYPE_CHECKING:
+    from .._core.remoting import Request
 
 log = logging.getLogger(__name__)
 

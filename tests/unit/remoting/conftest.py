@@ -1,6 +1,6 @@
 try:
     import rocketpy._core.remoting  # noqa: F401
 except ImportError:
-    import codec_shim
+    from tests.unit.remoting import codec_shim
 
     codec_shim.install()

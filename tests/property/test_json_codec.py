@@ -1,0 +1,154 @@
+"""fastjson's JSON: round trips, tolerance, and hostile text."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocketpy.remoting.json_codec import DEPTH_MAX, JsonError, ObjectKey, read_json, write_fastjson, write_json
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def mentions_references(value: Any) -> bool:
+    return "$ref" in json.dumps(value)
+
+
+@given(VALUES)
+def test_standard_json_is_read_back(value: Any) -> None:
+    if not mentions_references(value):
+        assert read_json(write_json(value)) == value
+
+
+@given(VALUES)
+def test_fastjsons_form_is_standard_json_when_no_key_is_special(value: Any) -> None:
+    if not mentions_references(value):
+        text = write_fastjson(value).decode("utf-8", "surrogatepass")
+        assert json.loads(text) == without_nulls(value)
+        assert json.loads(write_fastjson(value, pretty=True)) == without_nulls(value)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(member) for member in value] if isinstance(value, list) else value
+
+
+@given(st.dictionaries(st.integers(-(2**31), 2**31), st.text()))
+def test_bare_numeric_keys_are_read_back_as_text(value: dict[int, str]) -> None:
+    assert read_json(write_fastjson({"table": value})) == {"table": {str(key): member for key, member in value.items()}}
+
+
+@given(
+    st.dictionaries(
+        st.builds(lambda t, b, q: ObjectKey.of(topic=t, brokerName=b, queueId=q), st.text(), st.text(), st.integers(0, 9)), st.integers()
+    )
+)
+def test_objects_as_keys_are_read_back(value: dict[ObjectKey, int]) -> None:
+    read = read_json(write_fastjson({"offsetTable": value}))["offsetTable"]
+    assert read == value
+    assert all(key["topic"] == dict(key)["topic"] for key in read)
+
+
+@given(st.text(alphabet="{}[]\",:'\\0123456789eE+-.LSBFDtruefalsnNaIy $@/*\n", max_size=80))
+def test_no_text_raises_anything_but_json_error(text: str) -> None:
+    try:
+        read_json(text)
+    except JsonError:
+        pass
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_raise_anything_but_json_error(data: bytes) -> None:
+    try:
+        read_json(data)
+    except JsonError:
+        pass
+
+
+@given(VALUES, st.data())
+def test_cut_text_is_refused(value: Any, data: st.DataObject) -> None:
+    text = write_fastjson({"v": value})
+    cut = data.draw(st.integers(0, len(text) - 1))
+    with pytest.raises(JsonError):
+        read_json(text[:cut])
+
+
+TOLERATED: list[tuple[str, Any]] = [
+    ("{0:\"a\",1L:'b'}", {"0": "a", "1": "b"}),
+    ('{"brokerAddrs":{0:"127.0.0.1:10911",},}', {"brokerAddrs": {"0": "127.0.0.1:10911"}}),
+    ('{{"b":1,"a":"x"}:{"x":2}}', {ObjectKey.of(a="x", b=1): {"x": 2}}),
+    ("[1,,2,]", [1, 2]),
+    ("{a:12L,b:1.5F,c:.5,d:Set[1,2],e:TreeSet[]}", {"a": 12, "b": 1.5, "c": 0.5, "d": [1, 2], "e": []}),
+    ("{'k':'it\\'s'}", {"k": "it's"}),
+    ('{"a":undefined,"b":null}', {"a": None, "b": None}),
+    ('/* c */{"a":1}// end', {"a": 1}),
+    ("{k:'\\x41\\u00e9\\v\\/'}", {"k": "Aé\x0b/"}),
+    ('{k:"\\ud83d\\ude00"}', {"k": "😀"}),
+    ("\ufeff{}", {}),
+    ("[Infinity,-Infinity]", [math.inf, -math.inf]),
+    ('{"a":{"x":1},"b":{"$ref":"$.a"},"c":{"$ref":"$.a.x"}}', {"a": {"x": 1}, "b": {"x": 1}, "c": 1}),
+    ('{"a":[{"x":1},{"$ref":"$.a[0]"}],"z":{"y":{"$ref":".."}}}', None),
+    ('{"a.b":{"x":1},"c":{"$ref":"$.a\\\\.b"},"d":{"$ref":"$.nothing"}}', {"a.b": {"x": 1}, "c": {"x": 1}, "d": None}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), TOLERATED)
+def test_what_fastjson_takes_is_taken(text: str, value: Any) -> None:
+    read = read_json(text.encode())
+    if value is not None:
+        assert read == value
+    else:
+        assert read["a"][1] == {"x": 1}
+        assert read["z"]["y"] is read
+
+
+def test_nan_is_a_number() -> None:
+    assert math.isnan(read_json("{k:NaN}")["k"])
+
+
+REFUSED = [
+    "",
+    " ",
+    "{",
+    "[",
+    '{"a"}',
+    '{"a" 1}',
+    '{"a":1 "b":2}',
+    "[1 2]",
+    "{a:}",
+    "nope",
+    '"open',
+    "'open",
+    "1 2",
+    "{}{}",
+    "[1]]",
+    '"\\u12"',
+    "Set",
+    "-",
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_nobody_takes_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(JsonError, match="at character"):
+        read_json(text)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a:" * 100_000, "[" * (DEPTH_MAX + 2) + "]" * (DEPTH_MAX + 2) + "x"])
+def test_deep_nesting_is_refused(text: str) -> None:
+    with pytest.raises(JsonError):
+        read_json(text)
+
+
+def test_config_files_are_written_as_rocketmq_writes_them() -> None:
+    table = {"dataVersion": {"counter": 1}, "offsetTable": {"t@g": {0: 5, 1: 6}}, "empty": {}, "list": [1]}
+    offsets = '"offsetTable":{\n\t\t"t@g":{\n\t\t\t0:5,\n\t\t\t1:6\n\t\t}\n\t}'
+    expected = '{\n\t"dataVersion":{\n\t\t"counter":1\n\t},\n\t"empty":{},\n\t"list":[\n\t\t1\n\t],\n\t' + offsets + "\n}"
+    assert write_fastjson(table, pretty=True).decode() == expected

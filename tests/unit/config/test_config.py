@@ -1,0 +1,220 @@
+"""The configuration: what a file may say, what is said about what it may not, and what changes while running."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from rocketpy.config import TABLES, ConfigError, load_config, reach_warning
+from rocketpy.config.loader import Role
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "broker.conf"
+
+
+def test_the_defaults_are_rocketmqs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    broker = load_config("broker")
+    assert (broker.integer("listenPort"), broker.integer("haListenPort"), broker.integer("defaultTopicQueueNums")) == (10911, 10912, 8)
+    assert (broker.text("brokerClusterName"), broker.text("flushDiskType"), broker.integer("fileReservedTime")) == (
+        "DefaultCluster",
+        "ASYNC_FLUSH",
+        72,
+    )
+    assert broker.text("namesrvAddr") == ""
+    assert broker.text("storePathRootDir") == str(Path.home() / "store")
+    namesrv = load_config("namesrv")
+    assert (namesrv.integer("listenPort"), namesrv.integer("scanNotActiveBrokerInterval")) == (9876, 5000)
+
+
+def test_a_file_beats_the_environment_and_the_command_line_beats_both(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NAMESRV_ADDR", "env:9876")
+    assert load_config("broker").addresses("namesrvAddr") == ["env:9876"]
+    file.write_text("namesrvAddr=file:9876;file2:9876\n")
+    assert load_config("broker", file).addresses("namesrvAddr") == ["file:9876", "file2:9876"]
+    assert load_config("broker", file, {"namesrvAddr": "cli:9876"}).addresses("namesrvAddr") == ["cli:9876"]
+
+
+def test_values_are_trimmed(file: Path) -> None:
+    file.write_text("fileReservedTime = 48 \t\nbrokerName = broker-a  \nautoCreateTopicEnable = TRUE \n")
+    config = load_config("broker", file)
+    assert (config.integer("fileReservedTime"), config.text("brokerName"), config.boolean("autoCreateTopicEnable")) == (
+        48,
+        "broker-a",
+        True,
+    )
+
+
+BAD_LINES = [
+    ("listenPort=1o911", "listenPort: '1o911' is not valid: expected a whole number from 0 to 65535"),
+    ("listenPort=65536", "listenPort: '65536' is not valid: expected a whole number from 0 to 65535"),
+    ("fileReservedTime=-1", "fileReservedTime: '-1' is not valid: expected a whole number of h from 0 to 2147483647"),
+    ("fileReservedTime=", "fileReservedTime: '' is not valid: expected a whole number of h from 0 to 2147483647"),
+    ("diskMaxUsedSpaceRatio=101", "diskMaxUsedSpaceRatio: '101' is not valid: expected a whole number of % from 10 to 95"),
+    ("flushDiskType=SYNC", "flushDiskType: 'SYNC' is not valid: expected one of ASYNC_FLUSH, SYNC_FLUSH"),
+    ("brokerRole=MASTER", "brokerRole: 'MASTER' is not valid: expected one of ASYNC_MASTER, SYNC_MASTER, SLAVE"),
+    ("autoCreateTopicEnable=yes", "autoCreateTopicEnable: 'yes' is not valid: expected true or false"),
+    ("longPollingEnable=1", "longPollingEnable: '1' is not valid: expected true or false"),
+    ("deleteWhen=25", 'deleteWhen: \'25\' is not valid: expected hours of the day such as "04" or "04;16"'),
+    ("messageDelayLevel=1x", "messageDelayLevel: '1x' is not valid: expected delays such as \"1s 5s 10s 1m 2h 1d\""),
+    ("namesrvAddr=localhost", "namesrvAddr: 'localhost' is not valid: expected addresses such as \"127.0.0.1:9876;192.168.0.1:9876\""),
+    ("namesrvAddr=a:99999", "namesrvAddr: 'a:99999' is not valid: expected a port from 1 to 65535"),
+    ("brokerIP1=not an ip", "brokerIP1: 'not an ip' is not valid: expected a host name or an IP address"),
+    ("brokerName=a b", "brokerName: 'a b' is not valid: expected a name of 1 to 127 characters out of letters, digits, % | _ - ."),
+    ("logicalDiskSpaceCleanForciblyThreshold=x", "logicalDiskSpaceCleanForciblyThreshold: 'x' is not valid: expected a number from 0 to 1"),
+    ("consumerFallbehindThreshold=99999999999999999999", None),
+    ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
+    ("enableDLegerCommitLog=true\ndLegerGroup=g\ndLegerPeers=n0-a:1", "dLegerSelfId: is needed with enableDLegerCommitLog=true"),
+    ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_LINES, ids=[line.partition("=")[0] + str(i) for i, (line, _) in enumerate(BAD_LINES)])
+def test_a_bad_value_refuses_the_start_with_file_line_and_what_was_expected(file: Path, line: str, message: str | None) -> None:
+    file.write_text(f"# a comment\nbrokerClusterName=c\n{line}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config("broker", file)
+    (problem,) = caught.value.problems
+    if message is not None:
+        written_there = problem.key in line.split("=")[0] or problem.key in line
+        assert str(problem) == (f"{file}:3: {message}" if written_there else message)
+
+
+def test_every_bad_line_is_told_at_once(file: Path) -> None:
+    file.write_text("listenPort=x\n\nfileReservedTime=y\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config("broker", file)
+    assert [problem.line for problem in caught.value.problems] == [1, 3]
+    assert str(caught.value).count("\n") == 1
+
+
+def test_a_bad_value_of_the_command_line_is_told_without_a_file() -> None:
+    with pytest.raises(ConfigError, match=r"^namesrvAddr: 'x' is not valid"):
+        load_config("broker", None, {"namesrvAddr": "x"})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.conf.*cannot be read: No such file or directory"):
+        load_config("broker", tmp_path / "missing.conf")
+    (tmp_path / "latin.conf").write_bytes(b"a=\xe9")
+    with pytest.raises(ConfigError, match=r"latin\.conf.*is not UTF-8 at byte 2"):
+        load_config("broker", tmp_path / "latin.conf")
+
+
+def test_an_unknown_key_is_kept_and_reported_once_with_the_nearest_name(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("brokerIp1=10.0.0.1\nxyzzy=1\n")
+    with caplog.at_level(logging.WARNING):
+        config = load_config("broker", file)
+    assert caplog.messages == [
+        f"{file}:1: unknown key brokerIp1 is kept and has no effect; did you mean brokerIP1?",
+        f"{file}:2: unknown key xyzzy is kept and has no effect",
+    ]
+    assert config.shown()["brokerIp1"] == "10.0.0.1"
+    assert "xyzzy=1" in config.format().splitlines()
+
+
+def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("kvConfigPath=/x\nsendMessageThreadPoolNums=16\n")
+    with caplog.at_level(logging.INFO):
+        load_config("broker", file)
+    assert caplog.messages[0] == f"{file}:1: kvConfigPath is a key of the namesrv, not of the broker; it is kept and has no effect"
+    assert caplog.messages[1].startswith(f"{file}:2: sendMessageThreadPoolNums has no effect: ")
+
+
+def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("listenPort=1\nlistenPort=2\n")
+    with caplog.at_level(logging.WARNING):
+        assert load_config("broker", file).integer("listenPort") == 2
+    assert caplog.messages == [f"{file}:2: listenPort was set in line 1 already; the later value counts"]
+
+
+def test_values_that_rocketmq_replaces_are_replaced_and_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("brokerRole=SYNC_MASTER\nbrokerId=3\nlistenPort=2000\nmappedFileSizeConsumeQueue=25\n")
+    with caplog.at_level(logging.WARNING):
+        config = load_config("broker", file)
+    assert (config.integer("brokerId"), config.integer("haListenPort"), config.integer("mappedFileSizeConsumeQueue")) == (0, 2001, 40)
+    assert "brokerId = 3 is replaced by 0: brokerRole is SYNC_MASTER" in caplog.messages
+
+
+def test_updates_change_live_keys_at_once_and_keep_others_for_the_next_start() -> None:
+    config = load_config("broker")
+    heard: list[dict[str, object]] = []
+    config.subscribe(lambda changes: heard.append(dict(changes)))
+    assert config.update({"fileReservedTime": "20", "listenPort": "11", "nonsense": "1"}) == ["listenPort"]
+    assert (config.integer("fileReservedTime"), config.integer("listenPort")) == (20, 10911)
+    assert config.shown()["listenPort"] == "11"
+    assert heard == [{"fileReservedTime": 20}]
+    assert "nonsense" not in config.shown()
+
+
+def test_an_update_with_one_bad_value_changes_nothing() -> None:
+    config = load_config("broker")
+    with pytest.raises(ConfigError, match="fileReservedTime: 'x' is not valid"):
+        config.update({"brokerPermission": "4", "fileReservedTime": "x"})
+    with pytest.raises(ConfigError, match="brokerId: Slave's brokerId must be > 0"):
+        config.update({"brokerRole": "SLAVE", "brokerId": "0"})
+    assert config.integer("brokerPermission") == 6
+
+
+def test_a_reload_applies_what_the_file_changed(file: Path) -> None:
+    file.write_text("fileReservedTime=48\nlistenPort=2000\n")
+    config = load_config("broker", file)
+    file.write_text("fileReservedTime=24\nlistenPort=2000\n")
+    assert config.reload() == []
+    assert config.integer("fileReservedTime") == 24
+    assert load_config("broker").reload() == []
+
+
+def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
+    text = "# mine\nfileReservedTime = 48\n\n! other\nlistenPort=2000\n"
+    file.write_text(text)
+    config = load_config("broker", file)
+    stored = config.stored_text(text, {"fileReservedTime": "20", "brokerPermission": "4", "nonsense": "1"})
+    assert stored == "# mine\nfileReservedTime=20\n\n! other\nlistenPort=2000\nbrokerPermission=4\n"
+
+
+def test_printing_shows_every_key_or_the_important_ones() -> None:
+    config = load_config("namesrv", None, {"listenPort": "1234"})
+    assert "listenPort=1234" in config.print_lines()
+    assert "listenPort=1234" in config.print_lines(important=True)
+    assert "enableTopicList=true" not in config.print_lines(important=True)
+
+
+def test_reading_a_name_outside_the_table_is_an_error() -> None:
+    config = load_config("namesrv")
+    for read in (config.text, config.integer, config.boolean, config.number):
+        with pytest.raises(KeyError):
+            read("brokerName")
+
+
+@pytest.mark.parametrize("role", list(TABLES))
+def test_every_row_of_the_table_is_whole(role: Role) -> None:
+    config = load_config(role)
+    for key in TABLES[role].values():
+        assert key.help.endswith("."), key.name
+        shown = config.shown().get(key.name)
+        if shown:
+            assert config.parse(key.name, shown) is not None, f"the default of {key.name} does not pass its own check"
+
+
+@pytest.mark.parametrize(
+    ("host", "warning"),
+    [
+        ("127.0.0.1", "loopback"),
+        ("localhost", "loopback"),
+        ("[::1]", "loopback"),
+        ("10.1.2.3", "private"),
+        ("192.168.1.1", "private"),
+        ("169.254.1.1", "link-local"),
+        ("0.0.0.0", "not an address"),
+        ("8.8.8.8", None),
+        ("broker.example.com", None),
+    ],
+)
+def test_addresses_that_others_cannot_reach_are_told(host: str, warning: str | None) -> None:
+    told = reach_warning(host)
+    assert told is None if warning is None else warning in (told or "")

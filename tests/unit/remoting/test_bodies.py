@@ -1,0 +1,126 @@
+"""Bodies of registrations: both forms, every release's, and hostile ones."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rocketpy.remoting import bodies
+from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
+from rocketpy.remoting.codes import VERSION_4_6_0
+from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
+
+NAMES = st.text(alphabet="abcXYZ09_-%|.", min_size=1, max_size=12)
+COUNTS = st.integers(0, 1000)
+VERSIONS = st.builds(DataVersion, st.integers(0, 2**50), COUNTS, COUNTS)
+TOPICS = st.builds(TopicConfig, NAMES, COUNTS, COUNTS, st.integers(0, 7), attributes=st.dictionaries(NAMES, NAMES, max_size=2))
+BODIES = st.builds(
+    RegisterBrokerBody,
+    st.lists(TOPICS, max_size=4).map(lambda topics: {topic.topic_name: topic for topic in topics}),
+    VERSIONS,
+    st.lists(NAMES, max_size=2).map(tuple),
+    st.dictionaries(NAMES, st.just({}), max_size=2).map(lambda table: {name: {"topic": name, "bname": "b"} for name in table}),
+)
+
+
+@given(BODIES, st.booleans())
+def test_a_registration_is_read_back_in_either_form(body: RegisterBrokerBody, compressed: bool) -> None:
+    assert RegisterBrokerBody.decode(body.encode(compressed=compressed), compressed=compressed) == body
+
+
+@given(BODIES)
+def test_releases_before_5_0_end_before_the_mappings(body: RegisterBrokerBody) -> None:
+    read = RegisterBrokerBody.decode(body.encode(compressed=True), compressed=True, version=VERSION_4_6_0)
+    assert (read.topics, read.data_version, read.queue_mappings) == (body.topics, body.data_version, {})
+
+
+@given(BODIES, st.data())
+def test_a_cut_registration_is_refused(body: RegisterBrokerBody, data: st.DataObject) -> None:
+    for compressed in (False, True):
+        encoded = body.encode(compressed=compressed)
+        with pytest.raises(BodyError, match="Failed to decode RegisterBrokerBody"):
+            RegisterBrokerBody.decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))], compressed=compressed)
+
+
+@given(BODIES, st.integers(0, 10_000), st.integers(0, 255))
+def test_a_changed_byte_inside_the_stream_never_raises_anything_else(body: RegisterBrokerBody, place: int, value: int) -> None:
+    inflated = bytearray(zlib.decompress(body.encode(compressed=True)))
+    inflated[place % len(inflated)] = value
+    try:
+        RegisterBrokerBody.decode(zlib.compress(bytes(inflated)), compressed=True)
+    except BodyError:
+        pass
+
+
+def pieces(*parts: bytes | int) -> bytes:
+    return zlib.compress(b"".join(struct.pack(">i", p) if isinstance(p, int) else struct.pack(">i", len(p)) + p for p in parts))
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        (b"plain", "not a zlib stream"),
+        (pieces(-1), "a piece of -1 bytes announced at byte 0 of 4"),
+        (pieces(2**31 - 1), "a piece of 2147483647 bytes"),
+        (pieces(b"{}", 2**31 - 1), "2147483647 entries announced at byte 6, more than there is room for"),
+        (pieces(b"{}", -5), "-5 entries announced"),
+        (pieces(b"{}", 1, b"t 1 2"), "expected at least 5 words"),
+        (pieces(b"{}", 1, b"t one 2 6 SINGLE_TAG"), "readQueueNums: expected a whole number"),
+        (pieces(b"{}", 1, b"\xff 1 2 6 X"), "not UTF-8"),
+        (pieces(b"[]", 0), "expected an object"),
+        (pieces(b"{}", 0), "End of compressed data has reached"),
+    ],
+)
+def test_hostile_streams_are_refused_with_the_cause(body: bytes, cause: str) -> None:
+    with pytest.raises(BodyError, match=cause):
+        RegisterBrokerBody.decode(body, compressed=True)
+
+
+def test_a_bomb_is_not_inflated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "INFLATED_MAX", 1000)
+    with pytest.raises(BodyError, match="more than 1000 bytes inflated"):
+        RegisterBrokerBody.decode(zlib.compress(bytes(100_000)), compressed=True)
+
+
+def test_unreadable_attributes_and_filter_servers_are_left_out_as_in_rocketmq() -> None:
+    body = RegisterBrokerBody.decode(pieces(b"{}", 1, b"t 4 4 6 SINGLE_TAG {a b", b"nonsense", 0), compressed=True)
+    assert (body.topics["t"].attributes, body.filter_servers) == ({}, ())
+
+
+def test_a_registration_written_by_fastjson_is_read() -> None:
+    written = (
+        b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":9},'
+        b'"topicConfigTable":{"t":{"attributes":{},"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'
+        b'"topicName":"t","topicSysFlag":0,"writeQueueNums":4},"u":{"$ref":"$.topicConfigSerializeWrapper.topicConfigTable.t"}},'
+        b'"topicQueueMappingInfoMap":{"s":{"currIdMap":{0:0},"topic":"s"}}}}'
+    )
+    body = RegisterBrokerBody.decode(written)
+    assert body.topics["t"] == TopicConfig("t", 4, 4)
+    assert body.data_version == DataVersion(9, 7, 0)
+    assert body.queue_mappings["s"]["currIdMap"] == {"0": 0}
+
+
+def test_versions_follow_each_other() -> None:
+    assert DataVersion(1, 2, 3).next(4, now_ms=9) == DataVersion(9, 3, 4)
+
+
+ROUTE = TopicRoute(
+    (QueueData("a", 1, 2, 6, 0),), (BrokerData("c", "a", {0: "h:1", 3: "h:2"}, "z", True),), {"h:1": ("f:1",)}, "a:1", {"a": {"topic": "t"}}
+)
+
+
+@pytest.mark.parametrize("standard", [True, False])
+@pytest.mark.parametrize("route", [ROUTE, TopicRoute((), ())])
+def test_routes_are_read_back_in_either_form(route: TopicRoute, standard: bool) -> None:
+    assert TopicRoute.decode(route.encode(standard=standard)) == route
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"queueDatas":5}', b'{"brokerDatas":[5]}', b'{"brokerDatas":[{"brokerAddrs":{"x":"y"}}]}'])
+def test_routes_that_cannot_be_read_are_refused(body: Any) -> None:
+    with pytest.raises(BodyError):
+        TopicRoute.decode(body)
