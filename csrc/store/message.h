@@ -66,8 +66,12 @@ enum rp_record_kind {
     RP_RECORD_END = 0    /* size and magic are zero: nothing was written here */
 };
 
+/* What rp_message_decode verifies. The CRC behind the properties (enabledAppendPropCRC) is only trusted on request: a producer
+ * may send a property that looks like one. */
+enum rp_check_crc { RP_CHECK_NO_CRC = 0, RP_CHECK_BODY_CRC = 1, RP_CHECK_RECORD_CRC = 2 };
+
 /* Decodes the record at data. Returns rp_record_kind; RP_E_CORRUPT with cause in error when sizes disagree, the magic is
- * unknown, or (check_crc) the body or property CRC is wrong. size is what may be read. */
+ * unknown, or (check_crc, an rp_check_crc) a CRC is wrong. size is what may be read. */
 int rp_message_decode(const uint8_t *data, uint64_t size, int check_crc, rp_message *message, rp_error *error);
 
 /* The value of a property (name\1value\2…), data NULL when absent. */

@@ -35,6 +35,9 @@ typedef struct rp_message_store_options {
     uint32_t populate_ahead_bytes;      /* pre-faulted ahead of the writer, default 32 MiB */
     int32_t append_property_crc;        /* enabledAppendPropCRC */
     int32_t read_only;                  /* tools: no threads, no writes, shared lock */
+    int32_t check_crc_on_recover;       /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
+    uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
+    const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     uint8_t store_host[20];             /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
     const rp_clock *clock;
@@ -57,12 +60,18 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
-/* Called on the flusher's thread after each sync that moved the flushed offset. Set before the first append. */
+/* Called after each sync that moved the flushed offset, on the thread that did it (the flusher's, or a waiter's). Two syncs may call in
+ * either order: keep the larger offset. Set before the first append. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting), void *context);
-/* Waits until every byte below offset is on disk. RP_OK, RP_E_TIMEOUT, RP_E_IO (the sync failed: for good), RP_E_CLOSED. */
+/* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share
+ * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+/* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
+void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
+/* RP_OK while the store takes appends; else RP_E_READ_ONLY (a sync failed, error says which) or RP_E_CLOSED. */
+int rp_message_store_writable(rp_message_store *store, rp_error *error);
 
 typedef struct rp_message_store_stats {
     uint64_t messages_appended, bytes_appended, append_failures;
@@ -71,6 +80,7 @@ typedef struct rp_message_store_stats {
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
+    int64_t recovered_from, recovered_records; /* of the pass at open */
 } rp_message_store_stats;
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats);
 

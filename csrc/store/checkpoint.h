@@ -1,0 +1,45 @@
+/* checkpoint.h: up to where the store is known to be on disk, so that recovery need not start at the beginning.
+ * RocketMQ: StoreCheckpoint (5.3.3 and 5.5.0 store/).
+ *
+ *  at size
+ *    0  8  store time of the last synced record of the commit log, ms
+ *    8  8  … of the consume queues      16  8  … of the index
+ *   24  8  master's flushed offset      32  8  confirm offset
+ *   40  8  commit log offset below which the consume queues are synced (5.5.0)
+ * 2048     ours: magic, copies of 0..24, the exact offsets, CRC. RocketMQ keeps but does not know these bytes; when the copies differ
+ *          from the fields above, it has written since, and only the times count.
+ * The file has 4096 bytes, all written at once. RocketMQ's fields we do not use are carried along.
+ *
+ * Threads  one writer at a time (the flusher's sync lock, or the owner while it opens and closes).
+ */
+#ifndef RP_STORE_CHECKPOINT_H
+#define RP_STORE_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+
+#define RP_CHECKPOINT_SIZE 4096
+
+typedef struct rp_checkpoint {
+    int64_t log_time_ms;
+    int64_t queues_time_ms;
+    int64_t index_time_ms;
+    int64_t master_flushed_offset;
+    int64_t confirm_offset;
+    int64_t queues_offset; /* entries of all records below it are synced */
+    int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
+    int64_t index_offset;   /* records below it are in synced index files; -1 unless is_exact */
+    int64_t queue_count;    /* at a clean stop, with the sum of their max offsets: a missing or foreign queue shows; -1 else */
+    int64_t entry_count;
+    int32_t is_exact;       /* the offsets were written by us, after everything else in the file */
+    uint8_t foreign[RP_CHECKPOINT_SIZE]; /* the file as read */
+} rp_checkpoint;
+
+/* RP_OK also when there is no file or a short one: then every field is 0 and the offsets -1. RP_E_IO. */
+int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
+/* Writes and syncs; the file keeps its old content or has the new one (one page, one write). RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+int rp_checkpoint_write(const rp_file_ops *ops, const char *path, const rp_checkpoint *checkpoint, rp_error *error);
+
+#endif

@@ -1,0 +1,164 @@
+/* commit_log.c: open, reads by offset, end of life. The append is in commit_log_append.c. */
+#include "commit_log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commit_log_inl.h"
+#include "message.h"
+
+int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp_error *error) {
+    rp_commit_log *log = calloc(1, sizeof *log);
+    rp_mapped_file_queue_options row = {.ops = setup->ops,
+                                        .directory = setup->directory,
+                                        .file_size = setup->file_size,
+                                        .mode = setup->read_only ? RP_MAP_READ : RP_MAP_WRITE};
+    if (log == NULL || rp_mapped_file_queue_create(&row, &log->row) != RP_OK) {
+        free(log);
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, setup->directory, -1, "no memory for the commit log");
+    }
+    log->setup = *setup;
+    log->file_size = (int64_t)setup->file_size;
+    log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
+    pthread_mutexattr_t adaptive; /* spins a little before it sleeps: the lock is held for microseconds */
+    pthread_mutexattr_init(&adaptive);
+    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&log->append_lock, &adaptive);
+    pthread_mutexattr_destroy(&adaptive);
+    pthread_mutex_init(&log->failure_lock, NULL);
+    atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
+    int rc = rp_mapped_file_queue_load(log->row, error);
+    if (rc != RP_OK) {
+        rp_commit_log_close(log);
+        return rc;
+    }
+    *out = log;
+    return RP_OK;
+}
+
+static void sync_failed(void *context, const rp_error *error) { rp_commit_log_fail(context, RP_E_READ_ONLY, error); }
+
+int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error) {
+    while (!log->setup.read_only && rp_mapped_file_queue_end(log->row) > rp_mapped_file_queue_begin(log->row) &&
+           rp_mapped_file_queue_end(log->row) - log->file_size >= end) {
+        int rc = rp_mapped_file_queue_remove_last(log->row, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+    }
+    log->position = end;
+    atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
+    atomic_store(&log->flushed_offset, end);
+    atomic_store_explicit(&log->max_offset, end, memory_order_release);
+    atomic_store(&log->failure, log->setup.read_only ? RP_E_READ_ONLY : 0);
+    if (log->setup.read_only) {
+        return RP_OK;
+    }
+    rp_preallocation_options options = {.ops = log->setup.ops,
+                                        .row = log->row,
+                                        .log = log->setup.log,
+                                        .ahead_bytes = log->setup.ahead_bytes,
+                                        .mode = log->setup.ready_mode,
+                                        .position = end,
+                                        .sync_failed = sync_failed,
+                                        .context = log};
+    int rc = rp_preallocation_open(&options, &log->preallocation, error);
+    log->ready_end = rc == RP_OK ? rp_preallocation_ready_end(log->preallocation) : 0;
+    return rc;
+}
+
+int rp_commit_log_start(rp_commit_log *log, rp_error *error) { return rp_preallocation_start(log->preallocation, error); }
+
+void rp_commit_log_stop(rp_commit_log *log) {
+    rp_error closed = {.status = RP_E_CLOSED, .message = "the store is closed"};
+    rp_commit_log_fail(log, RP_E_CLOSED, &closed);
+    rp_commit_log_barrier(log);
+    rp_preallocation_stop(log->preallocation);
+}
+
+void rp_commit_log_barrier(rp_commit_log *log) {
+    pthread_mutex_lock(&log->append_lock);
+    pthread_mutex_unlock(&log->append_lock);
+}
+
+void rp_commit_log_close(rp_commit_log *log) {
+    if (log == NULL) {
+        return;
+    }
+    rp_preallocation_close(log->preallocation);
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+    }
+    rp_mapped_file_queue_destroy(log->row);
+    pthread_mutex_destroy(&log->append_lock);
+    pthread_mutex_destroy(&log->failure_lock);
+    free(log);
+}
+
+rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log) { return log->row; }
+
+int64_t rp_commit_log_min_offset(const rp_commit_log *log) { return rp_mapped_file_queue_begin(log->row); }
+int64_t rp_commit_log_max_offset(const rp_commit_log *log) { return atomic_load_explicit(&log->max_offset, memory_order_acquire); }
+int64_t rp_commit_log_flushed_offset(const rp_commit_log *log) {
+    return atomic_load_explicit(&log->flushed_offset, memory_order_acquire);
+}
+int64_t rp_commit_log_store_timestamp(const rp_commit_log *log) {
+    return atomic_load_explicit(&log->store_timestamp_ms, memory_order_acquire);
+}
+void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset) {
+    atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
+}
+
+void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error) {
+    pthread_mutex_lock(&log->failure_lock);
+    int32_t before = atomic_load(&log->failure);
+    if (before == 0) {
+        log->failure_error = *error;
+        atomic_store_explicit(&log->failure, status, memory_order_release);
+    }
+    pthread_mutex_unlock(&log->failure_lock);
+    if (before == 0 && status != RP_E_CLOSED) {
+        rp_log_write(log->setup.log, RP_LOG_ERROR, "commit log takes no more writes: %s [%s at %lld]", error->message, error->file,
+                     (long long)error->offset);
+    }
+}
+
+int rp_commit_log_failure(rp_commit_log *log, rp_error *error) {
+    int32_t status = atomic_load_explicit(&log->failure, memory_order_acquire);
+    if (status != 0 && error != NULL) {
+        pthread_mutex_lock(&log->failure_lock);
+        *error = log->failure_error;
+        error->status = status;
+        pthread_mutex_unlock(&log->failure_lock);
+    }
+    return status;
+}
+
+int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range) {
+    int64_t max = rp_commit_log_max_offset(log);
+    if (offset < 0 || offset > max || (int64_t)size > max - offset) {
+        return RP_E_RANGE;
+    }
+    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, NULL);
+    if (file == NULL) {
+        return offset < rp_commit_log_min_offset(log) ? RP_E_RANGE : RP_E_IO;
+    }
+    int64_t at = offset - file->base_offset;
+    if ((uint64_t)at + size > file->size) {
+        rp_mapped_file_release(file);
+        return RP_E_RANGE;
+    }
+    range->address = rp_mapped_file_address(file) + at;
+    range->size = size;
+    range->fd = file->fd;
+    range->file_offset = at;
+    range->pin = file;
+    return RP_OK;
+}
+
+void rp_log_range_release(void *pin) {
+    if (pin != NULL) {
+        rp_mapped_file_release(pin);
+    }
+}

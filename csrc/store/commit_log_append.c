@@ -1,0 +1,189 @@
+/* commit_log_append.c: the one append: a batch of messages under one hold of the lock, straight into the mapped file.
+ * RocketMQ: CommitLog.asyncPutMessage, DefaultAppendMessageCallback (5.3.3 store/).
+ *
+ * Order of the stores of one message, each released before the next is readable:
+ *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
+ * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none.
+ * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
+ */
+#include "commit_log.h"
+
+#include <string.h>
+
+#include "commit_log_inl.h"
+#include "consume_queue_writer.h"
+#include "message_encode.h"
+
+_Static_assert(RP_APPEND_PROPERTY_PARTS == RP_ENCODE_PROPERTY_PARTS, "parts are handed through as they are");
+
+static void source_of(const rp_commit_log *log, const rp_append_item *item, rp_encode_source *source) {
+    source->queue_id = rp_consume_queue_id(item->queue);
+    source->flag = item->flag;
+    source->sys_flag = (item->sys_flag & ~RP_SYSFLAG_STORE_V6) | log->store_sys_flag;
+    source->reconsume_times = item->reconsume_times;
+    source->born_timestamp_ms = item->born_timestamp_ms;
+    source->prepared_transaction_offset = item->prepared_transaction_offset;
+    source->born_host = item->born_host;
+    source->store_host = log->setup.store_host;
+    source->topic = rp_consume_queue_topic(item->queue);
+    source->body = item->body;
+    memcpy(source->properties, item->properties, sizeof source->properties);
+    source->append_crc = log->setup.append_property_crc;
+}
+
+static int check_item(const rp_commit_log *log, rp_append_item *item) {
+    rp_encode_source source;
+    if (item->body.size > log->setup.message_size_max) {
+        return RP_E_TOO_LARGE;
+    }
+    source_of(log, item, &source);
+    int64_t size = rp_message_encoded_size(&source);
+    if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
+        return RP_E_TOO_LARGE;
+    }
+    item->size = (uint32_t)size;
+    return RP_OK;
+}
+
+/* Prepared and rolled-back halves of transactions are not for consumers. */
+static bool is_consumed(int32_t sys_flag) {
+    int32_t type = sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
+    return type != RP_SYSFLAG_TRANSACTION_PREPARED && type != RP_SYSFLAG_TRANSACTION_ROLLBACK;
+}
+
+/* Under the lock: bytes up to `end` can be written. */
+static int require_space(rp_commit_log *log, int64_t end) {
+    if (__builtin_expect(end <= log->ready_end, 1)) {
+        return RP_OK;
+    }
+    log->ready_end = rp_preallocation_ready_end(log->preallocation);
+    if (end <= log->ready_end) {
+        return RP_OK;
+    }
+    int rc = rp_preallocation_require(log->preallocation, end, NULL);
+    log->ready_end = rp_preallocation_ready_end(log->preallocation);
+    return rc;
+}
+
+static int enter_file(rp_commit_log *log, int64_t offset) {
+    rp_error error = {0};
+    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, &error);
+    if (file == NULL) {
+        return error.status < 0 ? error.status : RP_E_IO;
+    }
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+    }
+    log->active = file;
+    log->active_address = rp_mapped_file_address(file);
+    log->active_end = file->base_offset + log->file_size;
+    return RP_OK;
+}
+
+/* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
+static int make_room(rp_commit_log *log, uint32_t size) {
+    int64_t file_end = log->position - log->position % log->file_size + log->file_size;
+    int64_t left = file_end - log->position;
+    int rc;
+    if (__builtin_expect((int64_t)size + RP_MESSAGE_BLANK_SIZE_MIN > left, 0)) {
+        /* Not even the end marker is written before the next file can take the record: a failed append changes nothing. */
+        rc = require_space(log, file_end + size + RP_MESSAGE_BLANK_SIZE_MIN);
+        if (rc == RP_OK && log->active == NULL) {
+            rc = enter_file(log, log->position);
+        }
+        if (rc != RP_OK) {
+            return rc;
+        }
+        rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), (uint32_t)left);
+        log->position = file_end;
+        return enter_file(log, file_end);
+    }
+    rc = require_space(log, log->position + size + RP_MESSAGE_BLANK_SIZE_MIN);
+    if (rc == RP_OK && __builtin_expect(log->active == NULL || log->position >= log->active_end, 0)) {
+        rc = enter_file(log, log->position);
+    }
+    return rc;
+}
+
+static int append_item(rp_commit_log *log, rp_append_item *item, int64_t now_ms) {
+    bool consumed = is_consumed(item->sys_flag);
+    int rc = consumed ? rp_consume_queue_reserve(item->queue, NULL) : RP_OK;
+    rc = rc == RP_OK ? make_room(log, item->size) : rc;
+    if (rc != RP_OK) {
+        return rc;
+    }
+    rp_encode_source source;
+    source_of(log, item, &source);
+    source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
+    source.physical_offset = item->commit_log_offset = log->position;
+    source.queue_offset = item->queue_offset = consumed ? rp_consume_queue_max_offset(item->queue) : 0;
+    rp_message_encode(&source, log->active_address + (log->position - log->active->base_offset), item->size);
+    log->position += item->size;
+    atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
+    if (consumed) {
+        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};
+        rp_consume_queue_put(item->queue, &entry);
+    }
+    return RP_OK;
+}
+
+static uint64_t relaxed(const _Atomic uint64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
+
+static void count(rp_commit_log *log, uint64_t messages, uint64_t bytes, uint64_t failures, uint64_t held_ns) {
+    atomic_store_explicit(&log->messages, relaxed(&log->messages) + messages, memory_order_relaxed);
+    atomic_store_explicit(&log->bytes, relaxed(&log->bytes) + bytes, memory_order_relaxed);
+    if (failures != 0) {
+        atomic_store_explicit(&log->failures, relaxed(&log->failures) + failures, memory_order_relaxed);
+    }
+    if (held_ns > relaxed(&log->lock_ns_max)) {
+        atomic_store_explicit(&log->lock_ns_max, held_ns, memory_order_relaxed);
+    }
+}
+
+/* Outside the lock; a queue that occurs in the batch with others between is told more than once. */
+static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+    const rp_consume_queue *last = NULL;
+    for (uint32_t i = 0; i < item_count; i++) {
+        if (items[i].status == RP_OK && items[i].queue != last) {
+            last = items[i].queue;
+            uint64_t waiting = rp_consume_queue_waiting_after_put(items[i].queue);
+            if (waiting != 0 && log->arrived != NULL) {
+                log->arrived(log->arrived_context, items[i].queue, waiting);
+            }
+        }
+    }
+}
+
+int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+    int64_t appended = 0;
+    uint64_t bytes = 0;
+    int32_t failure = atomic_load_explicit(&log->failure, memory_order_acquire);
+    for (uint32_t i = 0; i < item_count; i++) {
+        items[i].status = failure != 0 ? failure : check_item(log, &items[i]);
+    }
+    int64_t now_ms = rp_clock_wall_ms(log->setup.clock);
+    pthread_mutex_lock(&log->append_lock);
+    int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
+    failure = atomic_load_explicit(&log->failure, memory_order_acquire);
+    int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
+    now_ms = last_ms > now_ms && last_ms - now_ms < 1000 ? last_ms : now_ms; /* a batch that waited for the lock is not older than the one before it */
+    for (uint32_t i = 0; i < item_count; i++) {
+        if (items[i].status == RP_OK) {
+            items[i].status = failure != 0 ? failure : append_item(log, &items[i], now_ms);
+            appended += items[i].status == RP_OK;
+            bytes += items[i].status == RP_OK ? items[i].size : 0;
+        }
+    }
+    if (appended != 0) {
+        atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);
+    }
+    int64_t position = log->position;
+    count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended,
+          (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
+    pthread_mutex_unlock(&log->append_lock);
+    if (appended != 0) {
+        rp_preallocation_advise(log->preallocation, position);
+        wake_readers(log, items, item_count);
+    }
+    return appended;
+}

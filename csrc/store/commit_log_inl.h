@@ -1,0 +1,39 @@
+/* commit_log_inl.h: the fields of the commit log, for the files of this room. C only. */
+#ifndef RP_STORE_COMMIT_LOG_INL_H
+#define RP_STORE_COMMIT_LOG_INL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "commit_log_writer.h"
+#include "mapped_file_inl.h"
+
+struct rp_commit_log {
+    rp_commit_log_setup setup;           /* fixed */
+    int32_t store_sys_flag;              /* fixed: RP_SYSFLAG_STORE_V6 or 0 */
+    int64_t file_size;                   /* fixed */
+    rp_mapped_file_queue *row;           /* fixed */
+    rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
+
+    _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
+    _Atomic int64_t flushed_offset;      /* released after the sync; written by whoever holds the flusher's sync lock */
+    _Atomic int64_t store_timestamp_ms;  /* of the last published record; released after max_offset */
+    _Atomic int32_t failure;             /* 0, or the status every further append gets; set once, never cleared */
+    _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
+
+    pthread_mutex_t append_lock; /* first of the store's locks: extend_lock and the rows' are taken under it */
+    int64_t position;            /* guarded by append_lock: end of the log, equal to max_offset outside an append */
+    rp_mapped_file *active;      /* guarded by append_lock: pinned file of position, NULL before the first append */
+    uint8_t *active_address;     /* guarded by append_lock */
+    int64_t active_end;          /* guarded by append_lock: first byte behind the active file */
+    int64_t ready_end;           /* guarded by append_lock: preallocation's, as last seen */
+
+    pthread_mutex_t failure_lock; /* leaf */
+    rp_error failure_error;       /* guarded by failure_lock until failure is set */
+
+    void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting); /* fixed before the first append */
+    void *arrived_context;
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* commit_log_writer.h: what the store does to the commit log besides appending messages: open, recover, fail, close.
+ *
+ * Threads  open, set_end and close from the store's owner; fail from any thread.
+ */
+#ifndef RP_STORE_COMMIT_LOG_WRITER_H
+#define RP_STORE_COMMIT_LOG_WRITER_H
+
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "commit_log.h"
+#include "mapped_file_queue.h"
+#include "preallocation.h"
+
+typedef struct rp_commit_log_setup {
+    const rp_file_ops *ops;
+    const rp_clock *clock;
+    rp_log *log;
+    const char *directory; /* borrowed; outlives the log */
+    uint64_t file_size;
+    uint32_t message_size_max;
+    uint64_t ahead_bytes;
+    int32_t ready_mode; /* rp_ready_mode */
+    int32_t append_property_crc;
+    int32_t read_only;
+    uint8_t store_host[20];
+    int32_t store_host_is_v6;
+} rp_commit_log_setup;
+
+/* Reads the directory; nothing is appended before rp_commit_log_set_end. */
+int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp_error *error);
+/* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here.
+ * Files behind it are removed. */
+int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
+/* Starts preallocating ahead of the appender. */
+int rp_commit_log_start(rp_commit_log *log, rp_error *error);
+/* From now on every append fails with RP_E_CLOSED; returns when none is under way. The preallocation has stopped. */
+void rp_commit_log_stop(rp_commit_log *log);
+void rp_commit_log_close(rp_commit_log *log);
+/* Returns when every append that was under way has ended: records published before the call have their queue entries. */
+void rp_commit_log_barrier(rp_commit_log *log);
+
+rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log);
+int64_t rp_commit_log_store_timestamp(const rp_commit_log *log);
+void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset);
+
+/* Ends the log's writability for good: closed, or a sync failed and what is on disk is unknown. The first error stays. */
+void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error);
+/* RP_OK, or the status of the failure with its error. */
+int rp_commit_log_failure(rp_commit_log *log, rp_error *error);
+
+#endif

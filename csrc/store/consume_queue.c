@@ -1,0 +1,58 @@
+/* consume_queue.c: the readers' side of a queue. See consume_queue.h. */
+#include "consume_queue.h"
+
+#include "../base/bytes_inl.h"
+#include "consume_queue_inl.h"
+
+rp_slice rp_consume_queue_topic(const rp_consume_queue *queue) { return queue->topic; }
+int32_t rp_consume_queue_id(const rp_consume_queue *queue) { return queue->id; }
+
+int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue) {
+    return atomic_load_explicit(&queue->min_offset, memory_order_acquire);
+}
+
+int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue) {
+    return atomic_load_explicit(&queue->max_offset, memory_order_acquire);
+}
+
+int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max) {
+    int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
+    if (offset < min || offset > max) {
+        return RP_E_RANGE;
+    }
+    uint32_t count = 0, wanted = max - offset < entries_max ? (uint32_t)(max - offset) : entries_max;
+    while (count < wanted) {
+        int64_t byte = (offset + count) * RP_CONSUME_QUEUE_ENTRY_SIZE;
+        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, byte, NULL);
+        if (file == NULL) {
+            return count > 0 ? (int64_t)count : RP_E_IO;
+        }
+        const uint8_t *at = rp_mapped_file_address(file) + (byte - file->base_offset);
+        const uint8_t *end = rp_mapped_file_address(file) + file->size;
+        for (; count < wanted && at < end; at += RP_CONSUME_QUEUE_ENTRY_SIZE, count++) {
+            entries[count].commit_log_offset = (int64_t)rp_get_u64(at);
+            entries[count].size = (int32_t)rp_get_u32(at + 8);
+            entries[count].tags_code = (int64_t)rp_get_u64(at + 12);
+        }
+        rp_mapped_file_release(file);
+    }
+    return count;
+}
+
+void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index) {
+    atomic_fetch_or_explicit(&queue->waiting, (uint64_t)1 << (reactor_index & 63), memory_order_seq_cst);
+}
+
+void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index) {
+    atomic_fetch_and_explicit(&queue->waiting, ~((uint64_t)1 << (reactor_index & 63)), memory_order_seq_cst);
+}
+
+uint64_t rp_consume_queue_waiting(const rp_consume_queue *queue) {
+    return atomic_load_explicit(&queue->waiting, memory_order_seq_cst);
+}
+
+void rp_consume_queue_set_user(rp_consume_queue *queue, void *user) {
+    atomic_store_explicit(&queue->user, user, memory_order_release);
+}
+
+void *rp_consume_queue_user(const rp_consume_queue *queue) { return atomic_load_explicit(&queue->user, memory_order_acquire); }

@@ -1,0 +1,33 @@
+/* consume_queue_inl.h: the fields of a consume queue, for the files of this room. C only. */
+#ifndef RP_STORE_CONSUME_QUEUE_INL_H
+#define RP_STORE_CONSUME_QUEUE_INL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "consume_queue_writer.h"
+#include "mapped_file_inl.h"
+#include "mapped_file_queue.h"
+
+struct rp_consume_queue {
+    const rp_consume_queue_setup *setup; /* fixed */
+    rp_slice topic;                      /* fixed; owned bytes behind the struct */
+    int32_t id;                          /* fixed */
+    uint64_t hash;                       /* fixed: of topic and id */
+    rp_mapped_file_queue *row;           /* fixed */
+
+    _Atomic int64_t max_offset;  /* entries; released after the entry's bytes, so who sees it sees them */
+    _Atomic int64_t min_offset;  /* entries */
+    _Atomic uint64_t waiting;    /* sequentially consistent against max_offset: see rp_consume_queue_set_waiting */
+    _Atomic(void *) user;        /* the broker's */
+    _Atomic bool deleted;        /* its topic was deleted and nothing was put since */
+    _Atomic int64_t synced_bytes; /* flusher; put back by truncate */
+
+    /* guarded by the append lock */
+    rp_mapped_file *active;      /* pinned file of the next entry, NULL before the first */
+    uint8_t *active_address;     /* its map */
+    int64_t active_end_offset;   /* entries: first one behind the active file */
+    int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
+};
+
+#endif

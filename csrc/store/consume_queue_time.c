@@ -1,0 +1,76 @@
+/* consume_queue_time.c: which entry belongs to a moment. The entries carry no time; the records they point to do.
+ * RocketMQ: ConsumeQueue.binarySearchInQueueByTime, ConsumeQueueStore.getOffsetInQueueByTime (5.3.3 store/).
+ *
+ * A binary search over the whole queue. Entries whose record is gone or unreadable count as older than everything, as they lie at
+ * the old end. Store times follow the wall clock: where it was set back, the search finds one of the places, as RocketMQ's does.
+ */
+#include "consume_queue.h"
+
+#include "../base/bytes_inl.h"
+#include "consume_queue_inl.h"
+#include "message_layout_inl.h"
+
+static int64_t record_time(rp_commit_log *log, const rp_queue_entry *entry) {
+    rp_log_range range;
+    int64_t time = -1;
+    if (entry->size < RP_RECORD_SIZE_MIN || rp_commit_log_read(log, entry->commit_log_offset, (uint32_t)entry->size, &range) != RP_OK) {
+        return -1;
+    }
+    int32_t sys_flag = (int32_t)rp_get_u32(range.address + RP_AT_SYS_FLAG);
+    uint32_t at = RP_AT_BORN_HOST + rp_born_host_size(sys_flag);
+    if (at + 8 <= range.size) {
+        time = (int64_t)rp_get_u64(range.address + at);
+    }
+    rp_log_range_release(range.pin);
+    return time;
+}
+
+int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset) {
+    rp_queue_entry entry;
+    return rp_consume_queue_read(queue, offset, &entry, 1) == 1 ? record_time(queue->setup->log, &entry) : -1;
+}
+
+int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue) {
+    return rp_consume_queue_time_at(queue, rp_consume_queue_min_offset(queue));
+}
+
+/* The first offset in [low, high) whose time is >= timestamp_ms; high when none. */
+static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t high, int64_t timestamp_ms) {
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (rp_consume_queue_time_at(queue, middle) < timestamp_ms) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary) {
+    int64_t max = rp_consume_queue_max_offset(queue), min = rp_consume_queue_min_offset(queue);
+    if (boundary == 0) {
+        return first_at_or_after(queue, min, max, timestamp_ms);
+    }
+    int64_t after = timestamp_ms == INT64_MAX ? max : first_at_or_after(queue, min, max, timestamp_ms + 1);
+    return after > min ? after - 1 : min;
+}
+
+int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset) {
+    int64_t low = rp_mapped_file_queue_begin(queue->row) / RP_CONSUME_QUEUE_ENTRY_SIZE, high = rp_consume_queue_max_offset(queue);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, middle * RP_CONSUME_QUEUE_ENTRY_SIZE, NULL);
+        int64_t points_to = -1;
+        if (file != NULL) {
+            points_to = (int64_t)rp_get_u64(rp_mapped_file_address(file) + (middle * RP_CONSUME_QUEUE_ENTRY_SIZE - file->base_offset));
+            rp_mapped_file_release(file);
+        }
+        if (points_to < log_offset) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}

@@ -1,0 +1,302 @@
+/* consume_queue_writer.c: see consume_queue_writer.h.
+ *
+ * Space    a file has its full length from the start (RocketMQ loads no other), but blocks only for its used part: before an entry
+ *          is put into a page that has none, a step of the file is allocated and faulted in. A full disk is then an error of
+ *          fallocate, before the record is written, never a SIGBUS. Steps grow from 4 KB to 64 KB, so thousands of thin queues stay thin.
+ * End      entries have no count on disk: the first one with size <= 0 ends the queue. Within a file that is a binary search,
+ *          because entries are written in order; what a power cut left out of order is recovery's to find.
+ */
+#include "consume_queue_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/bytes_inl.h"
+#include "../base/hash.h"
+#include "consume_queue_inl.h"
+#include "store_path.h"
+
+#define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
+#define PAGE_SIZE 4096
+#define STEP_MAX (64 * 1024)
+
+int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue_out,
+                          rp_error *error) {
+    char path[RP_PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%.*s/%d", setup->directory, (int)topic.size, (const char *)topic.data, queue_id);
+    if (length < 0 || length >= (int)sizeof path) {
+        return rp_error_set(error, RP_E_TOO_LARGE, 0, setup->directory, -1, "the queue's path is longer than %d bytes", RP_PATH_MAX - 1);
+    }
+    rp_consume_queue *queue = calloc(1, sizeof *queue + topic.size + 1);
+    rp_mapped_file_queue_options options = {.ops = setup->ops,
+                                            .directory = path,
+                                            .file_size = setup->file_size,
+                                            .mode = setup->read_only ? RP_MAP_READ : RP_MAP_WRITE_ONLY_MAP};
+    if (queue == NULL || rp_mapped_file_queue_create(&options, &queue->row) != RP_OK) {
+        free(queue);
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, path, -1, "no memory for the queue");
+    }
+    uint8_t *name = (uint8_t *)(queue + 1);
+    if (topic.size != 0) {
+        memcpy(name, topic.data, topic.size);
+    }
+    queue->setup = setup;
+    queue->topic = (rp_slice){name, topic.size};
+    queue->id = queue_id;
+    queue->hash = rp_hash_bytes(name, topic.size, (uint64_t)(uint32_t)queue_id);
+    *queue_out = queue;
+    return RP_OK;
+}
+
+static void leave_active(rp_consume_queue *queue) {
+    if (queue->active != NULL) {
+        rp_mapped_file_release(queue->active);
+        queue->active = NULL;
+        queue->active_address = NULL;
+        queue->active_end_offset = 0;
+        queue->allocated_offset = 0;
+    }
+}
+
+void rp_consume_queue_close(rp_consume_queue *queue) {
+    if (queue != NULL) {
+        leave_active(queue);
+        rp_mapped_file_queue_destroy(queue->row);
+        free(queue);
+    }
+}
+
+static bool entry_is_written(const uint8_t *at) { return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + 8) > 0; }
+
+/* How many entries of the file are written, counted to the first that is not. */
+static int64_t written_entries(const uint8_t *address, uint64_t file_size) {
+    int64_t low = 0, high = (int64_t)(file_size / ENTRY);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (entry_is_written(address + middle * ENTRY)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
+    int rc = rp_mapped_file_queue_load(queue->row, error);
+    int64_t begin = rp_mapped_file_queue_begin(queue->row), end = rp_mapped_file_queue_end(queue->row), max = begin / ENTRY;
+    /* From the last file backwards: one prepared ahead or truncated may be empty. */
+    while (rc == RP_OK && end > begin) {
+        int64_t base = end - queue->setup->file_size;
+        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, base, error);
+        if (file == NULL) {
+            rc = RP_E_IO;
+            break;
+        }
+        int64_t written = written_entries(rp_mapped_file_address(file), file->size);
+        rp_mapped_file_release(file);
+        max = base / ENTRY + written;
+        if (written != 0) {
+            break;
+        }
+        end = base;
+    }
+    atomic_store(&queue->min_offset, begin / ENTRY);
+    atomic_store(&queue->max_offset, max);
+    atomic_store(&queue->synced_bytes, max * ENTRY);
+    return rc;
+}
+
+/* Makes the file of max_offset the active one, creating it when the entry is its first. */
+static int enter_active(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    leave_active(queue);
+    int64_t byte = offset * ENTRY;
+    rp_mapped_file *file;
+    if (byte < rp_mapped_file_queue_end(queue->row) && byte >= rp_mapped_file_queue_begin(queue->row)) {
+        file = rp_mapped_file_queue_find(queue->row, byte, error);
+    } else {
+        if (rp_mapped_file_queue_begin(queue->row) == rp_mapped_file_queue_end(queue->row)) {
+            int rc = rp_path_make_directories(rp_mapped_file_queue_directory(queue->row), error);
+            if (rc != RP_OK) {
+                return rc;
+            }
+        }
+        file = rp_mapped_file_queue_append(queue->row, byte, error);
+    }
+    if (file == NULL) {
+        return error != NULL && error->status < 0 ? error->status : RP_E_IO;
+    }
+    queue->active = file;
+    queue->active_address = rp_mapped_file_address(file);
+    queue->active_end_offset = (file->base_offset + (int64_t)file->size) / ENTRY;
+    queue->allocated_offset = 0;
+    return RP_OK;
+}
+
+/* Gives the active file blocks and memory from the page of `offset` on. */
+static int allocate_step(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    const rp_file_ops *ops = queue->setup->ops;
+    rp_mapped_file *file = queue->active;
+    int64_t from = (offset * ENTRY - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
+    int64_t step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
+    int64_t end = from + step > (int64_t)file->size ? (int64_t)file->size : from + step;
+    /* The last entry of the step may reach into the next page: then that page is part of the step. */
+    end = (end + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
+    end = end > (int64_t)file->size ? (int64_t)file->size : end;
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, rp_mapped_file_queue_directory(queue->row), file->base_offset, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int fd = ops->open(ops->context, path, O_RDWR, 0);
+    int failed = fd < 0 ? -1 : ops->allocate(ops->context, fd, from, end - from), os_errno = errno;
+    if (fd >= 0) {
+        ops->close(ops->context, fd);
+    }
+    if (failed == 0 && ops->populate(ops->context, queue->active_address + from, (size_t)(end - from)) != 0 && errno == EFAULT) {
+        failed = -1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
+        os_errno = ENOSPC;
+    }
+    if (failed != 0) {
+        return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; free disk space",
+                            strerror(os_errno));
+    }
+    queue->allocated_offset = end == (int64_t)file->size ? queue->active_end_offset : (file->base_offset + end) / ENTRY;
+    return RP_OK;
+}
+
+int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
+    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
+    if (__builtin_expect(offset < queue->allocated_offset, 1)) {
+        return RP_OK;
+    }
+    if (queue->active == NULL || offset >= queue->active_end_offset) {
+        rp_error local = {0};
+        int rc = enter_active(queue, offset, error == NULL ? &local : error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+    }
+    return allocate_step(queue, offset, error);
+}
+
+/* Offset and tags first, size last: an entry cut short by the end of the process has no size and does not count. */
+static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
+    rp_put_u64(at, (uint64_t)entry->commit_log_offset);
+    rp_put_u64(at + 12, (uint64_t)entry->tags_code);
+    atomic_signal_fence(memory_order_release);
+    rp_put_u32(at + 8, (uint32_t)entry->size);
+}
+
+void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry) {
+    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
+    write_entry(queue->active_address + (offset * ENTRY - queue->active->base_offset), entry);
+    if (__builtin_expect(atomic_load_explicit(&queue->deleted, memory_order_relaxed), 0)) {
+        atomic_store_explicit(&queue->deleted, false, memory_order_relaxed);
+    }
+    atomic_store_explicit(&queue->max_offset, offset + 1, memory_order_release);
+}
+
+/* Adds nothing, but takes part in the order of changes of `waiting`, which a load would not: a reactor's fetch_or comes before it, and
+ * its bit is in the result, or after it, and then what was put before is visible to the reactor. */
+uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue) {
+    return atomic_fetch_add_explicit(&queue->waiting, 0, memory_order_seq_cst);
+}
+
+int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    static const rp_queue_entry gone = {.commit_log_offset = 0, .size = INT32_MAX, .tags_code = 0};
+    int64_t per_file = queue->setup->file_size / ENTRY;
+    int rc = RP_OK;
+    atomic_store(&queue->max_offset, offset - offset % per_file);
+    atomic_store(&queue->min_offset, offset);
+    for (int64_t i = 0; i < offset % per_file && rc == RP_OK; i++) {
+        rc = rp_consume_queue_reserve(queue, error);
+        if (rc == RP_OK) {
+            rp_consume_queue_put(queue, &gone);
+        }
+    }
+    atomic_store(&queue->synced_bytes, (offset - offset % per_file) * ENTRY);
+    return rc;
+}
+
+int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    int64_t max = atomic_load(&queue->max_offset), per_file = queue->setup->file_size / ENTRY;
+    int rc = RP_OK;
+    leave_active(queue);
+    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - (int64_t)queue->setup->file_size >= offset * ENTRY &&
+           rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row)) {
+        rc = rp_mapped_file_queue_remove_last(queue->row, error);
+    }
+    rp_mapped_file *file = rc == RP_OK ? rp_mapped_file_queue_find(queue->row, offset * ENTRY, error) : NULL;
+    if (file != NULL) {
+        int64_t file_end = (offset / per_file + 1) * per_file, stop = max < file_end ? max : file_end;
+        if (stop > offset) {
+            memset(rp_mapped_file_address(file) + (offset * ENTRY - file->base_offset), 0, (size_t)(stop - offset) * ENTRY);
+        }
+        rp_mapped_file_release(file);
+    }
+    atomic_store_explicit(&queue->max_offset, offset, memory_order_release);
+    if (atomic_load(&queue->min_offset) > offset) {
+        atomic_store(&queue->min_offset, offset);
+    }
+    if (atomic_load(&queue->synced_bytes) > offset * ENTRY) {
+        atomic_store(&queue->synced_bytes, offset * ENTRY);
+    }
+    return rc;
+}
+
+int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
+    leave_active(queue);
+    return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_max_offset(queue) * ENTRY, error);
+}
+
+int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
+    int64_t first = rp_consume_queue_offset_by_log_offset(queue, log_offset);
+    int rc = RP_OK;
+    if (first > atomic_load(&queue->min_offset)) {
+        atomic_store_explicit(&queue->min_offset, first, memory_order_release);
+    }
+    for (;;) {
+        int64_t begin = rp_mapped_file_queue_begin(queue->row), file_end = begin + queue->setup->file_size;
+        if (rc != RP_OK || file_end > first * ENTRY || file_end >= rp_mapped_file_queue_end(queue->row)) {
+            return rc;
+        }
+        rc = rp_mapped_file_queue_remove_first(queue->row, error);
+    }
+}
+
+int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
+    int rc = RP_OK;
+    leave_active(queue);
+    atomic_store_explicit(&queue->max_offset, 0, memory_order_release);
+    atomic_store_explicit(&queue->min_offset, 0, memory_order_release);
+    atomic_store(&queue->synced_bytes, 0);
+    atomic_store(&queue->deleted, true);
+    while (rp_mapped_file_queue_begin(queue->row) != rp_mapped_file_queue_end(queue->row)) {
+        int removed = rp_mapped_file_queue_remove_last(queue->row, error);
+        rc = removed != RP_OK ? removed : rc;
+    }
+    return rc;
+}
+
+int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue) {
+    int64_t dirty = rp_consume_queue_max_offset(queue) * ENTRY - atomic_load(&queue->synced_bytes);
+    return dirty > 0 ? dirty : 0;
+}
+
+int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
+    int64_t end = rp_consume_queue_max_offset(queue) * ENTRY, begin = atomic_load(&queue->synced_bytes);
+    if (end <= begin) {
+        return RP_OK;
+    }
+    int rc = rp_mapped_file_queue_sync(queue->row, begin, end, error);
+    int64_t expected = begin;
+    if (rc == RP_OK) {
+        atomic_compare_exchange_strong(&queue->synced_bytes, &expected, end); /* unless the queue was cut meanwhile */
+    }
+    return rc == RP_E_NOT_FOUND ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
+}

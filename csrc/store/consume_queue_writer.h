@@ -1,0 +1,62 @@
+/* consume_queue_writer.h: what the store does to a queue: load, put, cut at either end, sync.
+ * RocketMQ: ConsumeQueue.putMessagePositionInfo, recover, truncateDirtyLogicFiles, correctMinOffset (5.3.3 store/).
+ *
+ * Threads  open and load before the queue is published; reserve, put and truncate under the commit log's append lock; sync on the
+ *          flusher's thread; trim on the retention thread.
+ */
+#ifndef RP_STORE_CONSUME_QUEUE_WRITER_H
+#define RP_STORE_CONSUME_QUEUE_WRITER_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "commit_log.h"
+#include "consume_queue.h"
+
+/* Same for every queue of a store; outlives them. */
+typedef struct rp_consume_queue_setup {
+    const rp_file_ops *ops;
+    const char *directory; /* root/consumequeue */
+    uint32_t file_size;    /* multiple of RP_CONSUME_QUEUE_ENTRY_SIZE */
+    int32_t read_only;
+    rp_commit_log *log; /* for the searches by time */
+} rp_consume_queue_setup;
+
+/* A queue with nothing in it and nothing on disk; its directory is made by the first reserve. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE. */
+int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue,
+                          rp_error *error);
+void rp_consume_queue_close(rp_consume_queue *queue);
+
+/* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */
+int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
+
+/* Makes room for the entry at max_offset, so that the following put cannot fail. RP_OK; RP_E_DISK_FULL, RP_E_IO, … */
+int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
+/* Writes the entry at max_offset and publishes it. */
+void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
+/* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
+ * put before this call, or its bit is seen here. */
+uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
+/* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does. */
+int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);
+
+/* Drops the entries from `offset` on and clears their bytes. */
+int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error);
+/* Recovery only: clears every byte behind max_offset, whatever a crash left there. */
+int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error);
+/* Entries that point below log_offset are no longer readable: moves min_offset. Files that hold only such entries are removed, but
+ * never the last one, which keeps the queue's max offset. */
+int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error *error);
+/* Removes every file and starts over at offset 0 (the topic was deleted). */
+int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error);
+
+/* Makes every entry below the max offset of the call durable. RP_OK; RP_E_IO. */
+int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error);
+/* Bytes put and not synced yet. */
+int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue);
+
+/* First offset whose entry points at or above log_offset; max when none. */
+int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset);
+
+#endif

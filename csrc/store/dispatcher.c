@@ -1,0 +1,150 @@
+/* dispatcher.c: see dispatcher.h.
+ *
+ * What a record's queue offset says, against the queue's next offset:
+ *   equal    the usual case: put.
+ *   lower    the entry is there and points to this record: done before. It points elsewhere: the queue was reset after that entry
+ *            (topic deleted and made again) or the entry is dirt of a crash: the queue is cut there, then put.
+ *   higher   entries are missing. Before a queue's first entry that is what retention took: the queue starts here. In the middle
+ *            something was lost: short gaps are filled with entries nobody can read, longer ones start the queue anew.
+ */
+#include "dispatcher.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "consume_queue_writer.h"
+
+#define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
+#define DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"
+#define DELAY_LEVELS_DEFAULT "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+static int64_t unit_ms(char unit) {
+    switch (unit) {
+    case 's': return 1000;
+    case 'm': return 60 * 1000;
+    case 'h': return 3600 * 1000;
+    case 'd': return 24 * 3600 * 1000;
+    default: return 0;
+    }
+}
+
+int rp_dispatcher_init(rp_dispatcher *dispatcher, rp_queue_table *queues, rp_log *log, const char *delay_levels, rp_error *error) {
+    memset(dispatcher, 0, sizeof *dispatcher);
+    dispatcher->queues = queues;
+    dispatcher->log = log;
+    const char *at = delay_levels == NULL ? DELAY_LEVELS_DEFAULT : delay_levels;
+    while (*(at += strspn(at, " ")) != 0) {
+        char *unit;
+        int64_t count = strtoll(at, &unit, 10);
+        int64_t scale = unit_ms(*unit);
+        if (unit == at || scale == 0 || count < 0 || count > INT32_MAX || (unit[1] != ' ' && unit[1] != 0) ||
+            dispatcher->delay_level_max == RP_DELAY_LEVELS_MAX) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                                "messageDelayLevel: \"%.16s\" is not a number with s, m, h or d, or there are more than %d levels", at,
+                                RP_DELAY_LEVELS_MAX);
+        }
+        dispatcher->delay_level_ms[++dispatcher->delay_level_max] = count * scale;
+        at = unit + 1;
+    }
+    return RP_OK;
+}
+
+/* A whole number as Java's Integer.parseInt accepts it, 0 for anything else. */
+static int64_t small_number(rp_slice text) {
+    int64_t value = 0;
+    for (uint32_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || value > INT32_MAX / 10) {
+            return 0;
+        }
+        value = value * 10 + (text.data[i] - '0');
+    }
+    return value;
+}
+
+int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message) {
+    if (message->topic.size == sizeof DELAY_TOPIC - 1 && memcmp(message->topic.data, DELAY_TOPIC, message->topic.size) == 0) {
+        int64_t level = small_number(rp_message_property(message->properties, "DELAY"));
+        if (level > 0) {
+            level = level > dispatcher->delay_level_max ? dispatcher->delay_level_max : level;
+            return message->store_timestamp_ms + dispatcher->delay_level_ms[level];
+        }
+    }
+    return rp_message_tags_code(message->properties);
+}
+
+static int put(rp_dispatcher *dispatcher, rp_consume_queue *queue, const rp_queue_entry *entry, rp_error *error) {
+    int rc = rp_consume_queue_reserve(queue, error);
+    if (rc == RP_OK) {
+        rp_consume_queue_put(queue, entry);
+        dispatcher->entries_added++;
+    }
+    return rc;
+}
+
+static void warn(const rp_dispatcher *dispatcher, const rp_consume_queue *queue, const char *what, int64_t from, int64_t to) {
+    rp_slice topic = rp_consume_queue_topic(queue);
+    rp_log_write(dispatcher->log, RP_LOG_WARNING, "queue %.*s/%d: %s (offsets %lld to %lld)", (int)topic.size, (const char *)topic.data,
+                 rp_consume_queue_id(queue), what, (long long)from, (long long)to);
+}
+
+/* Nothing that is in the queue counts any more; its next entry will be `offset`. */
+static int restart_at(rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    int rc = rp_consume_queue_clear(queue, error);
+    return rc == RP_OK ? rp_consume_queue_start_at(queue, offset, error) : rc;
+}
+
+/* The record is later than the queue's next entry. */
+static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, const rp_message *message, rp_error *error) {
+    /* In the order of the log, as searches expect, but of a size no record has. */
+    const rp_queue_entry unreadable = {.commit_log_offset = message->physical_offset, .size = INT32_MAX, .tags_code = 0};
+    int64_t next = rp_consume_queue_max_offset(queue), offset = message->queue_offset;
+    bool is_empty = next == rp_consume_queue_min_offset(queue);
+    if (is_empty || offset - next > GAP_MAX) {
+        if (!is_empty) {
+            warn(dispatcher, queue, "too many records are missing, older entries are dropped", next, offset);
+        }
+        return restart_at(queue, offset, error);
+    }
+    warn(dispatcher, queue, "records are missing, they read as gone", next, offset - 1);
+    int rc = RP_OK;
+    for (; next < offset && rc == RP_OK; next++, dispatcher->gaps_filled++) {
+        rc = put(dispatcher, queue, &unreadable, error);
+    }
+    return rc;
+}
+
+int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
+    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
+    if (type == RP_SYSFLAG_TRANSACTION_PREPARED || type == RP_SYSFLAG_TRANSACTION_ROLLBACK) {
+        return RP_OK;
+    }
+    rp_consume_queue *queue = dispatcher->last_queue;
+    rp_slice topic = queue == NULL ? (rp_slice){NULL, 0} : rp_consume_queue_topic(queue);
+    if (queue == NULL || rp_consume_queue_id(queue) != message->queue_id || topic.size != message->topic.size ||
+        memcmp(topic.data, message->topic.data, topic.size) != 0) {
+        queue = rp_queue_table_find(dispatcher->queues, message->topic, message->queue_id, 1, error);
+        if (queue == NULL) {
+            return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
+        }
+        dispatcher->last_queue = queue;
+    }
+    int64_t next = rp_consume_queue_max_offset(queue), offset = message->queue_offset;
+    if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, message->physical_offset, "queue offset %lld cannot be", (long long)offset);
+    }
+    rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, rp_dispatcher_tags_code(dispatcher, message)};
+    int rc = RP_OK;
+    if (offset < next) {
+        rp_queue_entry found;
+        if (rp_consume_queue_read(queue, offset, &found, 1) == 1 && found.commit_log_offset == entry.commit_log_offset &&
+            found.size == entry.size) {
+            return RP_OK;
+        }
+        dispatcher->entries_replaced += (uint64_t)(next - offset);
+        rc = offset < rp_consume_queue_min_offset(queue) ? restart_at(queue, offset, error) : rp_consume_queue_truncate(queue, offset, error);
+    } else if (offset > next) {
+        rc = bridge_gap(dispatcher, queue, message, error);
+    }
+    return rc == RP_OK ? put(dispatcher, queue, &entry, error) : rc;
+}

@@ -1,0 +1,305 @@
+/* flusher.c: see flusher.h. */
+#include "flusher.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../base/thread.h"
+#include "consume_queue_writer.h"
+
+#define PAGE_SIZE 4096
+#define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
+#define NS_PER_MS 1000000
+
+struct rp_flusher {
+    rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
+    rp_thread *thread;      /* owner */
+    void (*flushed)(void *context, int64_t flushed_offset); /* fixed before the first append */
+    void *flushed_context;
+
+    pthread_mutex_t sync_lock; /* guards is_syncing; not held over the sync itself */
+    pthread_cond_t synced;     /* a sync has ended */
+    bool is_syncing;           /* somebody leads */
+    pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
+    _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
+
+    pthread_mutex_t wake_lock; /* leaf */
+    pthread_cond_t wake;
+    _Atomic int64_t requested; /* highest offset asked for without waiting */
+    bool stopping;             /* guarded by wake_lock */
+};
+
+int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *error) {
+    rp_flusher *flusher = calloc(1, sizeof *flusher);
+    if (flusher == NULL) {
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flusher");
+    }
+    flusher->setup = *setup;
+    pthread_mutex_init(&flusher->sync_lock, NULL);
+    pthread_mutex_init(&flusher->queue_lock, NULL);
+    pthread_mutex_init(&flusher->wake_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&flusher->wake, &monotonic);
+    pthread_cond_init(&flusher->synced, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    *out = flusher;
+    return RP_OK;
+}
+
+void rp_flusher_close(rp_flusher *flusher) {
+    if (flusher != NULL) {
+        pthread_mutex_destroy(&flusher->sync_lock);
+        pthread_mutex_destroy(&flusher->queue_lock);
+        pthread_mutex_destroy(&flusher->wake_lock);
+        pthread_cond_destroy(&flusher->wake);
+        pthread_cond_destroy(&flusher->synced);
+        free(flusher);
+    }
+}
+
+static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
+}
+
+/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO. */
+static int sync_log(rp_flusher *flusher) {
+    rp_commit_log *log = flusher->setup.commit_log;
+    int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
+    rp_error error = {0};
+    int failure = rp_commit_log_failure(log, NULL);
+    if (failure != 0 && failure != RP_E_CLOSED) {
+        return RP_E_IO;
+    }
+    if (begin >= end) {
+        return RP_OK;
+    }
+    int64_t started = rp_clock_monotonic_ns(flusher->setup.clock);
+    if (rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, &error) != RP_OK) {
+        rp_commit_log_fail(log, RP_E_READ_ONLY, &error);
+        return RP_E_IO;
+    }
+    uint64_t elapsed = (uint64_t)(rp_clock_monotonic_ns(flusher->setup.clock) - started);
+    add_relaxed(&flusher->flushes, 1);
+    add_relaxed(&flusher->flush_ns_total, elapsed);
+    if (elapsed > atomic_load_explicit(&flusher->flush_ns_max, memory_order_relaxed)) {
+        atomic_store_explicit(&flusher->flush_ns_max, elapsed, memory_order_relaxed);
+    }
+    rp_commit_log_set_flushed(log, end);
+    return RP_OK;
+}
+
+static struct timespec deadline_after(uint64_t ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t ns = (uint64_t)now.tv_nsec + ms % 1000 * NS_PER_MS;
+    return (struct timespec){.tv_sec = now.tv_sec + (time_t)(ms / 1000 + ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+/* Returns when offset is flushed: by another's sync, or by leading one. deadline NULL: as long as it takes. */
+static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec *deadline) {
+    rp_commit_log *log = flusher->setup.commit_log;
+    int rc = RP_OK;
+    pthread_mutex_lock(&flusher->sync_lock);
+    while (flusher->is_syncing && rp_commit_log_flushed_offset(log) < offset) {
+        int timed_out = deadline == NULL ? pthread_cond_wait(&flusher->synced, &flusher->sync_lock)
+                                         : pthread_cond_timedwait(&flusher->synced, &flusher->sync_lock, deadline);
+        if (timed_out != 0) {
+            pthread_mutex_unlock(&flusher->sync_lock);
+            return RP_E_TIMEOUT;
+        }
+    }
+    int64_t before = rp_commit_log_flushed_offset(log), flushed = before;
+    if (before < offset) {
+        flusher->is_syncing = true;
+        pthread_mutex_unlock(&flusher->sync_lock);
+        rc = sync_log(flusher);
+        flushed = rp_commit_log_flushed_offset(log);
+        pthread_mutex_lock(&flusher->sync_lock);
+        flusher->is_syncing = false;
+        pthread_cond_broadcast(&flusher->synced);
+    }
+    pthread_mutex_unlock(&flusher->sync_lock);
+    if (flushed > before && flusher->flushed != NULL) {
+        flusher->flushed(flusher->flushed_context, flushed);
+    }
+    return rc;
+}
+
+static int sync_now(rp_flusher *flusher) { return sync_up_to(flusher, rp_commit_log_max_offset(flusher->setup.commit_log), NULL); }
+
+int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
+    rp_commit_log *log = flusher->setup.commit_log;
+    if (rp_commit_log_flushed_offset(log) >= offset) {
+        return RP_OK;
+    }
+    if (offset > rp_commit_log_max_offset(log)) {
+        return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
+    }
+    struct timespec deadline = deadline_after(timeout_ms);
+    return sync_up_to(flusher, offset, &deadline);
+}
+
+void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
+    int64_t before = atomic_load_explicit(&flusher->requested, memory_order_relaxed);
+    while (before < offset && !atomic_compare_exchange_weak(&flusher->requested, &before, offset)) {
+    }
+    /* The thread is asleep, or about to sleep, only while everything requested before is flushed. */
+    if (before <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
+        pthread_mutex_lock(&flusher->wake_lock);
+        pthread_cond_signal(&flusher->wake);
+        pthread_mutex_unlock(&flusher->wake_lock);
+    }
+}
+
+void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context) {
+    flusher->flushed = flushed;
+    flusher->flushed_context = context;
+}
+
+typedef struct queue_pass {
+    int64_t least_bytes;
+    int rc;
+    rp_error *error;
+} queue_pass;
+
+static int sync_queue(void *context, rp_consume_queue *queue) {
+    queue_pass *pass = context;
+    if (rp_consume_queue_dirty_bytes(queue) < pass->least_bytes) {
+        return 0;
+    }
+    pass->rc = rp_consume_queue_sync(queue, pass->error);
+    return pass->rc != RP_OK;
+}
+
+typedef struct queue_sums {
+    int64_t queues, entries;
+} queue_sums;
+
+static int add_queue(void *context, rp_consume_queue *queue) {
+    queue_sums *sums = context;
+    int64_t max = rp_consume_queue_max_offset(queue);
+    sums->queues += max > 0;
+    sums->entries += max;
+    return 0;
+}
+
+/* Syncs the queues; with thorough 1 all of them, and then the checkpoint moves up to where the log was at the start of the pass. */
+static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_error *error) {
+    rp_commit_log *log = flusher->setup.commit_log;
+    queue_pass pass = {.least_bytes = thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, .rc = RP_OK, .error = error};
+    pthread_mutex_lock(&flusher->queue_lock);
+    rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
+    int64_t time_ms = rp_commit_log_store_timestamp(log), offset = rp_commit_log_flushed_offset(log); /* time first: it is never ahead */
+    rp_commit_log_barrier(log);
+    rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
+    if (pass.rc == RP_OK && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
+        queue_sums sums = {0, 0};
+        if (closing) {
+            rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
+        }
+        checkpoint->log_time_ms = checkpoint->queues_time_ms = time_ms;
+        checkpoint->flushed_offset = checkpoint->queues_offset = offset;
+        checkpoint->queue_count = closing ? sums.queues : -1;
+        checkpoint->entry_count = closing ? sums.entries : -1;
+        checkpoint->is_exact = 1;
+        pass.rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
+    }
+    pthread_mutex_unlock(&flusher->queue_lock);
+    return pass.rc;
+}
+
+typedef struct timers {
+    int64_t flush_at_ns, thorough_at_ns, queues_at_ns, queues_thorough_at_ns;
+} timers;
+
+static int64_t after_ms(int64_t now_ns, uint32_t ms) { return now_ns + (int64_t)ms * NS_PER_MS; }
+
+/* What is due at now_ns is done, and set for its next time. */
+static void do_due_work(rp_flusher *flusher, timers *due, int64_t now_ns) {
+    const rp_flusher_setup *setup = &flusher->setup;
+    int64_t unsynced = rp_commit_log_max_offset(setup->commit_log) - rp_commit_log_flushed_offset(setup->commit_log);
+    if (now_ns >= due->flush_at_ns) {
+        bool thorough = now_ns >= due->thorough_at_ns;
+        if (unsynced > 0 && (thorough || unsynced >= (int64_t)setup->least_pages * PAGE_SIZE)) {
+            sync_now(flusher); /* a failure is the log's from now on */
+        }
+        due->thorough_at_ns = thorough ? after_ms(now_ns, setup->thorough_interval_ms) : due->thorough_at_ns;
+        due->flush_at_ns = after_ms(now_ns, setup->interval_ms);
+    }
+    if (now_ns >= due->queues_at_ns) {
+        rp_error error = {0};
+        bool thorough = now_ns >= due->queues_thorough_at_ns;
+        if (thorough) {
+            sync_now(flusher);
+        }
+        if (sync_queues(flusher, thorough, false, &error) != RP_OK) {
+            rp_log_write(setup->log, RP_LOG_WARNING, "consume queues: %s [%s]; they can be rebuilt from the commit log", error.message,
+                         error.file);
+        }
+        due->queues_thorough_at_ns = thorough ? after_ms(now_ns, setup->thorough_interval_ms) : due->queues_thorough_at_ns;
+        due->queues_at_ns = after_ms(now_ns, setup->queue_interval_ms);
+    }
+}
+
+/* Sleeps until something is due or requested; false when the flusher stops. */
+static bool wait_for_work(rp_flusher *flusher, const timers *due, int64_t now_ns) {
+    int64_t next = due->flush_at_ns < due->queues_at_ns ? due->flush_at_ns : due->queues_at_ns;
+    struct timespec deadline = deadline_after(next > now_ns ? (uint64_t)(next - now_ns) / NS_PER_MS + 1 : 0);
+    pthread_mutex_lock(&flusher->wake_lock);
+    int timed_out = next > now_ns ? 0 : ETIMEDOUT;
+    while (!flusher->stopping && timed_out == 0 &&
+           atomic_load(&flusher->requested) <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
+        timed_out = pthread_cond_timedwait(&flusher->wake, &flusher->wake_lock, &deadline);
+    }
+    bool stopping = flusher->stopping;
+    pthread_mutex_unlock(&flusher->wake_lock);
+    return !stopping;
+}
+
+static void run(void *context) {
+    rp_flusher *flusher = context;
+    const rp_flusher_setup *setup = &flusher->setup;
+    int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
+    timers due = {after_ms(now_ns, setup->interval_ms), after_ms(now_ns, setup->thorough_interval_ms),
+                  after_ms(now_ns, setup->queue_interval_ms), after_ms(now_ns, setup->thorough_interval_ms)};
+    while (wait_for_work(flusher, &due, now_ns)) {
+        if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher) != RP_OK) {
+            atomic_store(&flusher->requested, 0); /* nothing can be flushed any more: do not ask again */
+        }
+        now_ns = rp_clock_monotonic_ns(setup->clock);
+        do_due_work(flusher, &due, now_ns);
+    }
+}
+
+int rp_flusher_start(rp_flusher *flusher, rp_error *error) {
+    int rc = rp_thread_start(&flusher->thread, "rp-flusher", run, flusher);
+    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the flusher thread");
+}
+
+int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
+    pthread_mutex_lock(&flusher->wake_lock);
+    flusher->stopping = true;
+    pthread_cond_signal(&flusher->wake);
+    pthread_mutex_unlock(&flusher->wake_lock);
+    rp_thread_join(flusher->thread);
+    flusher->thread = NULL;
+    int rc = sync_now(flusher);
+    if (rc != RP_OK) {
+        rp_commit_log_failure(flusher->setup.commit_log, error);
+        return rc;
+    }
+    return sync_queues(flusher, true, true, error);
+}
+
+void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats) {
+    stats->flushes = atomic_load_explicit(&flusher->flushes, memory_order_relaxed);
+    stats->flush_ns_total = atomic_load_explicit(&flusher->flush_ns_total, memory_order_relaxed);
+    stats->flush_ns_max = atomic_load_explicit(&flusher->flush_ns_max, memory_order_relaxed);
+}

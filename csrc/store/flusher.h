@@ -1,0 +1,54 @@
+/* flusher.h: makes appended bytes durable: many waiters behind one sync, and a timed sync for everybody else.
+ * RocketMQ: GroupCommitService, FlushRealTimeService, FlushConsumeQueueService (5.3.3 store/CommitLog.java, DefaultMessageStore.java).
+ *
+ *   wait ──► leader: [msync of flushed..max] ─► flushed offset ─► every waiter below it returns; one of the others leads the next sync
+ *   request ──► thread ─┘        timers ──► thread
+ *
+ * Group    one sync is under way at a time. Whoever finds none under way leads: it syncs, in its own thread, all that is appended by
+ *          then, also for those who come meanwhile. A lone writer waits for nobody.
+ * Failure  a failed sync is never repeated: the kernel may have dropped the pages. The log takes no more writes, for good.
+ * Threads  one thread of its own; wait and request from any thread. Owns its thread, borrows the rest.
+ */
+#ifndef RP_STORE_FLUSHER_H
+#define RP_STORE_FLUSHER_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "checkpoint.h"
+#include "commit_log_writer.h"
+#include "queue_table.h"
+
+typedef struct rp_flusher rp_flusher;
+
+typedef struct rp_flusher_setup {
+    const rp_file_ops *ops;
+    const rp_clock *clock;
+    rp_log *log;
+    rp_commit_log *commit_log;
+    rp_queue_table *queues;
+    const char *checkpoint_path;
+    rp_checkpoint checkpoint; /* as recovery left it */
+    uint32_t interval_ms;     /* of the timed sync */
+    uint32_t least_pages;     /* not worth a timed sync below it … */
+    uint32_t thorough_interval_ms; /* … unless this has passed */
+    uint32_t queue_interval_ms;
+} rp_flusher_setup;
+
+typedef struct rp_flusher_stats {
+    uint64_t flushes, flush_ns_total, flush_ns_max;
+} rp_flusher_stats;
+
+int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **flusher, rp_error *error);
+int rp_flusher_start(rp_flusher *flusher, rp_error *error);
+/* Stops the thread; then everything is synced and the checkpoint written. RP_OK; RP_E_IO when that failed. */
+int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
+void rp_flusher_close(rp_flusher *flusher);
+
+/* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_on_flushed. */
+int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
+void rp_flusher_request(rp_flusher *flusher, int64_t offset);
+void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
+void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
+
+#endif

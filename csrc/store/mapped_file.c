@@ -1,0 +1,89 @@
+/* mapped_file.c: open, map, pin, unmap. See mapped_file.h. */
+#include "mapped_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mapped_file_inl.h"
+
+rp_mapped_file *rp_mapped_file_new(const rp_file_ops *ops, int64_t base_offset, uint64_t size) {
+    rp_mapped_file *file = calloc(1, sizeof *file);
+    if (file != NULL) {
+        file->ops = ops;
+        file->base_offset = base_offset;
+        file->size = size;
+        file->fd = -1;
+        atomic_init(&file->address, NULL);
+        atomic_init(&file->pins, 1);
+    }
+    return file;
+}
+
+void rp_mapped_file_free(rp_mapped_file *file) {
+    assert(file == NULL || atomic_load(&file->pins) == 0);
+    free(file);
+}
+
+static int open_failed(rp_error *error, const char *path, const char *what) {
+    int os_errno = errno, status = os_errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(os_errno);
+    return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s", what, strerror(os_errno));
+}
+
+int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error) {
+    const rp_file_ops *ops = file->ops;
+    int flags = mode == RP_MAP_READ ? O_RDONLY : O_RDWR | (create ? O_CREAT : 0);
+    int fd = ops->open(ops->context, path, flags, 0644);
+    if (fd < 0) {
+        return open_failed(error, path, create ? "create the file" : "open the file");
+    }
+    if (create && ops->truncate(ops->context, fd, (int64_t)file->size) != 0) {
+        int rc = open_failed(error, path, "give the file its length");
+        ops->close(ops->context, fd);
+        ops->unlink(ops->context, path); /* a file of another length would not load */
+        return rc;
+    }
+    uint8_t *address = ops->map(ops->context, fd, file->size, mode != RP_MAP_READ);
+    if (address == NULL) {
+        int rc = open_failed(error, path, "map the file");
+        ops->close(ops->context, fd);
+        return rc;
+    }
+    if (mode == RP_MAP_WRITE_ONLY_MAP) {
+        ops->close(ops->context, fd);
+        fd = -1;
+    }
+    file->fd = fd;
+    atomic_store_explicit(&file->address, address, memory_order_release);
+    return RP_OK;
+}
+
+int rp_mapped_file_pin(rp_mapped_file *file) {
+    int32_t pins = atomic_load_explicit(&file->pins, memory_order_relaxed);
+    while (pins > 0) {
+        /* acquire: what the last unmapper saw is not needed, but the fields set before the row published the file are. */
+        if (atomic_compare_exchange_weak_explicit(&file->pins, &pins, pins + 1, memory_order_acquire, memory_order_relaxed)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void rp_mapped_file_release(rp_mapped_file *file) {
+    int32_t pins = atomic_fetch_sub_explicit(&file->pins, 1, memory_order_acq_rel);
+    assert(pins > 0);
+    if (pins != 1) {
+        return;
+    }
+    uint8_t *address = rp_mapped_file_address(file);
+    if (address != NULL) {
+        atomic_store_explicit(&file->address, NULL, memory_order_relaxed);
+        file->ops->unmap(file->ops->context, address, file->size);
+        if (file->fd >= 0) {
+            file->ops->close(file->ops->context, file->fd);
+            file->fd = -1;
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* mapped_file.h: one file of a row, mapped while somebody needs it.
+ * RocketMQ: DefaultMappedFile, ReferenceResource (5.3.3 store/logfile/).
+ *
+ * Pins     the row that holds the file owns one pin, every reader its own; whoever gives back the last one unmaps and closes.
+ *          The struct itself is freed by its row only, so that a late pin attempt finds a zero, not freed memory.
+ * Threads  pin and release from any thread, lock-free; map under the lock of the row.
+ */
+#ifndef RP_STORE_MAPPED_FILE_H
+#define RP_STORE_MAPPED_FILE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+
+typedef struct rp_mapped_file rp_mapped_file;
+
+enum rp_map_mode {
+    RP_MAP_READ = 0,      /* tools on a stopped store */
+    RP_MAP_WRITE = 1,     /* writable, file descriptor kept open for sendfile */
+    RP_MAP_WRITE_ONLY_MAP = 2 /* writable, descriptor closed after mapping: consume queues, of which there are thousands */
+};
+
+/* A file that is not opened yet. NULL when memory is out. */
+rp_mapped_file *rp_mapped_file_new(const rp_file_ops *ops, int64_t base_offset, uint64_t size);
+/* Frees the struct; the file must be unmapped (no pins). */
+void rp_mapped_file_free(rp_mapped_file *file);
+
+/* Opens and maps path, with create 1 giving it its full length first (bytes are allocated by the writer, ahead of itself).
+ * RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_NOT_FOUND with the file in error; then nothing has changed. */
+int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error);
+
+/* 1 and a pin, 0 when the file has been removed. A pinned file may still have to be mapped. */
+int rp_mapped_file_pin(rp_mapped_file *file);
+void rp_mapped_file_release(rp_mapped_file *file);
+
+#endif

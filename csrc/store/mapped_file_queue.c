@@ -1,0 +1,371 @@
+/* mapped_file_queue.c: slots, lookups and the directory of a row of files. See mapped_file_queue.h. */
+#include "mapped_file_queue.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mapped_file_inl.h"
+#include "store_path.h"
+
+#define SLOTS_MIN 4
+#define PAGE_SIZE 4096
+
+typedef struct slots {
+    struct slots *replaced; /* the array before this one */
+    int64_t first_index;    /* fixed: file index of slot 0 */
+    uint32_t capacity;      /* fixed */
+    _Atomic(rp_mapped_file *) files[];
+} slots;
+
+struct rp_mapped_file_queue {
+    const rp_file_ops *ops; /* fixed */
+    char *directory;        /* fixed */
+    uint64_t file_size;     /* fixed */
+    int32_t mode;           /* fixed */
+    _Atomic(slots *) slots; /* replaced under lock, released after it is filled */
+    _Atomic int64_t begin;  /* bytes; written under lock */
+    _Atomic int64_t end;    /* bytes; written under lock */
+    rp_mapped_file *removed;      /* guarded by lock */
+    _Atomic bool directory_dirty; /* names not synced yet */
+    pthread_mutex_t lock;         /* leaf: nothing is locked under it */
+};
+
+int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row_out) {
+    rp_mapped_file_queue *row = calloc(1, sizeof *row);
+    if (row == NULL || (row->directory = strdup(options->directory)) == NULL) {
+        free(row);
+        return RP_E_NO_MEMORY;
+    }
+    row->ops = options->ops;
+    row->file_size = options->file_size;
+    row->mode = options->mode;
+    pthread_mutex_init(&row->lock, NULL);
+    *row_out = row;
+    return RP_OK;
+}
+
+void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
+    if (row == NULL) {
+        return;
+    }
+    slots *now = atomic_load(&row->slots);
+    for (uint32_t i = 0; now != NULL && i < now->capacity; i++) {
+        rp_mapped_file *file = atomic_load(&now->files[i]);
+        if (file != NULL) {
+            rp_mapped_file_release(file);
+            rp_mapped_file_free(file);
+        }
+    }
+    while (now != NULL) {
+        slots *before = now->replaced;
+        free(now);
+        now = before;
+    }
+    while (row->removed != NULL) {
+        rp_mapped_file *next = row->removed->next_removed;
+        rp_mapped_file_free(row->removed);
+        row->removed = next;
+    }
+    pthread_mutex_destroy(&row->lock);
+    free(row->directory);
+    free(row);
+}
+
+/* Under lock: makes room for file_index behind the files that are there, in a new array when the old one is full. */
+static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
+    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    if (now != NULL && file_index >= now->first_index && file_index - now->first_index < now->capacity) {
+        return RP_OK;
+    }
+    int64_t size = (int64_t)row->file_size, begin = atomic_load(&row->begin), end = atomic_load(&row->end);
+    int64_t first = end > begin ? begin / size : file_index;
+    uint64_t live = (uint64_t)(file_index - first) + 1, capacity = SLOTS_MIN;
+    while (capacity < live + live / 2) {
+        capacity *= 2;
+    }
+    if (capacity > UINT32_MAX / 2) {
+        return RP_E_TOO_LARGE;
+    }
+    slots *larger = calloc(1, sizeof *larger + capacity * sizeof larger->files[0]);
+    if (larger == NULL) {
+        return RP_E_NO_MEMORY;
+    }
+    larger->replaced = now;
+    larger->first_index = first;
+    larger->capacity = (uint32_t)capacity;
+    for (int64_t index = first; now != NULL && index < end / size; index++) {
+        atomic_init(&larger->files[index - first], atomic_load_explicit(&now->files[index - now->first_index], memory_order_relaxed));
+    }
+    atomic_store_explicit(&row->slots, larger, memory_order_release);
+    return RP_OK;
+}
+
+/* Under lock: puts the file behind the last one. */
+static int publish_file(rp_mapped_file_queue *row, rp_mapped_file *file) {
+    int64_t size = (int64_t)row->file_size, index = file->base_offset / size;
+    int rc = reserve_slot(row, index);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    atomic_store_explicit(&now->files[index - now->first_index], file, memory_order_release);
+    if (atomic_load(&row->end) == atomic_load(&row->begin)) {
+        atomic_store_explicit(&row->begin, file->base_offset, memory_order_release);
+    }
+    atomic_store_explicit(&row->end, file->base_offset + size, memory_order_release);
+    return RP_OK;
+}
+
+static int compare_offsets(const void *a, const void *b) {
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The start offsets of the files in the directory, sorted; *count of them, to be freed. */
+static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size_t *count, rp_error *error) {
+    *offsets = NULL;
+    *count = 0;
+    DIR *directory = opendir(row->directory);
+    if (directory == NULL) {
+        return errno == ENOENT ? RP_OK
+                               : rp_error_set(error, rp_status_from_errno(errno), errno, row->directory, -1,
+                                              "cannot read the directory: %s", strerror(errno));
+    }
+    size_t capacity = 0;
+    struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL) {
+        int64_t offset = rp_path_offset_of_name(entry->d_name);
+        if (offset < 0) {
+            continue; /* not one of ours: editors, file managers and lost+found leave things everywhere */
+        }
+        if (*count == capacity) {
+            capacity = capacity == 0 ? 16 : capacity * 2;
+            int64_t *larger = realloc(*offsets, capacity * sizeof **offsets);
+            if (larger == NULL) {
+                closedir(directory);
+                free(*offsets);
+                return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, row->directory, -1, "no memory for the list of files");
+            }
+            *offsets = larger;
+        }
+        (*offsets)[(*count)++] = offset;
+    }
+    closedir(directory);
+    if (*count != 0) {
+        qsort(*offsets, *count, sizeof **offsets, compare_offsets);
+    }
+    return RP_OK;
+}
+
+static int load_file(rp_mapped_file_queue *row, int64_t offset, bool last, rp_error *error) {
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, row->directory, offset, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int64_t size = (int64_t)row->file_size, found = rp_path_file_size(path), end = atomic_load(&row->end);
+    if (found == 0 && last) {
+        if (row->mode != RP_MAP_READ) {
+            row->ops->unlink(row->ops->context, path);
+        }
+        return RP_OK;
+    }
+    if (found != size) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, path, found,
+                            "the file has %lld bytes where %lld are configured; set the mapped file size it was written with, or restore it",
+                            (long long)found, (long long)size);
+    }
+    if (offset % size != 0) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "the file's name is no multiple of the file size %lld", (long long)size);
+    }
+    if (end != atomic_load(&row->begin) && offset != end) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, path, end,
+                            "the file before it is missing: bytes %lld to %lld are lost; restore it, or move the older files away",
+                            (long long)end, (long long)offset);
+    }
+    rp_mapped_file *file = rp_mapped_file_new(row->ops, offset, row->file_size);
+    rc = file == NULL ? RP_E_NO_MEMORY : publish_file(row, file);
+    if (rc != RP_OK) {
+        if (file != NULL) {
+            rp_mapped_file_release(file);
+            rp_mapped_file_free(file);
+        }
+        return rp_error_set(error, rc, 0, path, -1, "no memory for the list of files");
+    }
+    return RP_OK;
+}
+
+int rp_mapped_file_queue_load(rp_mapped_file_queue *row, rp_error *error) {
+    int64_t *offsets;
+    size_t count;
+    int rc = list_offsets(row, &offsets, &count, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    pthread_mutex_lock(&row->lock);
+    for (size_t i = 0; i < count && rc == RP_OK; i++) {
+        rc = load_file(row, offsets[i], i + 1 == count, error);
+    }
+    pthread_mutex_unlock(&row->lock);
+    free(offsets);
+    return rc;
+}
+
+static int map_pinned(rp_mapped_file_queue *row, rp_mapped_file *file, int create, rp_error *error) {
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, row->directory, file->base_offset, error);
+    return rc == RP_OK ? rp_mapped_file_map(file, path, row->mode, create, error) : rc;
+}
+
+rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    const slots *now = atomic_load_explicit(&row->slots, memory_order_acquire);
+    int64_t index = offset / (int64_t)row->file_size;
+    if (now == NULL || offset < 0 || index < now->first_index || index - now->first_index >= now->capacity) {
+        return NULL;
+    }
+    rp_mapped_file *file = atomic_load_explicit(&now->files[index - now->first_index], memory_order_acquire);
+    if (file == NULL || !rp_mapped_file_pin(file)) {
+        return NULL;
+    }
+    if (__builtin_expect(rp_mapped_file_address(file) == NULL, 0)) {
+        pthread_mutex_lock(&row->lock);
+        int rc = rp_mapped_file_address(file) == NULL ? map_pinned(row, file, 0, error) : RP_OK;
+        pthread_mutex_unlock(&row->lock);
+        if (rc != RP_OK) {
+            rp_mapped_file_release(file);
+            return NULL;
+        }
+    }
+    return file;
+}
+
+rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    int64_t base = offset - offset % (int64_t)row->file_size;
+    rp_mapped_file *file = rp_mapped_file_new(row->ops, base, row->file_size);
+    if (file == NULL) {
+        rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, row->directory, base, "no memory for a mapped file");
+        return NULL;
+    }
+    pthread_mutex_lock(&row->lock);
+    bool fits = atomic_load(&row->end) == atomic_load(&row->begin) || base == atomic_load(&row->end);
+    int rc = fits ? map_pinned(row, file, 1, error)
+                  : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
+    if (rc == RP_OK && (rc = publish_file(row, file)) != RP_OK) {
+        rp_error_set(error, rc, 0, row->directory, base, "no memory for the list of files");
+    }
+    bool pinned = rc == RP_OK && rp_mapped_file_pin(file);
+    pthread_mutex_unlock(&row->lock);
+    if (!pinned) {
+        rp_mapped_file_release(file);
+        rp_mapped_file_free(file);
+        return NULL;
+    }
+    atomic_store(&row->directory_dirty, true);
+    return file;
+}
+
+/* Under lock: the file at the byte `base` leaves the row, its name the directory. */
+static int remove_file(rp_mapped_file_queue *row, int64_t base, rp_error *error) {
+    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    rp_mapped_file *file = atomic_exchange(&now->files[base / (int64_t)row->file_size - now->first_index], NULL);
+    file->next_removed = row->removed;
+    row->removed = file;
+    rp_mapped_file_release(file);
+    atomic_store(&row->directory_dirty, true);
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, row->directory, base, error);
+    if (rc == RP_OK && row->ops->unlink(row->ops->context, path) != 0 && errno != ENOENT) {
+        rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot delete the file: %s", strerror(errno));
+    }
+    return rc;
+}
+
+int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error) {
+    pthread_mutex_lock(&row->lock);
+    int64_t begin = atomic_load(&row->begin);
+    int rc = RP_E_NOT_FOUND;
+    if (begin != atomic_load(&row->end)) {
+        atomic_store_explicit(&row->begin, begin + (int64_t)row->file_size, memory_order_release);
+        rc = remove_file(row, begin, error);
+    }
+    pthread_mutex_unlock(&row->lock);
+    return rc;
+}
+
+int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error) {
+    pthread_mutex_lock(&row->lock);
+    int64_t end = atomic_load(&row->end);
+    int rc = RP_E_NOT_FOUND;
+    if (end != atomic_load(&row->begin)) {
+        atomic_store_explicit(&row->end, end - (int64_t)row->file_size, memory_order_release);
+        rc = remove_file(row, end - (int64_t)row->file_size, error);
+    }
+    pthread_mutex_unlock(&row->lock);
+    return rc;
+}
+
+int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    const rp_file_ops *ops = row->ops;
+    int64_t size = (int64_t)row->file_size, base = offset - offset % size;
+    if (offset == base || base < atomic_load(&row->begin) || base >= atomic_load(&row->end)) {
+        return RP_OK;
+    }
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, row->directory, base, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int fd = ops->open(ops->context, path, O_RDWR, 0);
+    if (fd < 0 || ops->truncate(ops->context, fd, offset - base) != 0 || ops->truncate(ops->context, fd, size) != 0 ||
+        ops->sync_data(ops->context, fd) != 0) {
+        rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, offset - base,
+                          "cannot clear what lies behind the last whole record: %s", strerror(errno));
+    }
+    if (fd >= 0) {
+        ops->close(ops->context, fd);
+    }
+    return rc;
+}
+
+int64_t rp_mapped_file_queue_begin(const rp_mapped_file_queue *row) { return atomic_load_explicit(&row->begin, memory_order_acquire); }
+int64_t rp_mapped_file_queue_end(const rp_mapped_file_queue *row) { return atomic_load_explicit(&row->end, memory_order_acquire); }
+uint64_t rp_mapped_file_queue_file_size(const rp_mapped_file_queue *row) { return row->file_size; }
+const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row) { return row->directory; }
+
+static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    return rp_error_set(error, RP_E_IO, errno, row->directory, offset, "sync failed: %s; what was written may be lost, check the disk",
+                        strerror(errno));
+}
+
+int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
+    if (atomic_exchange(&row->directory_dirty, false) && row->ops->sync_directory(row->ops->context, row->directory) != 0) {
+        atomic_store(&row->directory_dirty, true);
+        return sync_failed(row, begin, error);
+    }
+    while (begin < end) {
+        rp_mapped_file *file = rp_mapped_file_queue_find(row, begin, error);
+        if (file == NULL) {
+            if (begin < atomic_load(&row->begin)) {
+                begin = atomic_load(&row->begin); /* removed by retention meanwhile */
+                continue;
+            }
+            return rp_error_set(error, RP_E_NOT_FOUND, 0, row->directory, begin, "the file to sync is gone");
+        }
+        int64_t file_end = file->base_offset + (int64_t)file->size, stop = end < file_end ? end : file_end;
+        uint64_t first = (uint64_t)(begin - file->base_offset) & ~(uint64_t)(PAGE_SIZE - 1);
+        uint64_t size = (uint64_t)(stop - file->base_offset) - first;
+        int failed = row->ops->sync_map(row->ops->context, rp_mapped_file_address(file) + first, size);
+        int rc = failed ? sync_failed(row, begin, error) : RP_OK;
+        rp_mapped_file_release(file);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        begin = stop;
+    }
+    return RP_OK;
+}

@@ -1,0 +1,62 @@
+/* mapped_file_queue.h: the row of equally long files that make one log or one queue, named by their start offsets.
+ * RocketMQ: MappedFileQueue (5.3.3 store/).
+ *
+ *   slots ─► [ file ][ file ][ file ][ - ]      slot i holds the file of bytes [(first + i) * file_size, +file_size)
+ *
+ * Threads  find from any thread, lock-free: one atomic load of the slots, one of the file, one pin. Load, create and remove from
+ *          one thread at a time, under the row's lock. A reader that still holds an older slots array finds the same files in it.
+ * Owns     slots, file structs and mappings. Replaced slots and removed file structs are kept until the row is destroyed (about
+ *          100 bytes a file), which is what makes the readers lock-free.
+ */
+#ifndef RP_STORE_MAPPED_FILE_QUEUE_H
+#define RP_STORE_MAPPED_FILE_QUEUE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "mapped_file.h"
+
+typedef struct rp_mapped_file_queue rp_mapped_file_queue;
+
+typedef struct rp_mapped_file_queue_options {
+    const rp_file_ops *ops;
+    const char *directory; /* copied */
+    uint64_t file_size;    /* > 0 */
+    int32_t mode;          /* rp_map_mode */
+} rp_mapped_file_queue_options;
+
+int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row);
+/* Every pin must have been given back. NULL is allowed. */
+void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row);
+
+/* Reads the directory; a missing directory is an empty row. Files are mapped when they are first found. An empty last file is deleted
+ * (a crash between its creation and its sizing), unless the mode is RP_MAP_READ. RP_OK; RP_E_CORRUPT for a file of another length, a
+ * name that is no multiple of file_size or a missing file in the middle; RP_E_IO. */
+int rp_mapped_file_queue_load(rp_mapped_file_queue *row, rp_error *error);
+
+/* The file that holds offset, pinned and mapped; NULL when there is none or it cannot be mapped (then error says why). */
+rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
+
+/* Makes, maps and pins the file that holds offset, which must lie in the file after the last, or anywhere in an empty row. */
+rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
+
+/* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned.
+ * RP_OK; RP_E_NOT_FOUND when the row is empty; RP_E_IO when unlink failed (the file is out of the row all the same). */
+int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error);
+int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error);
+
+/* Clears the bytes from offset to the end of its file, durably: they are cut off and given back as a hole. For recovery only: a
+ * reader of these bytes would get SIGBUS meanwhile. RP_OK also when offset is the start of a file or outside the row; RP_E_IO. */
+int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
+
+/* First byte of the first file, and one past the last byte of the last; both 0 for an empty row that never had a file. */
+int64_t rp_mapped_file_queue_begin(const rp_mapped_file_queue *row);
+int64_t rp_mapped_file_queue_end(const rp_mapped_file_queue *row);
+uint64_t rp_mapped_file_queue_file_size(const rp_mapped_file_queue *row);
+const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
+
+/* Makes the pages that hold [begin, end) durable, and the directory when files were added or removed. RP_OK; RP_E_IO with the file. */
+int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
+
+#endif

@@ -1,0 +1,351 @@
+/* message_store.c: opens, wires and closes the parts of the store. See message_store.h.
+ *
+ * Open     lock ─ files loaded ─ recovery ─ end set ─ abort mark ─ checkpoint read ─ threads
+ * Close    appends end ─ preallocation stops ─ flusher syncs all, writes the checkpoint ─ abort mark removed ─ unmap ─ unlock
+ */
+#include "message_store.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commit_log_inl.h"
+#include "consume_queue_inl.h"
+#include "flusher.h"
+#include "message.h"
+#include "recovery.h"
+#include "store_lock.h"
+#include "store_path.h"
+
+typedef struct store_paths {
+    char root[RP_PATH_MAX];
+    char commit_log[RP_PATH_MAX];
+    char queues[RP_PATH_MAX];
+    char lock[RP_PATH_MAX];
+    char abort_mark[RP_PATH_MAX];
+    char checkpoint[RP_PATH_MAX];
+} store_paths;
+
+struct rp_message_store {
+    rp_message_store_options options; /* fixed; its strings are not kept */
+    store_paths paths;                /* fixed */
+    const rp_file_ops *ops;           /* fixed */
+    const rp_clock *clock;            /* fixed */
+    rp_consume_queue_setup queue_setup; /* fixed before the first queue */
+    rp_commit_log *commit_log;        /* fixed after open */
+    rp_queue_table *queues;           /* fixed after open */
+    rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
+    rp_dispatcher dispatcher;         /* owner */
+    rp_checkpoint checkpoint;         /* owner, while opening */
+    rp_recovery recovery;             /* owner */
+    int lock_fd;                      /* owner */
+    bool was_marked;                  /* owner: the abort mark is ours to remove */
+};
+
+void rp_message_store_options_default(rp_message_store_options *options) {
+    *options = (rp_message_store_options){
+        .commit_log_file_size = (uint64_t)1 << 30,
+        .consume_queue_file_size = 300000 * RP_CONSUME_QUEUE_ENTRY_SIZE,
+        .message_size_max = 4 << 20,
+        .flush_mode = RP_FLUSH_ASYNC,
+        .flush_interval_ms = 500,
+        .flush_least_pages = 4,
+        .flush_thorough_interval_ms = 10000,
+        .queue_flush_interval_ms = 1000,
+        .populate_ahead_bytes = 32 << 20,
+        .check_crc_on_recover = RP_CHECK_BODY_CRC,
+        .queues_max = 1000000,
+        .store_host = {127, 0, 0, 1},
+    };
+}
+
+static int check_options(rp_message_store_options *options, rp_error *error) {
+    uint32_t entry = RP_CONSUME_QUEUE_ENTRY_SIZE;
+    if (options->root_path == NULL || options->root_path[0] == 0) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the store needs a directory (storePathRootDir)");
+    }
+    if (options->commit_log_file_size < 4096 || options->commit_log_file_size > INT32_MAX) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "mappedFileSizeCommitLog must be 4,096 to 2,147,483,647 bytes, not %llu",
+                            (unsigned long long)options->commit_log_file_size);
+    }
+    if (options->consume_queue_file_size == 0 || options->consume_queue_file_size > INT32_MAX - entry) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "mappedFileSizeConsumeQueue must be 1 to 2,147,483,627 bytes, not %u",
+                            options->consume_queue_file_size);
+    }
+    if (options->flush_interval_ms == 0 || options->queue_flush_interval_ms == 0) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flush intervals must be at least 1 ms");
+    }
+    options->consume_queue_file_size = (options->consume_queue_file_size + entry - 1) / entry * entry;
+    return RP_OK;
+}
+
+static int set_paths(rp_message_store *store, rp_error *error) {
+    store_paths *paths = &store->paths;
+    size_t length = strlen(store->options.root_path);
+    if (length >= RP_PATH_MAX) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the store's path is too long");
+    }
+    memcpy(paths->root, store->options.root_path, length + 1);
+    const struct {
+        char *path;
+        const char *name;
+    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"}, {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}};
+    int rc = RP_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
+        rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);
+    }
+    if (rc == RP_OK && store->options.commit_log_path != NULL) {
+        if (strlen(store->options.commit_log_path) >= RP_PATH_MAX) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the commit log's path is too long");
+        }
+        strcpy(paths->commit_log, store->options.commit_log_path);
+    }
+    store->options.root_path = store->options.commit_log_path = NULL;
+    return rc;
+}
+
+static int make_directories(rp_message_store *store, rp_error *error) {
+    int rc = rp_path_make_directories(store->paths.root, error);
+    rc = rc == RP_OK ? rp_path_make_directories(store->paths.commit_log, error) : rc;
+    return rc == RP_OK ? rp_path_make_directories(store->paths.queues, error) : rc;
+}
+
+static int open_parts(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    rp_commit_log_setup log = {.ops = store->ops,
+                               .clock = store->clock,
+                               .log = options->log,
+                               .directory = store->paths.commit_log,
+                               .file_size = options->commit_log_file_size,
+                               .message_size_max = options->message_size_max,
+                               .ahead_bytes = options->populate_ahead_bytes,
+                               .ready_mode = options->flush_mode == RP_FLUSH_SYNC ? RP_READY_ZEROED : RP_READY_POPULATED,
+                               .append_property_crc = options->append_property_crc,
+                               .read_only = options->read_only,
+                               .store_host_is_v6 = options->store_host_is_v6};
+    memcpy(log.store_host, options->store_host, sizeof log.store_host);
+    int rc = rp_commit_log_open(&log, &store->commit_log, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    store->queue_setup = (rp_consume_queue_setup){.ops = store->ops,
+                                                  .directory = store->paths.queues,
+                                                  .file_size = options->consume_queue_file_size,
+                                                  .read_only = options->read_only,
+                                                  .log = store->commit_log};
+    rc = rp_queue_table_create(&store->queue_setup, options->queues_max, &store->queues, error);
+    return rc == RP_OK ? rp_dispatcher_init(&store->dispatcher, store->queues, options->log, options->delay_levels, error) : rc;
+}
+
+/* Loads what is there, finds the end of the log and makes the queues agree with it. */
+static int recover(rp_message_store *store, rp_error *error) {
+    rp_error queues_error = {0};
+    int rc = rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
+    int loaded = rc == RP_OK ? rp_queue_table_load(store->queues, &queues_error) : RP_OK;
+    if (rc != RP_OK || loaded == RP_E_NO_MEMORY) {
+        return rc != RP_OK ? rc : rp_error_set(error, loaded, 0, NULL, -1, "no memory for the queues");
+    }
+    if (loaded != RP_OK) {
+        rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s [%s]; rebuilding all of them", queues_error.message,
+                     queues_error.file);
+    }
+    store->recovery = (rp_recovery){.ops = store->ops,
+                                    .log = store->options.log,
+                                    .commit_log = store->commit_log,
+                                    .queues = store->queues,
+                                    .dispatcher = &store->dispatcher,
+                                    .checkpoint = &store->checkpoint,
+                                    .was_clean = !rp_abort_mark_exists(store->paths.abort_mark),
+                                    .queues_damaged = loaded != RP_OK,
+                                    .check_crc = store->options.check_crc_on_recover,
+                                    .read_only = store->options.read_only};
+    rc = rp_recovery_run(&store->recovery, error);
+    return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
+}
+
+static int start(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    int rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    store->was_marked = true;
+    rp_flusher_setup flusher = {.ops = store->ops,
+                                .clock = store->clock,
+                                .log = options->log,
+                                .commit_log = store->commit_log,
+                                .queues = store->queues,
+                                .checkpoint_path = store->paths.checkpoint,
+                                .checkpoint = store->checkpoint,
+                                .interval_ms = options->flush_interval_ms,
+                                .least_pages = options->flush_least_pages,
+                                .thorough_interval_ms = options->flush_thorough_interval_ms,
+                                .queue_interval_ms = options->queue_flush_interval_ms};
+    rc = rp_flusher_open(&flusher, &store->flusher, error);
+    rc = rc == RP_OK ? rp_commit_log_start(store->commit_log, error) : rc;
+    return rc == RP_OK ? rp_flusher_start(store->flusher, error) : rc;
+}
+
+static void destroy(rp_message_store *store) {
+    if (store->commit_log != NULL) {
+        rp_commit_log_stop(store->commit_log);
+    }
+    rp_flusher_close(store->flusher);
+    rp_queue_table_destroy(store->queues);
+    rp_commit_log_close(store->commit_log);
+    rp_store_lock_release(store->lock_fd);
+    free(store);
+}
+
+int rp_message_store_open(const rp_message_store_options *options, rp_message_store **out, rp_error *error) {
+    rp_message_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the store");
+    }
+    store->options = *options;
+    store->ops = options->file_ops != NULL ? options->file_ops : rp_file_ops_system();
+    store->clock = options->clock != NULL ? options->clock : rp_clock_system();
+    store->lock_fd = -1;
+    int rc = check_options(&store->options, error);
+    rc = rc == RP_OK ? set_paths(store, error) : rc;
+    rc = rc == RP_OK && !options->read_only ? make_directories(store, error) : rc;
+    if (rc == RP_OK) {
+        store->lock_fd = rp_store_lock_take(store->paths.lock, options->read_only, error);
+        rc = store->lock_fd < 0 ? store->lock_fd : RP_OK;
+    }
+    rc = rc == RP_OK ? open_parts(store, error) : rc;
+    rc = rc == RP_OK ? recover(store, error) : rc;
+    rc = rc == RP_OK && !options->read_only ? start(store, error) : rc;
+    store->options.delay_levels = NULL;
+    if (rc != RP_OK) {
+        destroy(store);
+        return rc;
+    }
+    *out = store;
+    return RP_OK;
+}
+
+int rp_message_store_close(rp_message_store *store, rp_error *error) {
+    int rc = RP_OK;
+    if (store == NULL) {
+        return RP_OK;
+    }
+    rp_commit_log_stop(store->commit_log);
+    if (store->flusher != NULL) {
+        rc = rp_flusher_stop(store->flusher, error);
+    }
+    if (rc == RP_OK && store->was_marked) { /* else the next open must recover */
+        rc = rp_abort_mark_clear(store->ops, store->paths.abort_mark, store->paths.root, error);
+    }
+    destroy(store);
+    return rc;
+}
+
+rp_commit_log *rp_message_store_commit_log(rp_message_store *store) { return store->commit_log; }
+
+rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
+    return rp_queue_table_find(store->queues, topic, queue_id, create && !store->options.read_only, error);
+}
+
+typedef struct topic_deletion {
+    rp_slice topic;
+    rp_commit_log *log;
+    int rc;
+    rp_error *error;
+} topic_deletion;
+
+static int delete_queue(void *context, rp_consume_queue *queue) {
+    topic_deletion *deletion = context;
+    if (queue->topic.size == deletion->topic.size && memcmp(queue->topic.data, deletion->topic.data, queue->topic.size) == 0) {
+        pthread_mutex_lock(&deletion->log->append_lock); /* nobody puts an entry meanwhile */
+        int rc = rp_consume_queue_clear(queue, deletion->error);
+        pthread_mutex_unlock(&deletion->log->append_lock);
+        rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */
+        deletion->rc = rc != RP_OK ? rc : deletion->rc;
+    }
+    return 0;
+}
+
+int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error) {
+    topic_deletion deletion = {.topic = topic, .log = store->commit_log, .rc = RP_OK, .error = error};
+    if (store->options.read_only) {
+        return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
+    }
+    rp_queue_table_each(store->queues, delete_queue, &deletion);
+    char path[RP_PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%.*s", store->paths.queues, (int)topic.size, (const char *)topic.data);
+    if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
+        rmdir(path);
+    }
+    return deletion.rc;
+}
+
+typedef struct queue_visit {
+    int (*visit)(void *context, rp_consume_queue *queue);
+    void *context;
+} queue_visit;
+
+static int visit_live_queue(void *context, rp_consume_queue *queue) {
+    const queue_visit *each = context;
+    return atomic_load(&queue->deleted) ? 0 : each->visit(each->context, queue);
+}
+
+void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context) {
+    queue_visit each = {visit, context};
+    rp_queue_table_each(store->queues, visit_live_queue, &each);
+}
+
+void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context) {
+    if (store->flusher != NULL) {
+        rp_flusher_on_flushed(store->flusher, flushed, context);
+    }
+}
+
+void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
+                                 void *context) {
+    store->commit_log->arrived = arrived;
+    store->commit_log->arrived_context = context;
+}
+
+int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
+    return store->flusher != NULL ? rp_flusher_wait(store->flusher, offset, timeout_ms) : RP_E_READ_ONLY;
+}
+
+void rp_message_store_request_flush(rp_message_store *store, int64_t offset) {
+    if (store->flusher != NULL) {
+        rp_flusher_request(store->flusher, offset);
+    }
+}
+
+int rp_message_store_writable(rp_message_store *store, rp_error *error) { return rp_commit_log_failure(store->commit_log, error); }
+
+static uint64_t counter(const _Atomic uint64_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
+
+void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats) {
+    const rp_commit_log *log = store->commit_log;
+    rp_flusher_stats flusher = {0};
+    if (store->flusher != NULL) {
+        rp_flusher_read_stats(store->flusher, &flusher);
+    }
+    *stats = (rp_message_store_stats){
+        .messages_appended = counter(&log->messages),
+        .bytes_appended = counter(&log->bytes),
+        .append_failures = counter(&log->failures),
+        .flushes = flusher.flushes,
+        .flush_ns_total = flusher.flush_ns_total,
+        .flush_ns_max = flusher.flush_ns_max,
+        .append_lock_ns_max = counter(&log->lock_ns_max),
+        .commit_log_min_offset = rp_commit_log_min_offset(log),
+        .flushed_offset = rp_commit_log_flushed_offset(log),
+        .commit_log_max_offset = rp_commit_log_max_offset(log),
+        .queue_count = rp_queue_table_count(store->queues),
+        .recovered_from = store->recovery.start,
+        .recovered_records = (int64_t)store->recovery.records,
+    };
+    stats->dispatched_offset = stats->commit_log_max_offset;
+    stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
+}

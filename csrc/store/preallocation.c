@@ -1,0 +1,297 @@
+/* preallocation.c: see preallocation.h. */
+#include "preallocation.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/thread.h"
+#include "mapped_file_inl.h"
+#include "store_path.h"
+
+#define PAGE_SIZE 4096
+#define CHUNK_BYTES (2 * 1024 * 1024)     /* made ready under one hold of the lock */
+#define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
+
+struct rp_preallocation {
+    const rp_file_ops *ops;    /* fixed */
+    rp_mapped_file_queue *row; /* fixed */
+    rp_log *log;               /* fixed */
+    int64_t ahead_bytes;       /* fixed */
+    int64_t file_size;         /* fixed */
+    int32_t mode;              /* fixed */
+    void (*sync_failed)(void *context, const rp_error *error); /* fixed */
+    void *context;             /* fixed */
+    rp_thread *thread;         /* owner */
+
+    _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock */
+    _Atomic int64_t position;  /* of the appender, a hint */
+
+    pthread_mutex_t extend_lock; /* after the append lock; before the row's */
+    rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds ready_end; NULL before the first extension */
+    int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
+    bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
+
+    pthread_mutex_t wake_lock; /* leaf */
+    pthread_cond_t wake;
+    _Atomic bool awake; /* set by who wakes, cleared by the thread before it looks; false positives are harmless */
+    bool stopping;      /* guarded by wake_lock */
+};
+
+static int64_t page_after(int64_t offset) { return (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1); }
+
+int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocation **out, rp_error *error) {
+    rp_preallocation *p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the preallocation");
+    }
+    p->ops = options->ops;
+    p->row = options->row;
+    p->log = options->log;
+    p->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
+    p->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
+    p->mode = options->mode;
+    p->sync_failed = options->sync_failed;
+    p->context = options->context;
+    pthread_mutex_init(&p->extend_lock, NULL);
+    pthread_mutex_init(&p->wake_lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    rp_preallocation_reset(p, options->position);
+    *out = p;
+    return RP_OK;
+}
+
+void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
+    pthread_mutex_lock(&p->extend_lock);
+    if (p->file != NULL) {
+        rp_mapped_file_release(p->file);
+        p->file = NULL;
+    }
+    /* A page that holds written bytes has space already, and must not be zeroed. */
+    int64_t from = position % p->file_size == 0 ? position : page_after(position);
+    int64_t file_end = position - position % p->file_size + p->file_size;
+    from = from > file_end ? file_end : from;
+    p->allocated_end = from;
+    atomic_store(&p->position, position);
+    atomic_store(&p->ready_end, from);
+    pthread_mutex_unlock(&p->extend_lock);
+}
+
+static int no_space(rp_preallocation *p, int64_t offset, int os_errno, rp_error *error) {
+    char path[RP_PATH_MAX];
+    if (rp_path_of_offset(path, rp_mapped_file_queue_directory(p->row), offset - offset % p->file_size, NULL) != RP_OK) {
+        path[0] = 0;
+    }
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, offset % p->file_size,
+                        "cannot allocate space for the commit log: %s; free disk space or add a disk, writing resumes by itself",
+                        strerror(os_errno));
+}
+
+/* Under extend_lock: the file that holds offset is p->file. */
+static int enter_file(rp_preallocation *p, int64_t offset, rp_error *error) {
+    if (p->file != NULL && offset < p->file->base_offset + p->file_size) {
+        return RP_OK;
+    }
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    error->status = 0;
+    bool exists = offset < rp_mapped_file_queue_end(p->row);
+    rp_mapped_file *file =
+        exists ? rp_mapped_file_queue_find(p->row, offset, error) : rp_mapped_file_queue_append(p->row, offset, error);
+    if (file == NULL) {
+        return error->status < 0 ? error->status : RP_E_IO;
+    }
+    if (p->file != NULL) {
+        rp_mapped_file_release(p->file);
+    }
+    p->file = file;
+    return RP_OK;
+}
+
+/* Under extend_lock: disk space for [from, end) of p->file, more than asked while there is plenty. */
+static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
+    if (end <= p->allocated_end) {
+        return RP_OK;
+    }
+    int64_t base = p->file->base_offset, file_end = base + p->file_size, start = from > p->allocated_end ? from : p->allocated_end;
+    int64_t plenty = start + ALLOCATE_BYTES < file_end ? start + ALLOCATE_BYTES : file_end;
+    int64_t ends[2] = {plenty > end ? plenty : end, end};
+    int os_errno = 0;
+    for (int i = 0; i < 2; i++) {
+        if (p->ops->allocate(p->ops->context, p->file->fd, start - base, ends[i] - start) == 0) {
+            p->allocated_end = ends[i];
+            return RP_OK;
+        }
+        os_errno = errno;
+        if (os_errno != ENOSPC && os_errno != EDQUOT && os_errno != EFBIG) {
+            break;
+        }
+    }
+    return no_space(p, start, os_errno, error);
+}
+
+static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
+    static const uint8_t zeros[PAGE_SIZE];
+    int64_t base = p->file->base_offset;
+    while (from < end) {
+        /* One page a call: a larger write would make a large folio, which every later sync of a record in it would write whole. */
+        int64_t page_end = (from & ~(int64_t)(PAGE_SIZE - 1)) + PAGE_SIZE, stop = page_end < end ? page_end : end;
+        int64_t count = p->ops->write_at(p->ops->context, p->file->fd, zeros, (size_t)(stop - from), from - base);
+        if (count <= 0) {
+            return no_space(p, from, count < 0 ? errno : ENOSPC, error);
+        }
+        from += count;
+    }
+    return RP_OK;
+}
+
+/* Under extend_lock: one chunk more is ready, at least up to `end` where the file allows it. */
+static int extend(rp_preallocation *p, int64_t end, rp_error *error) {
+    int64_t from = atomic_load_explicit(&p->ready_end, memory_order_relaxed);
+    int rc = enter_file(p, from, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int64_t file_end = p->file->base_offset + p->file_size, stop = from + CHUNK_BYTES;
+    stop = stop < end ? page_after(end) : stop;
+    stop = stop < file_end ? stop : file_end;
+    rc = allocate(p, from, stop, error);
+    if (rc == RP_E_DISK_FULL && page_after(end) < stop) {
+        stop = page_after(end);
+        rc = allocate(p, from, stop, error);
+    }
+    if (rc != RP_OK) {
+        return rc;
+    }
+    if (p->mode == RP_READY_ZEROED) {
+        rc = write_zeros(p, from, stop, error);
+    } else if (p->ops->populate(p->ops->context, rp_mapped_file_address(p->file) + (from - p->file->base_offset),
+                                (size_t)(stop - from)) != 0 &&
+               errno == EFAULT) {
+        rc = no_space(p, from, ENOSPC, error); /* what would have been a SIGBUS, on a file system without fallocate */
+    }
+    if (rc == RP_OK) {
+        atomic_store_explicit(&p->ready_end, stop, memory_order_release);
+    }
+    return rc;
+}
+
+static void report(rp_preallocation *p, int rc, const rp_error *error) {
+    if (rc != RP_OK && !p->failing) {
+        rp_log_write(p->log, RP_LOG_ERROR, "commit log: %s [%s]", error->message, error->file);
+    } else if (rc == RP_OK && p->failing) {
+        rp_log_write(p->log, RP_LOG_INFO, "commit log: space is there again, writing resumes");
+    }
+    p->failing = rc != RP_OK;
+}
+
+int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) {
+    rp_error local = {0};
+    int rc = RP_OK;
+    error = error == NULL ? &local : error;
+    pthread_mutex_lock(&p->extend_lock);
+    while (rc == RP_OK && atomic_load_explicit(&p->ready_end, memory_order_relaxed) < end) {
+        rc = extend(p, end, error);
+    }
+    report(p, rc, error);
+    pthread_mutex_unlock(&p->extend_lock);
+    return rc;
+}
+
+int64_t rp_preallocation_ready_end(const rp_preallocation *p) { return atomic_load_explicit(&p->ready_end, memory_order_acquire); }
+
+static void wake_thread(rp_preallocation *p, bool stopping) {
+    pthread_mutex_lock(&p->wake_lock);
+    p->stopping = p->stopping || stopping;
+    atomic_store(&p->awake, true);
+    pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->wake_lock);
+}
+
+void rp_preallocation_advise(rp_preallocation *p, int64_t position) {
+    atomic_store_explicit(&p->position, position, memory_order_relaxed);
+    if (rp_preallocation_ready_end(p) - position < p->ahead_bytes / 2 && !atomic_load_explicit(&p->awake, memory_order_relaxed)) {
+        wake_thread(p, false);
+    }
+}
+
+/* How far the thread may go: the lead, but at most to the end of the file after the one being written. */
+static int64_t goal(const rp_preallocation *p) {
+    int64_t position = atomic_load_explicit(&p->position, memory_order_relaxed), lead = position + p->ahead_bytes;
+    int64_t limit = position - position % p->file_size + 2 * p->file_size;
+    return lead < limit ? lead : limit;
+}
+
+/* Zeros that are on disk before the record comes make its sync cheap. Not under the lock: the appender need not wait for the disk. */
+static void sync_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
+    rp_error error = {0};
+    if (p->mode == RP_READY_ZEROED && begin < end && rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK &&
+        p->sync_failed != NULL) {
+        p->sync_failed(p->context, &error);
+    }
+}
+
+static void work(rp_preallocation *p) {
+    rp_error error = {0};
+    int rc = RP_OK;
+    while (rc == RP_OK && rp_preallocation_ready_end(p) < goal(p)) {
+        pthread_mutex_lock(&p->extend_lock);
+        int64_t begin = rp_preallocation_ready_end(p);
+        rc = begin < goal(p) ? extend(p, begin + 1, &error) : RP_OK;
+        int64_t end = rp_preallocation_ready_end(p);
+        report(p, rc, &error);
+        pthread_mutex_unlock(&p->extend_lock);
+        sync_zeros(p, begin, end);
+    }
+}
+
+static void run(void *context) {
+    rp_preallocation *p = context;
+    for (;;) {
+        pthread_mutex_lock(&p->wake_lock);
+        while (!p->stopping && !atomic_load(&p->awake)) {
+            pthread_cond_wait(&p->wake, &p->wake_lock);
+        }
+        bool stopping = p->stopping;
+        pthread_mutex_unlock(&p->wake_lock);
+        if (stopping) {
+            return;
+        }
+        work(p);
+        atomic_store(&p->awake, false);
+        /* An advice between the last look and the store above was not answered by a wake: look once more. */
+        if (rp_preallocation_ready_end(p) - atomic_load(&p->position) < p->ahead_bytes / 2) {
+            work(p);
+        }
+    }
+}
+
+int rp_preallocation_start(rp_preallocation *p, rp_error *error) {
+    atomic_store(&p->awake, true); /* the first lead is made at once */
+    int rc = rp_thread_start(&p->thread, "rp-prealloc", run, p);
+    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the preallocation thread");
+}
+
+void rp_preallocation_stop(rp_preallocation *p) {
+    if (p != NULL && p->thread != NULL) {
+        wake_thread(p, true);
+        rp_thread_join(p->thread);
+        p->thread = NULL;
+    }
+}
+
+void rp_preallocation_close(rp_preallocation *p) {
+    if (p != NULL) {
+        rp_preallocation_stop(p);
+        if (p->file != NULL) {
+            rp_mapped_file_release(p->file);
+        }
+        pthread_cond_destroy(&p->wake);
+        pthread_mutex_destroy(&p->wake_lock);
+        pthread_mutex_destroy(&p->extend_lock);
+        free(p);
+    }
+}

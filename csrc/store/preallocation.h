@@ -1,0 +1,57 @@
+/* preallocation.h: keeps bytes of the commit log ready to be written ahead of the appender: files made, space allocated, pages in memory.
+ * RocketMQ: AllocateMappedFileService, warmMappedFile (5.3.3 store/).
+ *
+ *   written ──► position ▒▒▒▒▒ ready ▒▒▒▒▒ ready_end ─── allocated ─── file end │ next file …
+ *
+ * Why      a first touch of a mapped page costs ~1 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
+ *          by another thread, and answers with an error code.
+ * Pages    RP_READY_POPULATED: allocated by fallocate, faulted in by MADV_POPULATE_WRITE; cheapest when syncs are seconds apart.
+ *          RP_READY_ZEROED: zeros written page by page and synced ahead, so that a later sync of the page finds written extents of
+ *          small folios: no journal commit, 4 KB to write (measured: docs/design-store.md). For SYNC_FLUSH.
+ * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
+ *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk.
+ * Bounds   never further ahead than ahead_bytes, nor than the end of the next file.
+ */
+#ifndef RP_STORE_PREALLOCATION_H
+#define RP_STORE_PREALLOCATION_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "mapped_file_queue.h"
+
+typedef struct rp_preallocation rp_preallocation;
+
+enum rp_ready_mode { RP_READY_POPULATED = 0, RP_READY_ZEROED = 1 };
+
+typedef struct rp_preallocation_options {
+    const rp_file_ops *ops;
+    rp_mapped_file_queue *row;
+    rp_log *log;
+    uint64_t ahead_bytes;
+    int32_t mode;     /* rp_ready_mode */
+    int64_t position; /* where the appender will start */
+    /* A sync of zeros failed. The kernel reports a lost page once per open file, so it may have been a record's: as fatal as the
+     * flusher's own failure. On the preallocation thread; NULL: nobody is told. */
+    void (*sync_failed)(void *context, const rp_error *error);
+    void *context;
+} rp_preallocation_options;
+
+int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocation **preallocation, rp_error *error);
+/* Starts the thread; without it require does everything. */
+int rp_preallocation_start(rp_preallocation *preallocation, rp_error *error);
+void rp_preallocation_stop(rp_preallocation *preallocation);
+void rp_preallocation_close(rp_preallocation *preallocation);
+
+/* Every byte below it can be written without a fault. */
+int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
+/* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
+int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
+/* The appender has come to position: wakes the thread when less than half of the lead is left. */
+void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
+/* The log was cut or reset: starts over from position. Nobody may append meanwhile. */
+void rp_preallocation_reset(rp_preallocation *preallocation, int64_t position);
+
+#endif

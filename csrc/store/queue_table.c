@@ -1,0 +1,244 @@
+/* queue_table.c: open addressing over queue pointers, and a list of blocks in the order of creation for visits. */
+#include "queue_table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/hash.h"
+#include "consume_queue_inl.h"
+#include "store_path.h"
+
+#define BLOCK_QUEUES 256
+#define SLOTS_MIN 64
+
+/* Queues in the order of their creation; blocks are never moved, so a visit needs only the count it started with. */
+typedef struct block {
+    rp_consume_queue *queues[BLOCK_QUEUES];
+    struct block *next;
+} block;
+
+struct rp_queue_table {
+    const rp_consume_queue_setup *setup; /* fixed */
+    uint32_t queues_max;                 /* fixed */
+    pthread_mutex_t lock;
+    rp_consume_queue **slots; /* guarded by lock: open addressing, at most half full */
+    uint32_t slot_count;      /* guarded by lock: a power of two */
+    uint32_t count;           /* guarded by lock */
+    block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
+};
+
+int rp_queue_table_create(const rp_consume_queue_setup *setup, uint32_t queues_max, rp_queue_table **out, rp_error *error) {
+    rp_queue_table *table = calloc(1, sizeof *table);
+    if (table == NULL || (table->slots = calloc(SLOTS_MIN, sizeof *table->slots)) == NULL) {
+        free(table);
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the table of queues");
+    }
+    table->setup = setup;
+    table->queues_max = queues_max;
+    table->slot_count = SLOTS_MIN;
+    pthread_mutex_init(&table->lock, NULL);
+    *out = table;
+    return RP_OK;
+}
+
+void rp_queue_table_destroy(rp_queue_table *table) {
+    if (table == NULL) {
+        return;
+    }
+    uint32_t left = table->count;
+    for (block *now = table->first; now != NULL;) {
+        block *next = now->next;
+        for (uint32_t i = 0; i < BLOCK_QUEUES && left > 0; i++, left--) {
+            rp_consume_queue_close(now->queues[i]);
+        }
+        free(now);
+        now = next;
+    }
+    pthread_mutex_destroy(&table->lock);
+    free(table->slots);
+    free(table);
+}
+
+static bool is_same(const rp_consume_queue *queue, rp_slice topic, int32_t queue_id, uint64_t hash) {
+    return queue->hash == hash && queue->id == queue_id && queue->topic.size == topic.size &&
+           memcmp(queue->topic.data, topic.data, topic.size) == 0;
+}
+
+/* Under lock: the slot that holds the queue, or the empty one where it belongs. */
+static uint32_t slot_of(const rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash) {
+    uint32_t slot = (uint32_t)hash & (table->slot_count - 1);
+    while (table->slots[slot] != NULL && !is_same(table->slots[slot], topic, queue_id, hash)) {
+        slot = (slot + 1) & (table->slot_count - 1);
+    }
+    return slot;
+}
+
+/* Under lock: twice as many slots. */
+static bool grow(rp_queue_table *table) {
+    uint32_t before = table->slot_count;
+    rp_consume_queue **old = table->slots, **larger = calloc((size_t)before * 2, sizeof *larger);
+    if (larger == NULL) {
+        return false;
+    }
+    table->slots = larger;
+    table->slot_count = before * 2;
+    for (uint32_t i = 0; i < before; i++) {
+        if (old[i] != NULL) {
+            table->slots[slot_of(table, old[i]->topic, old[i]->id, old[i]->hash)] = old[i];
+        }
+    }
+    free(old);
+    return true;
+}
+
+/* Under lock. */
+static bool append_to_blocks(rp_queue_table *table, rp_consume_queue *queue) {
+    if (table->count % BLOCK_QUEUES == 0) {
+        block *fresh = calloc(1, sizeof *fresh);
+        if (fresh == NULL) {
+            return false;
+        }
+        *(table->last == NULL ? &table->first : &table->last->next) = fresh;
+        table->last = fresh;
+    }
+    table->last->queues[table->count++ % BLOCK_QUEUES] = queue;
+    return true;
+}
+
+/* A topic becomes a directory name, and it came from the wire. */
+static bool topic_is_a_name(rp_slice topic) {
+    if (topic.size == 0 || topic.size > RP_TOPIC_SIZE_MAX || memchr(topic.data, '/', topic.size) != NULL ||
+        memchr(topic.data, 0, topic.size) != NULL) {
+        return false;
+    }
+    return !(topic.data[0] == '.' && (topic.size == 1 || (topic.size == 2 && topic.data[1] == '.')));
+}
+
+/* Under lock: a new queue in its slot. */
+static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, rp_error *error) {
+    if (table->count >= table->queues_max) {
+        rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u queues, its limit", table->count);
+        return NULL;
+    }
+    rp_consume_queue *queue = NULL;
+    if (table->count >= table->slot_count / 2 && !grow(table)) {
+        rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the table of queues");
+        return NULL;
+    }
+    if (rp_consume_queue_open(table->setup, topic, queue_id, &queue, error) != RP_OK) {
+        return NULL;
+    }
+    if (!append_to_blocks(table, queue)) {
+        rp_consume_queue_close(queue);
+        rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the table of queues");
+        return NULL;
+    }
+    table->slots[slot_of(table, topic, queue_id, hash)] = queue;
+    return queue;
+}
+
+rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
+    if (!topic_is_a_name(topic) || queue_id < 0) {
+        rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
+                     (int)(topic.size > 64 ? 64 : topic.size), (const char *)topic.data, queue_id);
+        return NULL;
+    }
+    uint64_t hash = rp_hash_bytes(topic.data, topic.size, (uint64_t)(uint32_t)queue_id);
+    pthread_mutex_lock(&table->lock);
+    rp_consume_queue *queue = table->slots[slot_of(table, topic, queue_id, hash)];
+    if (queue == NULL && create) {
+        queue = add(table, topic, queue_id, hash, error);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return queue;
+}
+
+void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context) {
+    pthread_mutex_lock(&table->lock);
+    uint32_t left = table->count;
+    block *now = table->first;
+    pthread_mutex_unlock(&table->lock);
+    while (left > 0) {
+        uint32_t here = left < BLOCK_QUEUES ? left : BLOCK_QUEUES;
+        for (uint32_t i = 0; i < here; i++) {
+            if (visit(context, now->queues[i]) != 0) {
+                return;
+            }
+        }
+        left -= here;
+        now = left > 0 ? now->next : NULL;
+    }
+}
+
+uint32_t rp_queue_table_count(rp_queue_table *table) {
+    pthread_mutex_lock(&table->lock);
+    uint32_t count = table->count;
+    pthread_mutex_unlock(&table->lock);
+    return count;
+}
+
+/* A queue id as a directory is named, -1 for any other name. */
+static int32_t queue_id_of_name(const char *name) {
+    int32_t id = 0;
+    size_t digits = 0;
+    for (; name[digits] >= '0' && name[digits] <= '9'; digits++) {
+        if (__builtin_mul_overflow(id, 10, &id) || __builtin_add_overflow(id, name[digits] - '0', &id)) {
+            return -1;
+        }
+    }
+    return digits == 0 || name[digits] != 0 || (digits > 1 && name[0] == '0') ? -1 : id;
+}
+
+static int load_queue(rp_queue_table *table, const char *topic, int32_t queue_id, rp_error *error) {
+    rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
+    rp_consume_queue *queue = rp_queue_table_find(table, name, queue_id, 1, error);
+    if (queue == NULL) {
+        return error->status;
+    }
+    int rc = rp_consume_queue_load(queue, error);
+    return rc == RP_E_NO_MEMORY || rc == RP_OK ? rc : RP_E_CORRUPT;
+}
+
+static int load_topic(rp_queue_table *table, const char *topic, rp_error *error) {
+    char path[RP_PATH_MAX];
+    int rc = rp_path_join(path, table->setup->directory, topic, error), result = RP_OK;
+    DIR *directory = rc == RP_OK ? opendir(path) : NULL;
+    if (directory == NULL) {
+        return rc; /* a plain file lies there: not ours */
+    }
+    struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL && result != RP_E_NO_MEMORY) {
+        int32_t id = queue_id_of_name(entry->d_name);
+        rc = id >= 0 ? load_queue(table, topic, id, error) : RP_OK;
+        result = rc != RP_OK ? rc : result;
+    }
+    closedir(directory);
+    return result;
+}
+
+int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    DIR *directory = opendir(table->setup->directory);
+    if (directory == NULL) {
+        return errno == ENOENT ? RP_OK
+                               : rp_error_set(error, rp_status_from_errno(errno), errno, table->setup->directory, -1,
+                                              "cannot read the directory: %s", strerror(errno));
+    }
+    struct dirent *entry;
+    int result = RP_OK;
+    while ((entry = readdir(directory)) != NULL && result != RP_E_NO_MEMORY) {
+        if (entry->d_name[0] != '.') {
+            int rc = load_topic(table, entry->d_name, error);
+            result = rc != RP_OK ? rc : result;
+        }
+    }
+    closedir(directory);
+    return result;
+}

@@ -1,0 +1,37 @@
+/* queue_table.h: every consume queue of the store, by topic and queue id.
+ * RocketMQ: ConsumeQueueStore.consumeQueueTable (5.3.3 store/queue/).
+ *
+ * Threads  find from any thread under a short lock (the broker keeps the pointers, so it is off the message path); visits run without
+ *          the lock over the queues that existed when they began. Queues are never removed before the table is destroyed.
+ * Bounds   queues_max queues.
+ */
+#ifndef RP_STORE_QUEUE_TABLE_H
+#define RP_STORE_QUEUE_TABLE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/slice.h"
+#include "consume_queue.h"
+#include "consume_queue_writer.h"
+
+typedef struct rp_queue_table rp_queue_table;
+
+#define RP_TOPIC_SIZE_MAX 255 /* a topic is a directory name */
+
+int rp_queue_table_create(const rp_consume_queue_setup *setup, uint32_t queues_max, rp_queue_table **table, rp_error *error);
+void rp_queue_table_destroy(rp_queue_table *table);
+
+/* Loads every directory TOPIC/ID below the queues' directory. A queue whose files cannot be loaded is reported in error and stays
+ * empty; then RP_E_CORRUPT is returned after all others are loaded: the queues have to be rebuilt. */
+int rp_queue_table_load(rp_queue_table *table, rp_error *error);
+
+/* The queue; made when it is absent and create is 1. NULL: absent, RP_E_INVALID (no topic name a directory can have, negative id),
+ * RP_E_BUSY (queues_max), RP_E_NO_MEMORY. */
+rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+
+/* Calls visit for each queue; stops when it returns non-zero. */
+void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context);
+uint32_t rp_queue_table_count(rp_queue_table *table);
+
+#endif

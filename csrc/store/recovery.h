@@ -1,0 +1,46 @@
+/* recovery.h: what is true in a store directory when it is opened: where the log ends, and that the queues say the same as the log.
+ * RocketMQ: DefaultMessageStore.load/recover, CommitLog.recoverNormally/recoverAbnormally, ConsumeQueue.recover (5.3.3 store/).
+ *
+ *   clean     (no abort file) the queues name the last record; from its end on, whatever the log holds is dispatched
+ *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
+ *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
+ *   end       the first place that is no whole record. Everything behind it is cleared on disk before the store opens, so that no
+ *             later crash can bring it back; queue entries that point behind it are cut.
+ *
+ * Threads  the owner's, before any other is started.
+ */
+#ifndef RP_STORE_RECOVERY_H
+#define RP_STORE_RECOVERY_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/log.h"
+#include "checkpoint.h"
+#include "commit_log_writer.h"
+#include "dispatcher.h"
+#include "queue_table.h"
+
+typedef struct rp_recovery {
+    const rp_file_ops *ops;
+    rp_log *log;
+    rp_commit_log *commit_log;
+    rp_queue_table *queues;
+    rp_dispatcher *dispatcher;
+    const rp_checkpoint *checkpoint;
+    int32_t was_clean;      /* no abort file was found */
+    int32_t queues_damaged; /* some queue could not be loaded: all are rebuilt */
+    int32_t check_crc;      /* rp_check_crc */
+    int32_t read_only;      /* nothing is written: queues are taken as they are */
+    /* results */
+    int64_t start, end;           /* of the pass over the log */
+    int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */
+    uint64_t records;             /* read in the pass */
+    int32_t cut;                  /* 1 when the pass ended at something other than untouched space; cause says at what */
+    rp_error cause;
+} rp_recovery;
+
+/* RP_OK; RP_E_CORRUPT, RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY: then the store must not be opened. */
+int rp_recovery_run(rp_recovery *recovery, rp_error *error);
+
+#endif

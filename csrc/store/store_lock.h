@@ -1,0 +1,25 @@
+/* store_lock.h: one process a store directory, and the mark of an unclean end.
+ * RocketMQ: DefaultMessageStore.start (lock file), createTempFile (abort) (5.3.3 store/).
+ *
+ * lock     held exclusively while the store is open (shared by read-only tools), by the lock Java's FileChannel.lock takes as well
+ *          (fcntl, whole file). It holds "lock" as RocketMQ writes it; the holder's pid is asked of the kernel.
+ * abort    exists while the store is open for writing; found at open, the last run did not end in close. Holds the pid.
+ * Threads  owner.
+ */
+#ifndef RP_STORE_STORE_LOCK_H
+#define RP_STORE_STORE_LOCK_H
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+
+/* The locked descriptor (>= 0); RP_E_LOCKED with the holder's pid; RP_E_IO. */
+int rp_store_lock_take(const char *path, int shared, rp_error *error);
+void rp_store_lock_release(int fd);
+
+/* 1 when the mark is there, 0 when not. */
+int rp_abort_mark_exists(const char *path);
+/* RP_OK, RP_E_IO, RP_E_DISK_FULL. Durable when it returns: directory synced. */
+int rp_abort_mark_set(const rp_file_ops *ops, const char *path, const char *directory, rp_error *error);
+int rp_abort_mark_clear(const rp_file_ops *ops, const char *path, const char *directory, rp_error *error);
+
+#endif

@@ -1,0 +1,189 @@
+/* message_store_test.c: append, read, roll over, restart, delete, and bounds of the store, in one thread. */
+#include <stdatomic.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+static void appended_messages_are_read_back_across_files_and_restarts(const char *path, int property_crc, int flush_mode) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.append_property_crc = property_crc;
+    options.flush_mode = flush_mode;
+    int64_t counts[3] = {0, 0, 0};
+    for (int run = 0; run < 4; run++) {
+        rp_message_store *store = fixture_open(&options);
+        for (int32_t id = 0; id < 3; id++) {
+            rp_consume_queue *queue = fixture_queue(store, "TopicTest", id);
+            CHECK(rp_consume_queue_max_offset(queue) == counts[id]);
+            for (int i = 0; i < 170 + 10 * id; i++) {
+                CHECK(fixture_append(store, queue, counts[id]++) == RP_OK);
+            }
+            for (int64_t i = 0; i < counts[id]; i++) {
+                CHECK(fixture_check(store, queue, i) == 0);
+            }
+            rp_queue_entry entries[400];
+            CHECK(rp_consume_queue_read(queue, 0, entries, 400) == (counts[id] < 400 ? counts[id] : 400));
+            CHECK(rp_consume_queue_read(queue, counts[id], entries, 1) == 0);
+            CHECK(rp_consume_queue_read(queue, counts[id] + 1, entries, 1) == RP_E_RANGE);
+            CHECK(rp_consume_queue_read(queue, -1, entries, 1) == RP_E_RANGE);
+        }
+        if (run == 2) {
+            int64_t max = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+            CHECK(rp_message_store_wait_flushed(store, max, 5000) == RP_OK);
+            CHECK(rp_commit_log_flushed_offset(rp_message_store_commit_log(store)) == max);
+            CHECK(rp_message_store_wait_flushed(store, max + 1, 5000) == RP_E_RANGE);
+        }
+        fixture_close(store);
+    }
+}
+
+static void a_lost_consume_queue_is_rebuilt(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    char queue_path[4096];
+    snprintf(queue_path, sizeof queue_path, "%s/consumequeue/TopicTest/1", path);
+    fixture_remove(queue_path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "TopicTest", 1);
+    CHECK(rp_consume_queue_max_offset(queue) == 4 * 180);
+    for (int64_t i = 0; i < 4 * 180; i++) {
+        CHECK(fixture_check(store, queue, i) == 0);
+    }
+    fixture_close(store);
+}
+
+static void a_deleted_topic_starts_over(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Short", 0);
+    for (int64_t i = 0; i < 120; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    CHECK(rp_message_store_delete_topic(store, fixture_slice("Short"), NULL) == RP_OK);
+    CHECK(rp_consume_queue_max_offset(queue) == 0);
+    CHECK(fixture_queue(store, "Short", 0) == queue);
+    CHECK(fixture_append(store, queue, 0) == RP_OK);
+    CHECK(fixture_check(store, queue, 0) == 0);
+    fixture_close(store);
+    store = fixture_open(&options);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Short", 0)) == 1);
+    fixture_close(store);
+}
+
+static void limits_are_refused_without_a_trace(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.message_size_max = 100000;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_consume_queue *queue = fixture_queue(store, "Limits", 0);
+    int64_t before = rp_commit_log_max_offset(log);
+    char *large = calloc(1, 100001), *properties = malloc(40000);
+    memset(properties, 'p', 40000);
+    rp_append_item items[3] = {fixture_item(queue, large, 100001), fixture_item(queue, large, FIXTURE_LOG_FILE_SIZE),
+                               fixture_item(queue, large, 10)};
+    items[2].properties[0] = (rp_slice){(const uint8_t *)properties, 32768};
+    items[2].properties[1].size = 0;
+    CHECK(rp_commit_log_append(log, items, 3) == 0);
+    CHECK(items[0].status == RP_E_TOO_LARGE && items[1].status == RP_E_TOO_LARGE && items[2].status == RP_E_TOO_LARGE);
+    CHECK(rp_commit_log_max_offset(log) == before && rp_consume_queue_max_offset(queue) == 0);
+    items[2].properties[0].size = 32767;
+    CHECK(rp_commit_log_append(log, &items[2], 1) == 1);
+    const char *bad_names[] = {"", ".", "..", "a/b", "../../etc"};
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
+        rp_error error = {0};
+        CHECK(rp_message_store_queue(store, fixture_slice(bad_names[i]), 0, 1, &error) == NULL && error.status == RP_E_INVALID);
+    }
+    CHECK(rp_message_store_queue(store, fixture_slice("Limits"), -1, 1, NULL) == NULL);
+    CHECK(rp_message_store_queue(store, fixture_slice("Absent"), 0, 0, NULL) == NULL);
+    free(large);
+    free(properties);
+    fixture_close(store);
+}
+
+static void halves_of_transactions_enter_no_queue(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Transactions", 0);
+    rp_append_item items[4];
+    int32_t types[4] = {RP_SYSFLAG_TRANSACTION_PREPARED, RP_SYSFLAG_TRANSACTION_COMMIT, RP_SYSFLAG_TRANSACTION_ROLLBACK, 0};
+    for (int i = 0; i < 4; i++) {
+        items[i] = fixture_item(queue, "half", 4);
+        items[i].sys_flag = types[i];
+    }
+    CHECK(rp_commit_log_append(rp_message_store_commit_log(store), items, 4) == 4);
+    CHECK(rp_consume_queue_max_offset(queue) == 2);
+    CHECK(items[0].queue_offset == 0 && items[1].queue_offset == 0 && items[2].queue_offset == 0 && items[3].queue_offset == 1);
+    fixture_close(store);
+    store = fixture_open(&options);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Transactions", 0)) == 2);
+    fixture_close(store);
+}
+
+static void one_process_a_store(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options), *second = NULL;
+    rp_error error = {0};
+    CHECK(rp_message_store_open(&options, &second, &error) == RP_E_LOCKED);
+    fixture_close(store);
+    options.read_only = 1;
+    store = fixture_open(&options);
+    CHECK(fixture_check(store, rp_message_store_queue(store, fixture_slice("TopicTest"), 0, 0, NULL), 5) == 0);
+    CHECK(fixture_append(store, rp_message_store_queue(store, fixture_slice("TopicTest"), 0, 0, NULL), 5) == RP_E_READ_ONLY);
+    fixture_close(store);
+}
+
+typedef struct hand_clock {
+    _Atomic int64_t wall_ms;
+} hand_clock;
+
+static int64_t hand_wall(void *context) { return atomic_load(&((hand_clock *)context)->wall_ms); }
+static int64_t hand_monotonic(void *context) { return hand_wall(context) * 1000000; }
+
+static void times_lead_to_offsets(const char *path) {
+    hand_clock hand = {.wall_ms = 1000000};
+    rp_clock clock = {.monotonic_ns = hand_monotonic, .wall_ms = hand_wall, .context = &hand};
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.clock = &clock;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Times", 0);
+    CHECK(rp_consume_queue_earliest_time(queue) == -1);
+    CHECK(rp_consume_queue_offset_by_time(queue, 5, 0) == 0);
+    for (int64_t i = 0; i < 200; i++) { /* two messages share each time: 10,000,000, 10,002,000, … */
+        atomic_store(&hand.wall_ms, 10000000 + i / 2 * 2000);
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    CHECK(rp_consume_queue_earliest_time(queue) == 10000000);
+    CHECK(rp_consume_queue_time_at(queue, 199) == 10000000 + 99 * 2000);
+    CHECK(rp_consume_queue_time_at(queue, 200) == -1);
+    CHECK(rp_consume_queue_offset_by_time(queue, 10002000, 0) == 2);
+    CHECK(rp_consume_queue_offset_by_time(queue, 10002000, 1) == 3);
+    CHECK(rp_consume_queue_offset_by_time(queue, 10003000, 0) == 4);
+    CHECK(rp_consume_queue_offset_by_time(queue, 10003000, 1) == 3);
+    CHECK(rp_consume_queue_offset_by_time(queue, 1, 0) == 0);
+    CHECK(rp_consume_queue_offset_by_time(queue, 1, 1) == 0);
+    CHECK(rp_consume_queue_offset_by_time(queue, 99999999, 0) == 200);
+    CHECK(rp_consume_queue_offset_by_time(queue, 99999999, 1) == 199);
+    fixture_close(store);
+}
+
+int main(void) {
+    char path[512], second[512];
+    fixture_directory(path, sizeof path);
+    appended_messages_are_read_back_across_files_and_restarts(path, 0, RP_FLUSH_ASYNC);
+    a_lost_consume_queue_is_rebuilt(path);
+    a_deleted_topic_starts_over(path);
+    limits_are_refused_without_a_trace(path);
+    halves_of_transactions_enter_no_queue(path);
+    one_process_a_store(path);
+    times_lead_to_offsets(path);
+    fixture_remove(path);
+    fixture_directory(second, sizeof second);
+    appended_messages_are_read_back_across_files_and_restarts(second, 1, RP_FLUSH_SYNC);
+    fixture_remove(second);
+    return 0;
+}

@@ -1,0 +1,134 @@
+/* message_store_threads_test.c: appenders, readers, waiters for durability and long-poll bits at once; meant to run under TSan as well. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+enum { APPENDERS = 3, READERS = 2, QUEUES = 4, BATCH = 5, BATCHES = 120 };
+
+typedef struct shared {
+    rp_message_store *store;
+    rp_consume_queue *queues[QUEUES];
+    _Atomic int appenders_left;
+    _Atomic int64_t flushed; /* highest offset the callback told */
+    _Atomic int arrivals;
+} shared;
+
+static void on_flushed(void *context, int64_t offset) {
+    shared *s = context;
+    int64_t before = atomic_load(&s->flushed);
+    while (before < offset && !atomic_compare_exchange_weak(&s->flushed, &before, offset)) {
+    }
+}
+
+static void on_arrival(void *context, rp_consume_queue *queue, uint64_t waiting) {
+    shared *s = context;
+    CHECK(waiting != 0);
+    rp_consume_queue_clear_waiting(queue, 3);
+    atomic_fetch_add(&s->arrivals, 1);
+}
+
+static void *append_batches(void *context) {
+    shared *s = context;
+    rp_append_item items[BATCH];
+    char bodies[BATCH][300];
+    for (int batch = 0; batch < BATCHES; batch++) {
+        for (int i = 0; i < BATCH; i++) {
+            int size = snprintf(bodies[i], sizeof bodies[i], "%p %d %d ", (void *)&items, batch, i);
+            memset(bodies[i] + size, 'x', 200);
+            items[i] = fixture_item(s->queues[(batch + i) % QUEUES], bodies[i], (uint32_t)size + 200);
+        }
+        CHECK(rp_commit_log_append(rp_message_store_commit_log(s->store), items, BATCH) == BATCH);
+        int64_t end = items[BATCH - 1].commit_log_offset + items[BATCH - 1].size;
+        if (batch % 8 == 0) {
+            CHECK(rp_message_store_wait_flushed(s->store, end, 20000) == RP_OK);
+            CHECK(rp_commit_log_flushed_offset(rp_message_store_commit_log(s->store)) >= end);
+        } else if (batch % 8 == 4) {
+            rp_message_store_request_flush(s->store, end);
+        }
+    }
+    atomic_fetch_sub(&s->appenders_left, 1);
+    return NULL;
+}
+
+/* Every entry that is visible leads to a whole record of its queue and offset. */
+static void read_one(shared *s, rp_consume_queue *queue, int64_t offset) {
+    rp_queue_entry entry;
+    rp_log_range range;
+    rp_message message;
+    CHECK(rp_consume_queue_read(queue, offset, &entry, 1) == 1);
+    CHECK(rp_commit_log_read(rp_message_store_commit_log(s->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
+    CHECK(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE);
+    CHECK(message.queue_offset == offset && message.queue_id == rp_consume_queue_id(queue));
+    rp_log_range_release(range.pin);
+}
+
+static void *read_all(void *context) {
+    shared *s = context;
+    int64_t next[QUEUES] = {0};
+    bool last_round = false;
+    while (!last_round) {
+        last_round = atomic_load(&s->appenders_left) == 0;
+        for (int i = 0; i < QUEUES; i++) {
+            rp_consume_queue_set_waiting(s->queues[i], 3);
+            for (int64_t max = rp_consume_queue_max_offset(s->queues[i]); next[i] < max; next[i]++) {
+                read_one(s, s->queues[i], next[i]);
+            }
+        }
+        sched_yield();
+    }
+    for (int i = 0; i < QUEUES; i++) {
+        CHECK(next[i] == APPENDERS * BATCHES * BATCH / QUEUES);
+    }
+    return NULL;
+}
+
+static void threads_see_whole_messages_in_order(int flush_mode) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = flush_mode;
+    options.flush_interval_ms = 5;
+    options.queue_flush_interval_ms = 7;
+    options.flush_thorough_interval_ms = 20;
+    shared s = {.store = fixture_open(&options), .appenders_left = APPENDERS};
+    for (int i = 0; i < QUEUES; i++) {
+        s.queues[i] = fixture_queue(s.store, "Threads", i);
+    }
+    rp_message_store_on_flushed(s.store, on_flushed, &s);
+    rp_message_store_on_arrival(s.store, on_arrival, &s);
+    pthread_t threads[APPENDERS + READERS];
+    for (int i = 0; i < APPENDERS + READERS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, i < APPENDERS ? append_batches : read_all, &s) == 0);
+    }
+    for (int i = 0; i < APPENDERS + READERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    int64_t max = rp_commit_log_max_offset(rp_message_store_commit_log(s.store));
+    CHECK(rp_message_store_wait_flushed(s.store, max, 20000) == RP_OK);
+    CHECK(atomic_load(&s.flushed) <= max && atomic_load(&s.arrivals) > 0);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(s.store, &stats);
+    CHECK(stats.messages_appended == APPENDERS * BATCHES * BATCH && stats.append_failures == 0);
+    CHECK(stats.appended_not_synced_bytes == 0 && stats.flushes > 0);
+    fixture_close(s.store);
+    rp_message_store *store = fixture_open(&options);
+    for (int i = 0; i < QUEUES; i++) {
+        CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Threads", i)) == APPENDERS * BATCHES * BATCH / QUEUES);
+    }
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+static void async_flush(void) { threads_see_whole_messages_in_order(RP_FLUSH_ASYNC); }
+static void sync_flush(void) { threads_see_whole_messages_in_order(RP_FLUSH_SYNC); }
+
+int main(void) {
+    RUN(async_flush);
+    RUN(sync_flush);
+    return 0;
+}

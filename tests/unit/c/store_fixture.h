@@ -1,0 +1,128 @@
+/* store_fixture.h: a store in a temporary directory, for the C tests of the store. Small files, so that rolling over takes few messages. */
+#ifndef RP_TESTS_STORE_FIXTURE_H
+#define RP_TESTS_STORE_FIXTURE_H
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../../csrc/base/error.h"
+#include "../../../csrc/store/message.h"
+#include "../../../csrc/store/message_store.h"
+
+#define FIXTURE_LOG_FILE_SIZE (64 * 1024)
+#define FIXTURE_QUEUE_FILE_ENTRIES 50
+
+static inline void fixture_directory(char *path, size_t size) {
+    const char *base = getenv("TMPDIR");
+    snprintf(path, size, "%s/rp-store-XXXXXX", base != NULL ? base : "/tmp");
+    if (mkdtemp(path) == NULL) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static inline int fixture_remove_one(const char *path, const struct stat *status, int kind, struct FTW *where) {
+    (void)status, (void)kind, (void)where;
+    return remove(path);
+}
+
+static inline void fixture_remove(const char *path) { nftw(path, fixture_remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+
+static inline void fixture_options(rp_message_store_options *options, const char *path) {
+    rp_message_store_options_default(options);
+    options->root_path = path;
+    options->commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
+    options->consume_queue_file_size = FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE;
+}
+
+static inline rp_message_store *fixture_open(const rp_message_store_options *options) {
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    int rc = rp_message_store_open(options, &store, &error);
+    if (rc != RP_OK) {
+        fprintf(stderr, "open: %s: %s [%s]\n", rp_status_name(rc), error.message, error.file);
+        exit(1);
+    }
+    return store;
+}
+
+static inline void fixture_close(rp_message_store *store) {
+    rp_error error = {0};
+    int rc = rp_message_store_close(store, &error);
+    if (rc != RP_OK) {
+        fprintf(stderr, "close: %s: %s [%s]\n", rp_status_name(rc), error.message, error.file);
+        exit(1);
+    }
+}
+
+static inline rp_slice fixture_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
+
+static inline rp_consume_queue *fixture_queue(rp_message_store *store, const char *topic, int32_t queue_id) {
+    rp_error error = {0};
+    rp_consume_queue *queue = rp_message_store_queue(store, fixture_slice(topic), queue_id, 1, &error);
+    if (queue == NULL) {
+        fprintf(stderr, "queue: %s\n", error.message);
+        exit(1);
+    }
+    return queue;
+}
+
+/* Body of message `number` of a queue: readable, of varying length. */
+static inline uint32_t fixture_body(char *body, size_t size, int32_t queue_id, int64_t number) {
+    int length = snprintf(body, size, "queue %d message %lld ", queue_id, (long long)number);
+    uint32_t end = (uint32_t)length + (uint32_t)(number * 37 % 300);
+    memset(body + length, 'a' + (int)(number % 26), end - (uint32_t)length);
+    return end;
+}
+
+static inline rp_append_item fixture_item(rp_consume_queue *queue, const char *body, uint32_t size) {
+    return (rp_append_item){.queue = queue,
+                            .born_timestamp_ms = 1700000000000,
+                            .born_host = {10, 0, 0, 1, 0, 0, 0x1F, 0x90},
+                            .tags_code = 99,
+                            .body = {(const uint8_t *)body, size},
+                            .properties = {fixture_slice("TAGS\1TagA\2KEYS\1k\2"), fixture_slice("UNIQ_KEY\1ABC\2"), {NULL, 0}}};
+}
+
+/* Appends message number `number` to the queue; its status. */
+static inline int fixture_append(rp_message_store *store, rp_consume_queue *queue, int64_t number) {
+    char body[512];
+    uint32_t size = fixture_body(body, sizeof body, rp_consume_queue_id(queue), number);
+    rp_append_item item = fixture_item(queue, body, size);
+    rp_commit_log_append(rp_message_store_commit_log(store), &item, 1);
+    return item.status;
+}
+
+/* 0 when entry `number` of the queue leads to the record fixture_append wrote. */
+static inline int fixture_check(rp_message_store *store, rp_consume_queue *queue, int64_t number) {
+    rp_queue_entry entry;
+    rp_log_range range;
+    rp_message message;
+    rp_error error = {0};
+    char body[512];
+    uint32_t size = fixture_body(body, sizeof body, rp_consume_queue_id(queue), number);
+    if (rp_consume_queue_read(queue, number, &entry, 1) != 1) {
+        fprintf(stderr, "no entry %lld\n", (long long)number);
+        return 1;
+    }
+    int rc = rp_commit_log_read(rp_message_store_commit_log(store), entry.commit_log_offset, (uint32_t)entry.size, &range);
+    if (rc != RP_OK) {
+        fprintf(stderr, "entry %lld: read %s\n", (long long)number, rp_status_name(rc));
+        return 1;
+    }
+    int kind = rp_message_decode(range.address, range.size, RP_CHECK_RECORD_CRC, &message, &error);
+    int wrong = kind != RP_RECORD_MESSAGE || message.queue_offset != number || message.queue_id != rp_consume_queue_id(queue) ||
+                message.physical_offset != entry.commit_log_offset || message.body.size != size ||
+                memcmp(message.body.data, body, size) != 0;
+    if (wrong) {
+        fprintf(stderr, "entry %lld: kind %d offset %lld %s\n", (long long)number, kind, (long long)message.queue_offset, error.message);
+    }
+    rp_log_range_release(range.pin);
+    return wrong;
+}
+
+#endif
