@@ -13,13 +13,12 @@
 #include "crc32_folded.h"
 
 #define BIT(i, n, c) (((i) >> (n)) & 1 ? (c) : 0)
-#define ENTRY(i, a, b, c, d, e, f, g, h) \
+#define ENTRY(i, a, b, c, d, e, f, g, h)                                                                                                   \
     (BIT(i, 0, a) ^ BIT(i, 1, b) ^ BIT(i, 2, c) ^ BIT(i, 3, d) ^ BIT(i, 4, e) ^ BIT(i, 5, f) ^ BIT(i, 6, g) ^ BIT(i, 7, h))
 #define ROW_4(i, ...) ENTRY(i, __VA_ARGS__), ENTRY((i) + 1, __VA_ARGS__), ENTRY((i) + 2, __VA_ARGS__), ENTRY((i) + 3, __VA_ARGS__)
 #define ROW_16(i, ...) ROW_4(i, __VA_ARGS__), ROW_4((i) + 4, __VA_ARGS__), ROW_4((i) + 8, __VA_ARGS__), ROW_4((i) + 12, __VA_ARGS__)
 #define ROW_64(i, ...) ROW_16(i, __VA_ARGS__), ROW_16((i) + 16, __VA_ARGS__), ROW_16((i) + 32, __VA_ARGS__), ROW_16((i) + 48, __VA_ARGS__)
-#define TABLE(...) \
-    { ROW_64(0, __VA_ARGS__), ROW_64(64, __VA_ARGS__), ROW_64(128, __VA_ARGS__), ROW_64(192, __VA_ARGS__) }
+#define TABLE(...) {ROW_64(0, __VA_ARGS__), ROW_64(64, __VA_ARGS__), ROW_64(128, __VA_ARGS__), ROW_64(192, __VA_ARGS__)}
 
 static const uint32_t table[8][256] = {
     TABLE(0x77073096u, 0xEE0E612Cu, 0x076DC419u, 0x0EDB8832u, 0x1DB71064u, 0x3B6E20C8u, 0x76DC4190u, 0xEDB88320u),

@@ -13,6 +13,7 @@
 #define RP_CRC32_WIDE_MIN 256
 
 uint32_t rp_crc32_folded(uint32_t crc, uint8_t *target, const uint8_t *source, size_t size);      /* needs PCLMULQDQ, SSE4.1 */
-uint32_t rp_crc32_folded_wide(uint32_t crc, uint8_t *target, const uint8_t *source, size_t size); /* needs VPCLMULQDQ, AVX2; size >= RP_CRC32_WIDE_MIN */
+uint32_t rp_crc32_folded_wide(uint32_t crc, uint8_t *target, const uint8_t *source,
+                              size_t size); /* needs VPCLMULQDQ, AVX2; size >= RP_CRC32_WIDE_MIN */
 
 #endif

@@ -19,11 +19,11 @@ typedef struct rp_file_ops {
     int (*truncate)(void *context, int fd, int64_t size);
     int64_t (*read_at)(void *context, int fd, void *target, size_t size, int64_t offset);
     int64_t (*write_at)(void *context, int fd, const void *source, size_t size, int64_t offset);
-    int (*sync_data)(void *context, int fd);                                        /* fdatasync */
-    void *(*map)(void *context, int fd, size_t size, int writable);                 /* MAP_SHARED; NULL on failure */
+    int (*sync_data)(void *context, int fd); /* fdatasync */
+    void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);
-    int (*populate)(void *context, void *address, size_t size);                     /* MADV_POPULATE_WRITE */
-    int (*sync_map)(void *context, void *address, size_t size);                     /* msync MS_SYNC */
+    int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE */
+    int (*sync_map)(void *context, void *address, size_t size); /* msync MS_SYNC */
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);
     int (*sync_directory)(void *context, const char *path);

@@ -24,8 +24,7 @@ typedef struct rp_consume_queue_setup {
 } rp_consume_queue_setup;
 
 /* A queue with nothing in it and nothing on disk; its directory is made by the first reserve. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE. */
-int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue,
-                          rp_error *error);
+int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue, rp_error *error);
 void rp_consume_queue_close(rp_consume_queue *queue);
 
 /* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */

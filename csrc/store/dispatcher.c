@@ -21,11 +21,16 @@
 
 static int64_t unit_ms(char unit) {
     switch (unit) {
-    case 's': return 1000;
-    case 'm': return 60 * 1000;
-    case 'h': return 3600 * 1000;
-    case 'd': return 24 * 3600 * 1000;
-    default: return 0;
+    case 's':
+        return 1000;
+    case 'm':
+        return 60 * 1000;
+    case 'h':
+        return 3600 * 1000;
+    case 'd':
+        return 24 * 3600 * 1000;
+    default:
+        return 0;
     }
 }
 
@@ -142,7 +147,8 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
             return RP_OK;
         }
         dispatcher->entries_replaced += (uint64_t)(next - offset);
-        rc = offset < rp_consume_queue_min_offset(queue) ? restart_at(queue, offset, error) : rp_consume_queue_truncate(queue, offset, error);
+        rc = offset < rp_consume_queue_min_offset(queue) ? restart_at(queue, offset, error)
+                                                         : rp_consume_queue_truncate(queue, offset, error);
     } else if (offset > next) {
         rc = bridge_gap(dispatcher, queue, message, error);
     }

@@ -176,9 +176,10 @@ static int load_file(rp_mapped_file_queue *row, int64_t offset, bool last, rp_er
         return RP_OK;
     }
     if (found != size) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, path, found,
-                            "the file has %lld bytes where %lld are configured; set the mapped file size it was written with, or restore it",
-                            (long long)found, (long long)size);
+        return rp_error_set(
+            error, RP_E_CORRUPT, 0, path, found,
+            "the file has %lld bytes where %lld are configured; set the mapped file size it was written with, or restore it",
+            (long long)found, (long long)size);
     }
     if (offset % size != 0) {
         return rp_error_set(error, RP_E_CORRUPT, 0, path, -1, "the file's name is no multiple of the file size %lld", (long long)size);

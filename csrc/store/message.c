@@ -137,7 +137,7 @@ int rp_message_decode(const uint8_t *data, uint64_t size, int check_crc, rp_mess
     }
     if (message->magic == RP_MESSAGE_MAGIC_BLANK) {
         return message->size >= RP_MESSAGE_BLANK_SIZE_MIN && message->size <= size ? RP_RECORD_BLANK
-                                                                                     : corrupt(error, "blank size", message->size);
+                                                                                   : corrupt(error, "blank size", message->size);
     }
     if (message->magic != RP_MESSAGE_MAGIC_V1 && message->magic != RP_MESSAGE_MAGIC_V2) {
         return corrupt(error, "unknown magic", message->magic);

@@ -92,8 +92,11 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"}, {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}};
+    } parts[] = {{paths->commit_log, "commitlog"},
+                 {paths->queues, "consumequeue"},
+                 {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},
+                 {paths->checkpoint, "checkpoint"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
         rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);

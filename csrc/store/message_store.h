@@ -64,7 +64,8 @@ void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *con
  * either order: keep the larger offset. Set before the first append. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
-void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting), void *context);
+void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
+                                 void *context);
 /* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);

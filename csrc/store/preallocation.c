@@ -99,8 +99,7 @@ static int enter_file(rp_preallocation *p, int64_t offset, rp_error *error) {
     error = error == NULL ? &local : error;
     error->status = 0;
     bool exists = offset < rp_mapped_file_queue_end(p->row);
-    rp_mapped_file *file =
-        exists ? rp_mapped_file_queue_find(p->row, offset, error) : rp_mapped_file_queue_append(p->row, offset, error);
+    rp_mapped_file *file = exists ? rp_mapped_file_queue_find(p->row, offset, error) : rp_mapped_file_queue_append(p->row, offset, error);
     if (file == NULL) {
         return error->status < 0 ? error->status : RP_E_IO;
     }
@@ -168,8 +167,8 @@ static int extend(rp_preallocation *p, int64_t end, rp_error *error) {
     }
     if (p->mode == RP_READY_ZEROED) {
         rc = write_zeros(p, from, stop, error);
-    } else if (p->ops->populate(p->ops->context, rp_mapped_file_address(p->file) + (from - p->file->base_offset),
-                                (size_t)(stop - from)) != 0 &&
+    } else if (p->ops->populate(p->ops->context, rp_mapped_file_address(p->file) + (from - p->file->base_offset), (size_t)(stop - from)) !=
+                   0 &&
                errno == EFAULT) {
         rc = no_space(p, from, ENOSPC, error); /* what would have been a SIGBUS, on a file system without fallocate */
     }

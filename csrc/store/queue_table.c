@@ -145,7 +145,8 @@ static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queu
 
 rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
     if (!topic_is_a_name(topic) || queue_id < 0) {
-        rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
+        rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                     "\"%.*s\" queue %d is no queue: the name must do as a directory's, the id be 0 or more",
                      (int)(topic.size > 64 ? 64 : topic.size), (const char *)topic.data, queue_id);
         return NULL;
     }

@@ -41,8 +41,8 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
         return rp_error_set(error, RP_E_IO, os_errno, path, -1, "cannot lock the store: %s", strerror(os_errno));
     }
     if (holder > 0) {
-        return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1, "the store is in use by process %d; stop it or choose another directory",
-                            holder);
+        return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1,
+                            "the store is in use by process %d; stop it or choose another directory", holder);
     }
     return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1, "the store is open already in this process (%d)", (int)getpid());
 }

@@ -26,8 +26,8 @@ int64_t rp_path_offset_of_name(const char *name) {
     int64_t offset = 0;
     size_t digits = 0;
     for (; name[digits] != 0; digits++) {
-        if (name[digits] < '0' || name[digits] > '9' || digits == RP_FILE_NAME_DIGITS ||
-            __builtin_mul_overflow(offset, 10, &offset) || __builtin_add_overflow(offset, name[digits] - '0', &offset)) {
+        if (name[digits] < '0' || name[digits] > '9' || digits == RP_FILE_NAME_DIGITS || __builtin_mul_overflow(offset, 10, &offset) ||
+            __builtin_add_overflow(offset, name[digits] - '0', &offset)) {
             return -1;
         }
     }

@@ -40,11 +40,22 @@ static void bench(const char *name, size_t size, int kind, uint8_t *source, uint
     double start = seconds();
     for (size_t i = 0; i < rounds; i++) {
         switch (kind) {
-        case 0: sum += rp_crc32(sum, source, size); break;
-        case 1: sum += rp_crc32_copy(sum, target, source, size); break;
-        case 2: sum += rp_crc32_portable(sum, source, size); break;
-        case 3: sum += rp_crc32_folded(sum, target, source, size); break;
-        default: memcpy(target, source, size); __asm__ volatile("" ::: "memory"); break;
+        case 0:
+            sum += rp_crc32(sum, source, size);
+            break;
+        case 1:
+            sum += rp_crc32_copy(sum, target, source, size);
+            break;
+        case 2:
+            sum += rp_crc32_portable(sum, source, size);
+            break;
+        case 3:
+            sum += rp_crc32_folded(sum, target, source, size);
+            break;
+        default:
+            memcpy(target, source, size);
+            __asm__ volatile("" ::: "memory");
+            break;
         }
     }
     double elapsed = seconds() - start;
