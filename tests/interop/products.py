@@ -163,7 +163,6 @@ class Broker(Server):
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
             "autoCreateTopicEnable": True,
-            "timerWheelEnable": False,
             **SMALL_STORE,
             **(settings or {}),
         }
@@ -225,6 +224,12 @@ class Cluster:
     def route(self, topic: str) -> list[dict[str, Any]]:
         reply = wire.call(self.address, GET_ROUTE_INFO_BY_TOPIC, {"topic": topic})
         return reply.json()["queueDatas"] if reply.code == 0 else []
+
+    def committed(self, group: str, topic: str, queue_id: int, broker: Broker | None = None) -> int:
+        """The group's offset of a queue as the broker keeps it; -1 for none."""
+        query_consumer_offset = 14
+        reply = wire.call((broker or self.broker).address, query_consumer_offset, {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)})
+        return int(reply.fields["offset"]) if reply.code == 0 else -1
 
     def stop(self) -> None:
         """The end of a test's cluster: brokers first, every server gets its turn, then the first problems are raised."""

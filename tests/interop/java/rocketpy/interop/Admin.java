@@ -1,29 +1,68 @@
 package rocketpy.interop;
 
 import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
-/** admin: mqadmin as an operator would type it, without a JVM start each time. The answer is all that it printed. */
+/**
+ * admin: mqadmin as an operator would type it, without a JVM start each time. The answer is all that it printed.
+ *
+ * Commands may run side by side, because each spends a second or two in closing its connections: what a thread and the threads it
+ * starts print goes to the command that runs there. Only the name server address is common to all (mqadmin keeps it in a property).
+ */
 final class Admin {
+    private static final InheritableThreadLocal<ByteArrayOutputStream> PRINTED = new InheritableThreadLocal<>();
+
+    private static final class PerCommand extends OutputStream {
+        private final OutputStream otherwise;
+
+        PerCommand(OutputStream otherwise) {
+            this.otherwise = otherwise;
+        }
+
+        @Override
+        public void write(int octet) throws java.io.IOException {
+            OutputStream printed = PRINTED.get();
+            (printed == null ? otherwise : printed).write(octet);
+        }
+
+        @Override
+        public void write(byte[] octets, int from, int count) throws java.io.IOException {
+            OutputStream printed = PRINTED.get();
+            (printed == null ? otherwise : printed).write(octets, from, count);
+        }
+    }
+
+    Admin() {
+        PrintStream both = new PrintStream(new PerCommand(System.err), true, StandardCharsets.UTF_8);
+        System.setOut(both);
+        System.setErr(both);
+    }
+
     void register(Map<String, Driver.Command> commands) {
         commands.put("admin", this::run);
     }
 
-    private synchronized Object run(Request request) {
-        PrintStream out = System.out;
-        PrintStream err = System.err;
+    private Object run(Request request) {
+        String[] arguments = request.list("args").stream().map(Object::toString).toArray(String[]::new);
+        // mqadmin names its client after the current millisecond; of two that start in the same one the second is refused.
+        String printed;
+        do {
+            printed = runOnce(arguments);
+        } while (printed.contains("has created already, specified another name please"));
+        return printed;
+    }
+
+    private static String runOnce(String[] arguments) {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
-        PrintStream both = new PrintStream(printed, true, StandardCharsets.UTF_8);
-        System.setOut(both);
-        System.setErr(both);
+        PRINTED.set(printed);
         try {
-            MQAdminStartup.main0(request.list("args").stream().map(Object::toString).toArray(String[]::new), null);
+            MQAdminStartup.main0(arguments, null);
         } finally {
-            System.setOut(out);
-            System.setErr(err);
+            PRINTED.remove();
         }
         return printed.toString(StandardCharsets.UTF_8);
     }
