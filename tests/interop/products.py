@@ -29,6 +29,11 @@ SMALL_STORE = {"mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue"
 """Small files so that tests roll over them and need little disk. One and the same for all who open a store."""
 
 
+LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%d %p %t - %m%n</pattern></encoder>
+</appender><root level="WARN"><appender-ref ref="out"/></root></configuration>
+"""
+
+
 class Product:
     """How to start the two servers of one product."""
 
@@ -87,6 +92,9 @@ class Peer(Product):
         return self._command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf), "-n", namesrv)
 
     def environment(self, home: Path) -> dict[str, str]:
+        for name in ("logback_broker.xml", "logback_namesrv.xml"):  # 4.x does not start without them, 5.x has its own
+            (home / "conf").mkdir(parents=True, exist_ok=True)
+            (home / "conf" / name).write_text(LOGBACK)
         return {"ROCKETMQ_HOME": str(home)}
 
 
