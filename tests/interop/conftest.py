@@ -57,7 +57,7 @@ def cluster(product: Product, tmp_path_factory: pytest.TempPathFactory) -> Itera
     home = tmp_path_factory.mktemp("cluster")
     cluster = Cluster(NameServer(product, home / "namesrv").start())
     try:
-        cluster.add_broker(product, home / "broker-a")
+        cluster.add_brokers(home, [product])
         yield cluster
     finally:
         cluster.stop()
@@ -72,8 +72,7 @@ def new_cluster(product: Product, tmp_path: Path) -> Iterator[Callable[..., Clus
         home = tmp_path / f"cluster-{len(made)}"
         cluster = Cluster(NameServer(namesrv or product, home / "namesrv").start())
         made.append(cluster)
-        for letter, each in zip("abcdef", brokers if brokers is not None else [product], strict=False):
-            cluster.add_broker(each, home / f"broker-{letter}", name=f"broker-{letter}", settings=settings)
+        cluster.add_brokers(home, [product] if brokers is None else brokers, settings)
         return cluster
 
     yield make

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,17 +174,24 @@ class Broker(Server):
             **(settings or {}),
         }
 
-    def start(self, registered_with: NameServer | None = None) -> Broker:
+    def launch(self) -> Broker:
+        """Starts the process without waiting for it."""
         conf = write_properties(self.home / "conf/broker.conf", self.settings)
         command = self.product.broker_command(self.home, conf, self.namesrv)
         title = f"{self.product.name} broker {self.name}:{self.broker_id}"
-        begin = time.monotonic()
         self.process = ServerProcess(title, command, self.home / "stdout.log", self.product.environment(self.home), self.home)
-        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        return self
+
+    def start(self, registered_with: NameServer | None = None) -> Broker:
+        """Starts the process and waits until it listens, and until the name server knows it."""
+        self.launch().await_listening()
         if registered_with is not None:
             self.await_registered(registered_with)
-        self.started_in = time.monotonic() - begin
         return self
+
+    def await_listening(self) -> None:
+        assert self.process is not None
+        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
 
     def await_registered(self, namesrv: NameServer) -> None:
         assert self.process is not None
@@ -209,10 +215,13 @@ class Cluster:
     def broker(self) -> Broker:
         return self.brokers[0]
 
-    def add_broker(self, product: Product, home: Path, **options: Any) -> Broker:
-        broker = Broker(product, home, self.namesrv.address, **options)
-        self.brokers.append(broker)
-        return broker.start(self.namesrv)
+    def add_brokers(self, home: Path, products: list[Product], settings: Mapping[str, Any] | None = None) -> None:
+        """broker-a, broker-b, … started side by side."""
+        for letter, product in zip("abcdef", products, strict=False):
+            self.brokers.append(Broker(product, home / f"broker-{letter}", self.namesrv.address, settings, f"broker-{letter}").launch())
+        for broker in self.brokers:
+            broker.await_listening()
+            broker.await_registered(self.namesrv)
 
     def create_topic(self, topic: str, queues: int = 4, order: bool = False) -> None:
         """On every broker of the cluster, by the broker's own admin request, and waits until the name server shows it."""
