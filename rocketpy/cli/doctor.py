@@ -1,6 +1,6 @@
 """`rocketpy doctor`: what of this machine matters to a broker, what is wrong with it, and the command that mends it.
 
-A check returns a finding: ok, note (works, could be better) or bad (the broker will not run, or not keep its promises). Exit 3 with a bad one.
+A check returns a finding: ok, note (works, could be better) or bad (the broker will not run, or not keep its promises): then exit 3.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from .._core.errors import RocketpyError
@@ -31,6 +32,16 @@ class Service(Protocol):
 def say(line: str) -> None:
     """One line for the operator, at once also when standard output is a file."""
     print(line, flush=True)
+
+
+def raise_open_files() -> None:
+    """A connection and a mapped file cost a descriptor each: as many as the hard limit lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError) as error:
+            log.warning("at most %d open files: %s", soft, error)
 
 
 def complain(program: str, error: Exception) -> None:
@@ -89,9 +100,12 @@ async def stop_all(services: Sequence[Service]) -> None:
             log.exception("%s did not stop cleanly", type(service).__name__)
 
 
+Work = Callable[[StopSignal], Awaitable[int]]
+
+
 async def _serve(
-    configs: Sequence[Config], make: Callable[[NativeLog], Sequence[Service]], announce: Callable[[Sequence[Service]], None]
-) -> None:
+    configs: Sequence[Config], make: Callable[[NativeLog], Sequence[Service]], announce: Callable[[], None], work: Work
+) -> int:
     stop = StopSignal(configs)
     stop.listen()
     native_log = NativeLog()
@@ -99,25 +113,34 @@ async def _serve(
     try:
         services = make(native_log)
         await start_all(services)
-        announce(services)
-        await stop.wait()
-        await stop_all(services)
+        try:
+            announce()
+            return await work(stop)
+        finally:
+            await stop_all(services)
     finally:
         native_log.close()
+
+
+async def wait_for_signal(stop: StopSignal) -> int:
+    await stop.wait()
+    return 0
 
 
 def run(
     program: str,
     configs: Sequence[Config],
     make: Callable[[NativeLog], Sequence[Service]],
-    announce: Callable[[Sequence[Service]], None],
+    announce: Callable[[], None],
+    work: Work = wait_for_signal,
 ) -> int:
-    """Runs services until a signal. The exit code."""
+    """Runs services while `work` does, by default until a signal. The exit code."""
+    raise_open_files()
     try:
-        asyncio.run(_serve(configs, make, announce))
+        code = asyncio.run(_serve(configs, make, announce, work))
     except (RocketpyError, ConfigError, OSError) as error:
-        log.error("start failed: %s", error)
+        log.error("%s ends: %s", program, error)
         complain(program, error)
         return 1
     log.info("stopped")
-    return 0
+    return code

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..logs import NativeLog, start_logging
@@ -60,28 +59,40 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
             say(line)
         return 0
     start_logging(known, config, foreground=bool(config.text("logPath")))
-    make, announce = (namesrv_services, announce_namesrv) if known == "namesrv" else (broker_services, announce_broker)
-    return run(program, [config], lambda native_log: make(config, native_log), lambda services: announce(config, services))
+    if known == "namesrv":
+        return run_namesrv(program, config)
+    return run_broker(program, config)
 
 
-def namesrv_services(config: Config, native_log: NativeLog) -> list[Service]:
+def run_namesrv(program: str, config: Config) -> int:
     from ..namesrv.service import NameServer
 
-    return [NameServer(config, log_tap=native_log.tap)]
+    servers: list[NameServer] = []
+
+    def make(native_log: NativeLog) -> list[Service]:
+        servers.append(NameServer(config, log_tap=native_log.tap))
+        return [*servers]
+
+    return run(program, [config], make, lambda: announce_namesrv(config, servers[0].port))
 
 
-def broker_services(config: Config, native_log: NativeLog) -> list[Service]:
+def run_broker(program: str, config: Config) -> int:
     from ..broker.service import BrokerService
 
-    return [BrokerService(config, log_tap=native_log.tap)]
+    brokers: list[BrokerService] = []
+
+    def make(native_log: NativeLog) -> list[Service]:
+        brokers.append(BrokerService(config, log_tap=native_log.tap))
+        return [*brokers]
+
+    return run(program, [config], make, lambda: announce_broker(config, brokers[0].address))
 
 
-def announce_namesrv(config: Config, services: Sequence[Any]) -> None:
-    say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{services[0].port}")
+def announce_namesrv(config: Config, port: int) -> None:
+    say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{port}")
 
 
-def announce_broker(config: Config, services: Sequence[Any]) -> None:
-    address = services[0].address
+def announce_broker(config: Config, address: str) -> None:
     namesrv = config.text("namesrvAddr")
     known_to = f" and name server is {namesrv}" if namesrv else ""
     say(f"The broker[{config.text('brokerName')}, {address}] boot success. serializeType=JSON{known_to}")

@@ -1,0 +1,159 @@
+"""`rocketpy up`: a name server and a broker in one process, for a first look, for tests and, with --check, to prove that it works."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..broker.service import BrokerService
+from ..config import Config, ConfigError, load_config
+from ..logs import NativeLog, start_logging
+from ..namesrv.service import NameServer
+from .process import Service, StopSignal, complain, run, say, wait_for_signal
+from .servers import announce_broker, announce_namesrv
+
+PROGRAM = "rocketpy up"
+NAMESRV_PORT = 9876
+BROKER_PORT = 10911
+STANDARD_PORT = -1  # the usual one when it is free, any other when not
+BROKER_PORT_NEIGHBOURS = (-2, 0, 1)  # VIP channel, clients, slaves
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What the command line says."""
+
+    directory: Path | None = None
+    host: str = "127.0.0.1"
+    namesrv_port: int = STANDARD_PORT
+    broker_port: int = STANDARD_PORT
+    check_count: int = 0
+    message_size: int = 1024
+    flush: str = "ASYNC_FLUSH"
+    json: bool = False
+
+
+def process_age_s() -> float:
+    """Seconds since this process was started, by the kernel's account (10 ms steps)."""
+    fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    started_ticks = int(fields[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / 100
+
+
+def port_is_free(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
+
+
+def choose_port(host: str, wanted: int, usual: int, neighbours: tuple[int, ...] = (0,)) -> int:
+    """The wanted port; for STANDARD_PORT the usual one when it and its neighbours are free; else 0, any free one."""
+    if wanted != STANDARD_PORT:
+        return wanted
+    return usual if all(port_is_free(host, usual + distance) for distance in neighbours) else 0
+
+
+def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
+    """The two configurations: everything below one directory, everything on one address."""
+    logs = str(directory / "logs")
+    namesrv = {
+        "bindAddress": options.host,
+        "listenPort": str(choose_port(options.host, options.namesrv_port, NAMESRV_PORT)),
+        "kvConfigPath": str(directory / "namesrv" / "kvConfig.json"),
+        "configStorePath": str(directory / "namesrv" / "namesrv.properties"),
+        "logPath": logs,
+    }
+    broker = {
+        "bindAddress": options.host,
+        "brokerIP1": options.host,
+        "brokerIP2": options.host,
+        "listenPort": str(choose_port(options.host, options.broker_port, BROKER_PORT, BROKER_PORT_NEIGHBOURS)),
+        "haListenPort": "0",
+        "brokerName": "broker-a",
+        "storePathRootDir": str(directory / "store"),
+        "flushDiskType": options.flush,
+        "logPath": logs,
+    }
+    return load_config("namesrv", None, namesrv), load_config("broker", None, broker)
+
+
+class Embedded:
+    """Name server and broker as one service: the broker is told the port the name server got."""
+
+    def __init__(self, namesrv_config: Config, broker_config: Config, native_log: NativeLog) -> None:
+        self.namesrv = NameServer(namesrv_config, log_tap=native_log.tap)
+        self.broker: BrokerService | None = None
+        self.registered_after_s = 0.0
+        self._broker_config = broker_config
+        self._native_log = native_log
+
+    async def start(self) -> None:
+        await self.namesrv.start()
+        host = self._broker_config.text("brokerIP1")
+        self._broker_config.override("namesrvAddr", f"{host}:{self.namesrv.port}")
+        self.broker = BrokerService(self._broker_config, log_tap=self._native_log.tap)
+        await self.broker.start()
+        self.registered_after_s = process_age_s()
+
+    async def stop(self) -> None:
+        if self.broker is not None:
+            await self.broker.stop()
+        await self.namesrv.stop()
+
+
+def run_up(options: UpOptions) -> int:
+    with ExitStack() as stack:
+        directory = options.directory
+        if directory is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-", ignore_cleanup_errors=True)))
+        try:
+            namesrv_config, broker_config = configs_of(options, directory)
+        except ConfigError as error:
+            complain(PROGRAM, error)
+            return 2
+        start_logging("rocketpy", broker_config, foreground=True)
+        started: list[Embedded] = []
+
+        def make(native_log: NativeLog) -> list[Service]:
+            started.append(Embedded(namesrv_config, broker_config, native_log))
+            return [*started]
+
+        def announce() -> None:
+            if options.json:
+                return
+            announce_namesrv(namesrv_config, started[0].namesrv.port)
+            announce_broker(broker_config, _address_of(started[0]))
+            say(f"Registered {started[0].registered_after_s:.2f} s after the process was started. Data and logs: {directory}")
+            if options.check_count == 0:
+                say(f"Clients connect with namesrvAddr={broker_config.text('namesrvAddr')}. Ctrl-C stops.")
+
+        async def work(stop: StopSignal) -> int:
+            if options.check_count == 0:
+                return await wait_for_signal(stop)
+            from .check import run_check
+
+            check = asyncio.ensure_future(run_check(_address_of(started[0]), options, started[0].registered_after_s))
+            ended = asyncio.ensure_future(stop.wait())
+            await asyncio.wait((check, ended), return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            if not check.done():
+                check.cancel()
+                await asyncio.wait((check,))
+                return 1
+            return check.result()
+
+        return run(PROGRAM, [namesrv_config, broker_config], make, announce, work)
+
+
+def _address_of(embedded: Embedded) -> str:
+    assert embedded.broker is not None
+    return embedded.broker.address
