@@ -14,11 +14,17 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: help build test lint fuzz sanitize clean
+.PHONY: help quickstart up build test lint fuzz sanitize clean
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+quickstart: $(VENV)/.built ## name server + broker, a million messages through them and back, each one checked, figures
+	@$(VENV)/bin/rocketpy up --namesrv-port 0 --broker-port 0 --check $(or $(N),1000000) $(if $(DIR),--dir "$(DIR)")
+
+up: $(VENV)/.built ## name server + broker, left running until Ctrl-C; DIR=directory keeps the data
+	@exec $(VENV)/bin/rocketpy up $(if $(DIR),--dir "$(DIR)")
 
 build: $(VENV)/.built ## .venv with the rocketpy command in it
 

@@ -24,4 +24,7 @@
 
 #include "broker/broker.h"
 
+#include "load/floor.h"
+#include "load/load.h"
+
 #endif

@@ -100,12 +100,11 @@ async def stop_all(services: Sequence[Service]) -> None:
             log.exception("%s did not stop cleanly", type(service).__name__)
 
 
+Make = Callable[[NativeLog], Sequence[Service]]
 Work = Callable[[StopSignal], Awaitable[int]]
 
 
-async def _serve(
-    configs: Sequence[Config], make: Callable[[NativeLog], Sequence[Service]], announce: Callable[[], None], work: Work
-) -> int:
+async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], None], work: Work) -> int:
     stop = StopSignal(configs)
     stop.listen()
     native_log = NativeLog()
@@ -130,7 +129,7 @@ async def wait_for_signal(stop: StopSignal) -> int:
 def run(
     program: str,
     configs: Sequence[Config],
-    make: Callable[[NativeLog], Sequence[Service]],
+    make: Make,
     announce: Callable[[], None],
     work: Work = wait_for_signal,
 ) -> int:

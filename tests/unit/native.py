@@ -1,8 +1,7 @@
 """The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
 
-Every csrc/**/*.h is read as it is: include lines and guards are taken out, everything left must be plain declarations, which is what
-STYLE asks of a header anyway. Left out are inline ones (x_inl.h) and those whose head comment says "C only", as they hold atomics.
-ROCKETPY_LIBRARY names another build of the library (sanitizers).
+Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
+declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not are left out. ROCKETPY_LIBRARY names another build of the library (sanitizers).
 """
 
 from __future__ import annotations
@@ -52,18 +51,28 @@ def declarations(header: Path) -> str:
     return _ATTRIBUTE.sub("", "\n".join(lines))
 
 
+def public_headers() -> set[Path]:
+    return {(CSRC / name).resolve() for name in _INCLUDE.findall((CSRC / "rocketpy.h").read_text())}
+
+
 def _load() -> tuple[cffi.FFI, Any]:
     library = Path(os.environ.get("ROCKETPY_LIBRARY", ROOT / "rocketpy" / "_core" / "librocketpy.so"))
     if not library.exists():
         raise RuntimeError(f"{library} is not built; run: make build")
     builder = cffi.FFI()
+    public = public_headers()
     for header in headers():
         try:
             builder.cdef(declarations(header))
-        except Exception as error:
-            raise RuntimeError(f"{header.relative_to(ROOT)} is not plain declarations: {error}") from error
+        except Exception as error:  # cffi raises what its parser raises
+            if header in public:
+                raise RuntimeError(f"{header.relative_to(ROOT)} is not plain declarations: {error}") from error
+            NOT_DECLARED[str(header.relative_to(ROOT))] = str(error)
     return builder, builder.dlopen(str(library))
 
+
+# Headers inside a room that are not plain declarations (atomics, inline code), with what the parser said: not reachable from tests here.
+NOT_DECLARED: dict[str, str] = {}
 
 ffi, lib = _load()
 
