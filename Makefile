@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: help quickstart up build test lint fuzz sanitize clean
+.PHONY: help quickstart up build test lint fuzz sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -43,6 +43,9 @@ fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=see
 
 sanitize: $(VENV)/.built ## the C tests once under ASan + UBSan, the threaded ones under TSan
 	@$(PY) tests/sanitize.py tests
+
+exports: $(VENV)/.built ## csrc/rocketpy.map anew from the public headers
+	@$(PY) tests/exports.py
 
 clean: ## removes everything that was built, .venv included
 	rm -rf $(VENV) build dist *.egg-info rocketpy/_core/*.so rocketpy/_core/*.c .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

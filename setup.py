@@ -64,7 +64,9 @@ class Library:
         stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
         self.directory = directory / stamp
         self.path = self.directory / LIBRARY
-        self.archive = self.directory / "librocketpy.a"  # the same objects for C test programs, which see inside the rooms
+        # The same objects for tests, which see inside the rooms: C programs link the archive, cffi loads the whole library.
+        self.archive = self.directory / "librocketpy.a"
+        self.whole = self.directory / "librocketpy_whole.so"
 
     def build(self) -> Path:
         if shutil.which(self.compiler[0]) is None:
@@ -80,8 +82,10 @@ class Library:
         manifest = self.directory / "objects.txt"
         names = "\n".join(str(target) for target in objects.values())
         changed = stale or not manifest.exists() or manifest.read_text() != names
-        if changed or not self.path.exists() or self.path.stat().st_mtime < script.stat().st_mtime:
-            self.link(list(objects.values()), script)
+        results = (self.path, self.whole, self.archive)
+        if changed or any(not result.exists() or result.stat().st_mtime < script.stat().st_mtime for result in results):
+            self.link(self.path, list(objects.values()), f"-Wl,--version-script={script}")
+            self.link(self.whole, list(objects.values()))
             self.make_archive(list(objects.values()))
             manifest.write_text(names)
         return self.path
@@ -110,15 +114,14 @@ class Library:
             print(done.stderr, file=sys.stderr)
         return ""
 
-    def link(self, objects: list[Path], script: Path) -> None:
-        print("  LD", LIBRARY, flush=True)
-        half = self.path.with_suffix(".tmp")
-        command = [*self.compiler, "-shared", *self.link_flags, f"-Wl,--version-script={script}", f"-Wl,-soname,{LIBRARY}"]
-        command += ["-o", str(half), *map(str, objects), *LINK_LIBRARIES]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    def link(self, target: Path, objects: list[Path], *flags: str) -> None:
+        print("  LD", target.name, flush=True)
+        half = target.with_suffix(".tmp")
+        command = [*self.compiler, "-shared", *self.link_flags, *flags, f"-Wl,-soname,{target.name}", "-o", str(half)]
+        done = subprocess.run([*command, *map(str, objects), *LINK_LIBRARIES], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{shlex.join(command)}\n{done.stderr}")
-        half.replace(self.path)
+        half.replace(target)
 
     def make_archive(self, objects: list[Path]) -> None:
         half = self.archive.with_suffix(".tmp")

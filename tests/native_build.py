@@ -27,8 +27,9 @@ def setup_module() -> ModuleType:
 
 
 def build_library(sanitizer: str = "plain", compiler: str = "") -> Any:
-    """The built Library of setup.py; incremental, in build/native-SANITIZER."""
-    library = setup_module().Library(ROOT / "build" / f"native-{sanitizer}", compiler, SANITIZERS[sanitizer])
+    """The built Library of setup.py; incremental. The plain one shares its objects with the package."""
+    directory = ROOT / "build" / ("native" if sanitizer == "plain" else f"native-{sanitizer}")
+    library = setup_module().Library(directory, compiler, SANITIZERS[sanitizer])
     library.build()
     return library
 

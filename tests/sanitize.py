@@ -55,7 +55,7 @@ def run_cffi_tests() -> list[str]:
     environment = os.environ | SANITIZER_OPTIONS
     # Python keeps memory until exit on purpose: leaks are looked for in the C programs.
     environment |= {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc"}
-    environment |= {"ROCKETPY_LIBRARY": str(library.path)}
+    environment |= {"ROCKETPY_LIBRARY": str(library.whole)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, tests)]
     return [] if subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode == 0 else ["cffi tests"]
 

@@ -69,6 +69,7 @@ def resident_mb() -> tuple[float, float]:
 
 def figures_of(result: Mapping[str, Any], count: int, started_s: float) -> Figures:
     seconds = max(result["measured_ns"], 1) / 1e9
+    receive_seconds = max(result["measured_receive_ns"], 1) / 1e9
     publish, end_to_end = result["latency"]["publish"], result["latency"]["end_to_end"]
     totals = result["totals"]
     rss, rss_without_files = resident_mb()
@@ -81,7 +82,7 @@ def figures_of(result: Mapping[str, Any], count: int, started_s: float) -> Figur
         first_failure=result["first_offender"],
         seconds=seconds,
         send_rate=result["measured_sent"] / seconds,
-        receive_rate=result["measured_received"] / seconds,
+        receive_rate=result["measured_received"] / receive_seconds,
         send_mb_s=result["measured_bytes_sent"] / seconds / 1e6,
         p50_ms=publish["p50_ns"] / 1e6,
         p99_ms=publish["p99_ns"] / 1e6,

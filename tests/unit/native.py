@@ -1,7 +1,8 @@
 """The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
 
 Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
-declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not are left out. ROCKETPY_LIBRARY names another build of the library (sanitizers).
+declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not are left out.
+It is linked from the objects of the package, but lets out every function. ROCKETPY_LIBRARY names another build of the library (sanitizers).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import cffi
+
+from tests.native_build import build_library
 
 ROOT = Path(__file__).resolve().parents[2]
 CSRC = ROOT / "csrc"
@@ -56,9 +59,7 @@ def public_headers() -> set[Path]:
 
 
 def _load() -> tuple[cffi.FFI, Any]:
-    library = Path(os.environ.get("ROCKETPY_LIBRARY", ROOT / "rocketpy" / "_core" / "librocketpy.so"))
-    if not library.exists():
-        raise RuntimeError(f"{library} is not built; run: make build")
+    library = os.environ.get("ROCKETPY_LIBRARY") or build_library().whole
     builder = cffi.FFI()
     public = public_headers()
     for header in headers():

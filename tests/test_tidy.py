@@ -1,0 +1,223 @@
+"""Style as a test: layers, sizes, names, exports and tables that must agree. Each failure says what to do instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+CSRC = ROOT / "csrc"
+PACKAGE = ROOT / "rocketpy"
+LINES_MAX = 600
+
+# Which rooms a room may include: its own and those to the left of it.
+C_ROOMS = {
+    "base": set(),
+    "remoting": {"base"},
+    "store": {"base"},
+    "broker": {"base", "remoting", "store"},
+    "ha": {"base", "store"},
+    "dledger": {"base", "store"},
+    "load": {"base"},
+}
+# Python packages from the bottom up: a module imports from its own level or below.
+PYTHON_LEVELS = (
+    {"_core"},
+    {"config", "state_file"},
+    {"remoting", "logs"},
+    {"namesrv", "broker", "ha", "dledger", "controller", "proxy", "admin", "metrics"},
+    {"cli", "spark"},
+)
+BANNED_WORDS = {
+    r"\bTODO\b|\bFIXME\b|\bXXX\b": "open an issue, or do it",
+    r"\bmaster/slave\b": "master and slave",
+    r"^\s*(class|typedef struct) \w*([Mm]anager|[Uu]tils?|[Hh]elper|[Ii]mpl)\b": "name it after what it is",
+}
+BANNED_C = {
+    r"\b(strcpy|strcat|sprintf|gets|strtok)\s*\(": "the bounded form (snprintf, memcpy with a checked size)",
+    r"\b(usleep|nanosleep|sleep)\s*\(": "wait on a futex or an eventfd",
+    r"\batoi\s*\(": "rp_slice_to_i32, or strtol with its checks",
+}
+BANNED_PYTHON = {r"\btime\.sleep\(": "wait for a condition with a bound", r"^\s*print\(": "logging, or say() in the command line"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """The files of the repository; in an unpacked archive without git, all of them."""
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    names = done.stdout.split("\n") if done.returncode == 0 and done.stdout else []
+    paths = [ROOT / name for name in names if name] or [
+        path for path in ROOT.rglob("*") if "build" not in path.parts and ".venv" not in path.parts
+    ]
+    return tuple(path for path in paths if path.is_file())
+
+
+def files(*suffixes: str, under: str = "") -> list[Path]:
+    return [path for path in tracked() if path.suffix in suffixes and relative(path).startswith(under)]
+
+
+def test_no_source_file_holds_a_second_noun() -> None:
+    long = {relative(path): count for path in files(".c", ".h", ".py", ".pyx") if (count := len(path.read_text().splitlines())) > LINES_MAX}
+    assert not long, f"past {LINES_MAX} lines: split by noun: {long}"
+
+
+@pytest.mark.parametrize("room", sorted(path.name for path in CSRC.iterdir() if path.is_dir()))
+def test_c_rooms_include_only_what_lies_below_them(room: str) -> None:
+    assert room in C_ROOMS, f"csrc/{room} is new: say in C_ROOMS what it stands on"
+    wrong = []
+    for path in files(".c", ".h", under=f"csrc/{room}/"):
+        for name in re.findall(r'#\s*include\s+"([^"]+)"', path.read_text()):
+            target = (path.parent / name).resolve()
+            if not target.exists():
+                target = CSRC / name
+            included = target.relative_to(CSRC).parts[0]
+            if included != room and included not in C_ROOMS[room]:
+                wrong.append(f"{relative(path)} includes {name}")
+    assert not wrong, wrong
+
+
+def level_of(module: str) -> int | None:
+    return next((level for level, names in enumerate(PYTHON_LEVELS) if module in names), None)
+
+
+def imported_rooms(path: Path) -> Iterator[tuple[str, int]]:
+    """(first package below rocketpy that a file imports, line), whether at its top or inside a function."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            full = [*base, *(node.module.split(".") if node.module else [])]
+            targets = [full] if len(full) > 1 else [[*full, alias.name] for alias in node.names]
+        elif isinstance(node, ast.Import):
+            targets = [alias.name.split(".") for alias in node.names]
+        else:
+            continue
+        for target in targets:
+            if target[0] == "rocketpy" and len(target) > 1:
+                yield target[1], node.lineno
+
+
+def test_python_imports_point_down() -> None:
+    wrong = []
+    for path in files(".py", under="rocketpy/"):
+        parts = path.relative_to(PACKAGE).parts
+        own = parts[0].removesuffix(".py")
+        level = level_of(own)
+        if own == "__init__":
+            continue
+        assert level is not None, f"rocketpy/{own} is new: give it a place in PYTHON_LEVELS"
+        for room, line in imported_rooms(path):
+            target = level_of(room)
+            if target is not None and target > level:
+                wrong.append(f"{relative(path)}:{line} imports {room}, which stands above it")
+    assert not wrong, wrong
+
+
+def test_the_umbrella_header_includes_every_public_header_once() -> None:
+    text = (CSRC / "rocketpy.h").read_text()
+    names = re.findall(r'#include "([^"]+)"', text)
+    assert len(names) == len(set(names))
+    missing = [name for name in names if not (CSRC / name).exists()]
+    assert not missing, f"rocketpy.h includes files that are gone: {missing}"
+
+
+def test_the_export_list_names_exactly_the_functions_of_public_headers() -> None:
+    from tests.exports import map_text
+
+    assert (CSRC / "rocketpy.map").read_text() == map_text(), "csrc/rocketpy.map is not what the headers say: make exports"
+
+
+def test_the_library_lets_out_nothing_but_the_export_list() -> None:
+    done = subprocess.run(
+        ["nm", "-D", "--defined-only", str(PACKAGE / "_core" / "librocketpy.so")], capture_output=True, text=True, check=True
+    )
+    symbols = {line.split()[-1].split("@")[0] for line in done.stdout.splitlines() if " T " in line}
+    listed = set(re.findall(r"^\s+(rp_\w+);", (CSRC / "rocketpy.map").read_text(), re.MULTILINE))
+    assert symbols == listed
+
+
+def test_every_status_has_an_exception_of_its_own() -> None:
+    numbers = dict(re.findall(r"(RP_E_\w+) = (-\d+)", (CSRC / "base" / "error.h").read_text()))
+    assert numbers
+    missing = {name: number for name, number in numbers.items() if int(number) not in errors.BY_STATUS}
+    assert not missing, f"rocketpy/_core/errors.py has no class for {missing}"
+    assert len({cls.__name__ for cls in errors.BY_STATUS.values()}) == len(numbers)
+
+
+def test_every_native_module_has_a_stub_and_declarations() -> None:
+    for path in files(".pyx", under="rocketpy/_core/"):
+        assert path.with_suffix(".pyi").exists(), f"{relative(path)} has no stub"
+
+
+def test_every_source_file_begins_by_saying_what_it_is() -> None:
+    silent = []
+    for path in files(".c", ".h", under="csrc/"):
+        if not path.read_text().startswith(f"/* {path.name}: "):
+            silent.append(relative(path))
+    for path in files(".py", under="rocketpy/"):
+        if ast.get_docstring(ast.parse(path.read_text())) is None:
+            silent.append(relative(path))
+    for path in files(".pyx", ".pxd", under="rocketpy/_core/"):
+        if not path.read_text().startswith(f"# {path.name}: "):
+            silent.append(relative(path))
+    assert not silent, f"no head comment (C: `/* name.c: what it is`): {silent}"
+
+
+def test_include_guards_are_named_after_their_path() -> None:
+    wrong = []
+    for path in files(".h", under="csrc/"):
+        guard = "RP_" + "_".join(path.relative_to(CSRC).with_suffix("").parts).upper() + "_H"
+        if f"#ifndef {guard}\n#define {guard}\n" not in path.read_text():
+            wrong.append(f"{relative(path)}: {guard}")
+    assert not wrong, wrong
+
+
+def found(pattern: str, paths: list[Path]) -> list[str]:
+    expression = re.compile(pattern, re.MULTILINE)
+    hits = []
+    for path in paths:
+        text = path.read_text()
+        hits += [f"{relative(path)}:{text.count(chr(10), 0, match.start()) + 1}" for match in expression.finditer(text)]
+    return hits
+
+
+@pytest.mark.parametrize(("pattern", "instead"), BANNED_WORDS.items())
+def test_banned_words_are_absent(pattern: str, instead: str) -> None:
+    hits = found(pattern, files(".c", ".h", ".py", ".pyx", ".pxd", under="csrc/") + files(".py", ".pyx", under="rocketpy/"))
+    assert not hits, f"{instead}: {hits}"
+
+
+@pytest.mark.parametrize(("pattern", "instead"), BANNED_C.items())
+def test_banned_calls_are_absent_from_c(pattern: str, instead: str) -> None:
+    hits = found(pattern, files(".c", ".h", under="csrc/"))
+    assert not hits, f"{instead}: {hits}"
+
+
+@pytest.mark.parametrize(("pattern", "instead"), BANNED_PYTHON.items())
+def test_banned_calls_are_absent_from_python(pattern: str, instead: str) -> None:
+    hits = found(pattern, [path for path in files(".py", under="rocketpy/") if "cli" not in path.parts])
+    assert not hits, f"{instead}: {hits}"
+
+
+def test_no_mutable_globals_in_c() -> None:
+    """Objects in .data and .bss of the library; what the loader relocates once lies elsewhere (.data.rel.ro)."""
+    library = str(PACKAGE / "_core" / "librocketpy.so")
+    sections = subprocess.run(["readelf", "-SW", library], capture_output=True, text=True, check=True).stdout
+    indices = set(re.findall(r"\[\s*(\d+)\] \.(?:data|bss)\s", sections))
+    symbols = subprocess.run(["readelf", "-sW", library], capture_output=True, text=True, check=True).stdout
+    objects = re.findall(r"\d+: [0-9a-f]+ +\S+ OBJECT +\S+ +\S+ +(\d+) (\S+)", symbols)
+    # completed.0 and names of two underscores are the compiler's own.
+    mutable = {name for index, name in objects if index in indices and name != "completed.0" and not name.startswith("__")}
+    assert not mutable, f"no mutable C globals: put it into the object that owns it: {mutable}"
