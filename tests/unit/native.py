@@ -1,8 +1,8 @@
 """The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
 
 Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
-declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not are left out.
-It is linked from the objects of the package, but lets out every function. ROCKETPY_LIBRARY names another build of the library (sanitizers).
+declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not, or say "C only" in their head comment, are left out.
+The library is linked from the objects of the package and lets out every function; ROCKETPY_LIBRARY names another one (sanitizers).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from tests.native_build import build_library
 ROOT = Path(__file__).resolve().parents[2]
 CSRC = ROOT / "csrc"
 
-_SYSTEM_TYPES = "typedef int... mode_t; typedef int... off_t;"
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 _NUMBER = re.compile(r"^\s*#\s*define\s+(\w+)\s+(\(?-?(?:0[xX][0-9a-fA-F]+|\d+)[uUlL]*\)?)\s*(?:/\*.*\*/\s*)?$")
 _ATTRIBUTE = re.compile(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|_Static_assert\s*\([^;]*\);")
@@ -27,7 +26,7 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def headers() -> list[Path]:
-    """All contract headers, included ones first."""
+    """What is read, included ones first."""
     ordered: list[Path] = []
 
     def visit(header: Path) -> None:
