@@ -215,21 +215,25 @@ int rp_ledger_load(const char *path, rp_ledger **result, rp_error *error) {
     const char *wrong = NULL;
     for (uint32_t queue = 0; wrong == NULL && queue < queue_count; queue++) {
         uint64_t base;
-        if (!get_word(file, &base) || base > INT64_MAX)
+        if (!get_word(file, &base) || base > INT64_MAX) {
             wrong = "the queue bases are cut off or negative";
-        else
+        } else {
             ledger->queues[queue].base = (int64_t)base;
+        }
     }
-    uint64_t queue, offset, key;
-    while (wrong == NULL && get_word(file, &queue)) {
-        if (!get_word(file, &offset) || !get_word(file, &key))
-            wrong = "an entry is cut off";
-        else if (queue >= queue_count || offset > INT64_MAX || key >= PRESENT)
+    uint8_t entry[24];
+    size_t got = 0;
+    while (wrong == NULL && (got = fread(entry, 1, sizeof entry, file)) == sizeof entry) {
+        uint64_t queue = rp_get_u64(entry), offset = rp_get_u64(entry + 8), key = rp_get_u64(entry + 16);
+        if (queue >= queue_count || offset > INT64_MAX || key >= PRESENT) {
             wrong = "an entry is out of range";
-        else if (rp_ledger_acknowledge(ledger, (uint32_t)queue, (int64_t)offset, (uint32_t)(key >> SEQUENCE_BITS),
-                                       key & (RP_LEDGER_SEQUENCE_MAX - 1)) != RP_LEDGER_FIRST)
+        } else if (rp_ledger_acknowledge(ledger, (uint32_t)queue, (int64_t)offset, (uint32_t)(key >> SEQUENCE_BITS),
+                                         key & (RP_LEDGER_SEQUENCE_MAX - 1)) != RP_LEDGER_FIRST) {
             wrong = "an entry is out of range or there twice";
+        }
     }
+    if (wrong == NULL && got != 0)
+        wrong = "an entry is cut off";
     if (wrong != NULL) {
         rp_ledger_close(ledger);
         return corrupt(error, file, path, wrong);
