@@ -1,0 +1,220 @@
+"""State files of the broker under power cuts: every truncation, noise, an empty file, no file; the backup serves and is said aloud."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.errors import DiskFull, StoreIOError
+from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
+from rocketpy.broker.persistence import SavedState
+from rocketpy.broker.request_modes import RequestMode, RequestModes
+from rocketpy.broker.subscriptions import GroupConfig, GroupTable, SavedGroups
+from rocketpy.broker.topics import SavedTopics, TopicSettings, TopicTable
+from rocketpy.remoting.bodies import TopicConfig
+from tests.unit.broker.recorder import Clock, Recorder
+
+
+class Case:
+    """One kind of table and its file: `change(n)` makes the n-th version, `read` is what a fresh table holds after loading."""
+
+    def __init__(self, name: str, directory: Path) -> None:
+        self.path = directory / name
+        getattr(self, "_" + name.partition(".")[0])()
+
+    def _topics(self) -> None:
+        table = TopicTable(TopicSettings(), Recorder(), Clock())
+        self.saved = SavedState(self.path, table.to_json, lambda: table.version)
+        self.change = lambda n: table.update(TopicConfig(f"t{n}"))
+        self.load = lambda: self.saved.load(SavedTopics.from_json, table.load)
+        self.read = lambda: sorted(
+            config.topic_name for config in table if config.topic_name.startswith("t") and config.topic_name[1:].isdigit()
+        )
+
+    def _subscriptionGroup(self) -> None:
+        table = GroupTable(Recorder(), Clock())
+        self.saved = SavedState(self.path, table.to_json, lambda: table.version)
+        self.change = lambda n: table.update(GroupConfig(f"t{n}"))
+        self.load = lambda: self.saved.load(SavedGroups.from_json, table.load)
+        self.read = lambda: sorted(config.group for config in table if config.group.startswith("t"))
+
+    def _consumerOffset(self) -> None:
+        recorder = Recorder()
+        table = ConsumerOffsets(recorder, Clock())
+        self.saved = SavedState(self.path, table.to_json, lambda: table.change_count)
+        self.change = lambda n: recorder.put_offset(f"t{n}", "topic", 0, n)
+        self.load = lambda: self.saved.load(SavedOffsets.from_json, table.load)
+        self.read = lambda: sorted(key[0] for key in recorder.table)
+
+    def _messageRequestMode(self) -> None:
+        table = RequestModes()
+        self.saved = SavedState(self.path, table.to_json, lambda: table.change_count)
+        self.change = lambda n: table.set(RequestMode("topic", f"t{n}", "POP", 1))
+        self.load = lambda: self.saved.load(RequestModes.read, table.load)
+        self.read = lambda: sorted(table.to_json()["messageRequestModeMap"].get("topic", {}))
+
+
+NAMES = ["topics.json", "subscriptionGroup.json", "consumerOffset.json", "messageRequestMode.json"]
+
+
+@pytest.fixture(params=NAMES)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Case]:
+    return lambda: Case(request.param, tmp_path)
+
+
+def written_twice(case: Callable[[], Case]) -> Case:
+    """A file with t1 and t2, whose backup holds t1."""
+    first = case()
+    for number in (1, 2):
+        first.change(number)
+        asyncio.run(first.saved.save())
+    return first
+
+
+def reloaded(case: Callable[[], Case]) -> list[str]:
+    again = case()
+    again.load()
+    return again.read()
+
+
+def test_what_was_saved_is_there_after_a_restart(case: Callable[[], Case]) -> None:
+    written_twice(case)
+    assert reloaded(case) == ["t1", "t2"]
+
+
+def test_every_truncation_falls_back_to_the_backup(case: Callable[[], Case], caplog: pytest.LogCaptureFixture) -> None:
+    path = written_twice(case).path
+    whole, backup = path.read_bytes(), path.with_name(path.name + ".bak").read_bytes()
+    for size in sorted({0, 1, 2, len(whole) // 2, len(whole) - 2, len(whole) - 1} | set(range(3, len(whole) - 3, 499))):
+        path.write_bytes(whole[:size])
+        path.with_name(path.name + ".bak").write_bytes(backup)
+        with caplog.at_level(logging.WARNING):
+            caplog.clear()
+            assert reloaded(case) == ["t1"], f"cut at byte {size}"
+            assert ".bak is used instead" in caplog.text
+        path.with_name(path.name + ".damaged").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_falls_back_to_the_backup(case: Callable[[], Case], seed: int) -> None:
+    path = written_twice(case).path
+    noise = random.Random(seed)
+    path.write_bytes(noise.randbytes(noise.randrange(1, 3000)))
+    assert reloaded(case) == ["t1"]
+
+
+@pytest.mark.parametrize("content", [b"\0" * 4096, b"null", b"[]", b"3", b'"x"', b"{}", b"{" * 100_000, b"\xff\xfe"])
+def test_json_that_is_no_table_falls_back_to_the_backup(case: Callable[[], Case], content: bytes) -> None:
+    path = written_twice(case).path
+    path.write_bytes(content)
+    expected = ["t1"] if not (content == b"{}" and path.name in ("consumerOffset.json", "messageRequestMode.json")) else []
+    assert reloaded(case) == expected
+
+
+def test_both_files_damaged_start_empty_and_keep_the_damaged_one(case: Callable[[], Case], caplog: pytest.LogCaptureFixture) -> None:
+    path = written_twice(case).path
+    path.write_bytes(b"{half")
+    path.with_name(path.name + ".bak").write_bytes(b"}")
+    with caplog.at_level(logging.ERROR):
+        assert reloaded(case) == []
+    assert "neither" in caplog.text and "{half" not in caplog.text
+    assert path.with_name(path.name + ".damaged").read_bytes() == b"{half"
+
+
+def test_a_damaged_file_never_becomes_the_backup(case: Callable[[], Case]) -> None:
+    path = written_twice(case).path
+    path.write_bytes(b"{half")
+    again = case()
+    again.load()
+    again.change(3)
+    asyncio.run(again.saved.save())
+    path.write_bytes(b"{half again")
+    assert reloaded(case) == ["t1"], "the backup is still the last one that was read"
+
+
+def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written_twice(case)
+    real_write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if str(Path(f"/proc/self/fd/{descriptor}").readlink()).endswith(".tmp"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real_write(descriptor, data)
+
+    first.change(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(DiskFull) as raised:
+            asyncio.run(first.saved.save())
+    assert str(first.path) in str(raised.value)
+    assert first.saved.is_dirty and reloaded(case) == ["t1", "t2"]
+    asyncio.run(first.saved.save())
+    assert reloaded(case) == ["t1", "t2", "t3"]
+
+
+FAILING_CALLS = ["open", "write", "fsync", "link", "replace"]
+
+
+@pytest.mark.parametrize("call", FAILING_CALLS)
+def test_whichever_step_fails_one_whole_file_is_left(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """The n-th use of each system call fails, n = 1, 2, … until a save needs it no more often."""
+    for nth in range(1, 10):
+        first = written_twice(case)
+        first.change(3)
+        uses = 0
+        owner, name = (Path, "replace") if call == "replace" else (os, call)
+        real = getattr(owner, name)
+
+        def failing(*args: object, real: object = real, nth: int = nth, **kwargs: object) -> object:
+            nonlocal uses
+            uses += 1
+            if uses == nth:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            assert callable(real)
+            return real(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, failing)
+            try:
+                asyncio.run(first.saved.save())
+                failed = False
+            except StoreIOError:
+                failed = True
+        assert reloaded(case) in (["t1", "t2"], ["t1", "t2", "t3"])
+        if not failed:
+            assert uses < nth and reloaded(case) == ["t1", "t2", "t3"]
+            return
+    pytest.fail(f"{call} is used more than nine times by one save")
+
+
+def test_many_changes_while_one_write_is_under_way_share_the_next(case: Callable[[], Case]) -> None:
+    async def run() -> int:
+        first = case()
+        writes = 0
+        real = first.saved.file.write
+
+        def counted(text: str) -> None:
+            nonlocal writes
+            writes += 1
+            real(text)
+
+        first.saved.file.write = counted  # type: ignore[method-assign]
+        first.change(0)
+        saves = [asyncio.create_task(first.saved.save())]
+        await asyncio.sleep(0)
+        for number in range(1, 50):
+            first.change(number)
+            saves.append(asyncio.create_task(first.saved.save()))
+        await asyncio.gather(*saves)
+        assert not first.saved.is_dirty
+        return writes
+
+    assert asyncio.run(run()) == 2
+    assert len(reloaded(case)) == 50

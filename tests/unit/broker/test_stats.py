@@ -1,0 +1,151 @@
+"""Rates and sums from samples, and the table that mqadmin brokerStatus prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy.broker.runtime_info import PUT_TIME_TEXTS, RuntimeFacts, disk_used_ratio, human_bytes, runtime_info
+from rocketpy.broker.stats import BrokerStats
+from tests.unit.broker.recorder import Clock
+
+
+class Counters:
+    """The native counters, as they are set."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {"messages_in": 0, "messages_out": 0, "pulls_found": 0, "pulls_missed": 0}
+        self.topics: dict[str, tuple[int, int]] = {}
+        self.groups: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def stats(self) -> dict[str, Any]:
+        return self.values
+
+    def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
+        return [(topic, messages, size, 0, 0) for topic, (messages, size) in self.topics.items()]
+
+    def group_stats(self) -> list[tuple[str, str, int, int]]:
+        return [(*key, messages, size) for key, (messages, size) in self.groups.items()]
+
+
+def make() -> tuple[BrokerStats, Counters, Clock]:
+    counters, clock = Counters(), Clock()
+    return BrokerStats(counters, clock), counters, clock
+
+
+def test_a_rate_needs_its_span_of_samples() -> None:
+    stats, counters, clock = make()
+    for second in range(1, 70):
+        clock.ms += 1000
+        counters.values["messages_in"] = second * 5
+        stats.sample_rates()
+        assert (stats.rate("messages_in", 10) is None) == (second < 10)
+    assert stats.rate("messages_in", 10) == 5.0
+    assert stats.rate("messages_in", 60) == 5.0
+    assert stats.rate("messages_in", 600) is None
+
+
+def test_the_last_minute_of_a_topic() -> None:
+    stats, counters, clock = make()
+    for round_ in range(13):
+        counters.topics["t"] = (100 * (round_ + 1), 1000 * (round_ + 1))
+        counters.groups[("g", "t")] = (50 * (round_ + 1), 500 * (round_ + 1))
+        stats.sample_series()
+        clock.ms += 10_000
+    series = stats.series("TOPIC_PUT_NUMS", "t")
+    assert series is not None and series.minute.sum == 600 and series.minute.per_second == 10.0 and series.minute.average == 1.0
+    size = stats.series("TOPIC_PUT_SIZE", "t")
+    assert size is not None and size.minute.average == 10.0
+    assert stats.topic_put_rate("t") == 10.0
+    assert stats.group_get_rate("g", "t") == 5.0
+    assert stats.topic_put_rate("never sent to") == 0.0
+
+
+def test_topics_and_groups_that_went_are_forgotten() -> None:
+    stats, counters, clock = make()
+    counters.topics["t"] = (1, 1)
+    counters.groups[("g", "t")] = (1, 1)
+    counters.groups[("g", "u")] = (1, 1)
+    stats.sample_series()
+    stats.forget_topic("t")
+    assert stats.series("TOPIC_PUT_NUMS", "t") is None and stats.series("GROUP_GET_NUMS", "t@g") is None
+    stats.forget_group("g")
+    assert stats.series("GROUP_GET_NUMS", "u@g") is None
+    counters.topics["t"] = (1, 1)
+    stats.sample_series()
+    clock.ms += 86_400_001
+    stats.sample_series()
+    assert stats.series("TOPIC_PUT_NUMS", "t") is None, "a topic that stood still for a day"
+
+
+def test_mornings_move_at_midnight() -> None:
+    stats, counters, _ = make()
+    counters.values["messages_in"] = 7
+    stats.record_morning()
+    counters.values["messages_in"] = 11
+    stats.record_morning()
+    assert stats.mornings("messages_in") == (7, 11)
+
+
+def facts(tmp_path: Path, **broker: Any) -> RuntimeFacts:
+    return RuntimeFacts(
+        now_ms=90_061_000,
+        boot_ms=0,
+        version=479,
+        version_text="V5_3_3",
+        active=True,
+        accept_after_ms=0,
+        root_path=str(tmp_path),
+        commit_log_path=str(tmp_path / "commitlog"),
+        earliest_message_ms=5,
+        broker=broker,
+        store={"commit_log_min_offset": 0, "commit_log_max_offset": 100, "dispatched_offset": 90, "appended_not_synced_bytes": 1536},
+    )
+
+
+PEER_KEYS = """EndTransactionQueueSize EndTransactionThreadPoolQueueCapacity ackThreadPoolQueueCapacity ackThreadPoolQueueHeadWaitTimeMills
+ackThreadPoolQueueSize bootTimestamp brokerActive brokerVersionDesc commitLogDirCapacity commitLogDiskRatio commitLogMaxOffset
+commitLogMinOffset consumeQueueDiskRatio dispatchBehindBytes dispatchMaxBuffer earliestMessageTimeStamp getFoundTps getMessageEntireTimeMax
+getMissTps getTotalTps getTransferredTps litePullThreadPoolQueueCapacity litePullThreadPoolQueueHeadWaitTimeMills litePullThreadPoolQueueSize
+msgGetTotalTodayMorning msgGetTotalTodayNow msgGetTotalYesterdayMorning msgPutTotalTodayMorning msgPutTotalTodayNow
+msgPutTotalYesterdayMorning pageCacheLockTimeMills pullThreadPoolQueueCapacity pullThreadPoolQueueHeadWaitTimeMills pullThreadPoolQueueSize
+putLatency99 putLatency999 putMessageAverageSize putMessageDistributeTime putMessageEntireTimeMax putMessageFailedTimes putMessageSizeTotal
+putMessageTimesTotal putTps queryThreadPoolQueueCapacity queryThreadPoolQueueHeadWaitTimeMills queryThreadPoolQueueSize
+remainHowManyDataToFlush remainTransientStoreBufferNumbs runtime sendThreadPoolQueueCapacity sendThreadPoolQueueHeadWaitTimeMills
+sendThreadPoolQueueSize startAcceptSendRequestTimeStamp timerCongestNum timerDequeueTps timerEnqueueTps timerOffsetBehind timerReadBehind"""
+
+
+def test_every_key_the_peer_shows_is_shown(tmp_path: Path) -> None:
+    stats, _, _ = make()
+    table = runtime_info(facts(tmp_path), stats)
+    assert set(PEER_KEYS.split()) <= set(table)
+    assert all(isinstance(value, str) for value in table.values())
+
+
+def test_values_have_the_forms_that_cluster_list_parses(tmp_path: Path) -> None:
+    stats, counters, clock = make()
+    (tmp_path / "commitlog").mkdir()
+    for _ in range(12):
+        clock.ms += 1000
+        counters.values["messages_in"] += 3
+        stats.sample_rates()
+    table = runtime_info(facts(tmp_path, messages_in=4, bytes_in=1000, put_ns_p99=26_000_000, put_ms=list(range(13))), stats)
+    assert float(table["putTps"].split(" ")[0]) == 3.0 and table["putTps"] == "3.0  "
+    assert table["getTotalTps"] == "0.0 0.0 0.0"
+    assert table["runtime"] == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
+    assert table["putMessageAverageSize"] == "250.0" and table["putLatency99"] == "26.00"
+    assert table["dispatchBehindBytes"] == "10" and table["remainHowManyDataToFlush"] == "1.5 KiB"
+    assert table["putMessageDistributeTime"].startswith(f"{PUT_TIME_TEXTS[0]}:0 {PUT_TIME_TEXTS[1]}:1 ")
+    assert 0 <= float(table["commitLogDiskRatio"]) <= 1
+    assert table["commitLogDirCapacity"].startswith("Total : ")
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB")])
+def test_bytes_for_people(count: int, text: str) -> None:
+    assert human_bytes(count) == text
+
+
+def test_a_missing_path_has_no_ratio() -> None:
+    assert disk_used_ratio("/no/such/path") == -1.0
