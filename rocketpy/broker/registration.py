@@ -125,6 +125,7 @@ class Registration:
         self.is_isolated = False
         """An isolated broker keeps quiet: its group decides first who is master (controller mode)."""
         self._lock = asyncio.Lock()
+        self._lost = asyncio.Event()  # a name server that knew us has failed: do not sleep out the period
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[object]] = []
@@ -238,6 +239,7 @@ class Registration:
             result = RegisterResult(address, header.master_addr, header.ha_server_addr, _order_topics(answer.body))
         except (RocketpyError, HeaderError, ValueError) as error:
             if self.registered.get(address) is not False:
+                self._lost.set()
                 log.error("Failed to register current broker to name server. TargetHost=%s: %s", address, error)
             self.registered[address] = False
             return error if isinstance(error, RocketpyError) else RocketpyError(str(error))
@@ -284,7 +286,12 @@ class Registration:
     async def _run(self) -> None:
         attempt = 0
         while True:
-            await asyncio.sleep(self._delay_s(attempt))
+            self._lost.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._delay_s(attempt)):
+                    await self._lost.wait()
+                    attempt = 0
+                    continue
             try:
                 await self.register_all()
             except Exception:  # outer edge of the task: the next period tries again

@@ -1,0 +1,304 @@
+"""Registration with name servers: at the start, on a change, in parallel, again after a failure, and goodbye; against a scripted caller
+and against the name server itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy._core.errors import NetworkError, RocketpyError
+from rocketpy.broker.addresses import Identity, address_warnings, advertised_address, split_addresses
+from rocketpy.broker.registration import (
+    RegisterResult,
+    Registration,
+    RegistrationSettings,
+    TopicsSnapshot,
+    body_crc32,
+    register_body,
+)
+from rocketpy.config import load_config
+from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
+from rocketpy.remoting.json_codec import read_json, write_fastjson
+
+IDENTITY = Identity("DefaultCluster", "broker-a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
+A, B = "ns-a:9876", "ns-b:9876"
+
+
+@dataclass
+class Answer:
+    """The part of a response that registration reads."""
+
+    code: int = 0
+    remark: str | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass
+class ScriptedCaller:
+    """Answers every name server with `answers[address]`, or fails with it."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[int, tuple[str, ...], dict[str, str], bytes]] = field(default_factory=list)
+    slow: asyncio.Event | None = None
+
+    async def invoke_all(
+        self, addresses: Iterable[str], code: int, fields: Any = None, body: bytes = b"", *, timeout_s: float = 3.0
+    ) -> Any:
+        targets = tuple(addresses)
+        self.calls.append((code, targets, fields.encode(), body))
+        if self.slow is not None:
+            await self.slow.wait()
+        return {address: self.answers.get(address, Answer()) for address in targets}
+
+    def codes(self) -> list[int]:
+        return [call[0] for call in self.calls]
+
+
+class Topics:
+    """The topics of a broker, and the version that moves with each."""
+
+    def __init__(self, *names: str) -> None:
+        self.configs = {name: TopicConfig(name) for name in names}
+        self.version = DataVersion(1, 0)
+        self.permission = 6
+
+    def snapshot(self, wanted: Iterable[str] | None) -> TopicsSnapshot:
+        names = list(self.configs) if wanted is None else list(wanted)
+        return TopicsSnapshot(tuple(self.configs[name] for name in names), self.version, self.permission)
+
+
+async def wait_until(holds: Any) -> None:
+    """A few turns of the loop, until a condition holds."""
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the condition never held")
+
+
+def make(caller: Any, topics: Topics, servers: Iterable[str] = (A, B), **settings: Any) -> tuple[Registration, list[RegisterResult]]:
+    results: list[RegisterResult] = []
+    return Registration(caller, IDENTITY, RegistrationSettings(**settings), topics.snapshot, results.append, servers), results
+
+
+def registered_topics(call: tuple[int, tuple[str, ...], dict[str, str], bytes]) -> set[str]:
+    header = RegisterBrokerRequestHeader.decode(call[2])
+    return set(RegisterBrokerBody.decode(call[3], compressed=header.compressed).topics)
+
+
+def test_the_start_tells_every_name_server_every_topic() -> None:
+    async def run() -> None:
+        caller = ScriptedCaller({A: Answer(fields={"masterAddr": "m:1", "haServerAddr": "m:2"})})
+        registration, results = make(caller, Topics("t", "u"))
+        await registration.start()
+        code, targets, fields, body = caller.calls[0]
+        assert (code, targets) == (RequestCode.REGISTER_BROKER, (A, B))
+        assert registered_topics(caller.calls[0]) == {"t", "u"}
+        header = RegisterBrokerRequestHeader.decode(fields)
+        assert (header.broker_name, header.broker_addr, header.ha_server_addr) == ("broker-a", "127.0.0.1:10911", "127.0.0.1:10912")
+        assert header.body_crc32 == body_crc32(body) >= 0
+        assert results == [RegisterResult(A, "m:1", "m:2")], "one answer speaks for all"
+        await registration.stop()
+        assert caller.codes()[-1] == RequestCode.UNREGISTER_BROKER and caller.calls[-1][1] == (A, B)
+
+    asyncio.run(run())
+
+
+def test_a_changed_topic_travels_alone() -> None:
+    async def run() -> None:
+        caller, topics = ScriptedCaller(), Topics("t", "u")
+        registration, _ = make(caller, topics)
+        topics.configs["new"] = TopicConfig("new")
+        await registration.topics_changed(["new"])
+        assert [registered_topics(call) for call in caller.calls] == [{"new"}]
+
+    asyncio.run(run())
+
+
+def test_changes_during_a_registration_travel_together_in_the_next() -> None:
+    async def run() -> None:
+        caller, topics = ScriptedCaller(slow=asyncio.Event()), Topics(*(f"t{number}" for number in range(20)))
+        registration, _ = make(caller, topics)
+        registration.announce(["t0"])
+        await wait_until(lambda: bool(caller.calls))
+        for number in range(1, 20):
+            registration.announce([f"t{number}"])
+        assert caller.slow is not None
+        caller.slow.set()
+        await registration.topics_changed(["t19"])
+        assert [registered_topics(call) for call in caller.calls] == [{"t0"}, {f"t{number}" for number in range(1, 20)}]
+
+    asyncio.run(run())
+
+
+def test_an_operator_waits_no_longer_than_asked_for_a_slow_name_server() -> None:
+    async def run() -> None:
+        caller = ScriptedCaller(slow=asyncio.Event())
+        registration, _ = make(caller, Topics("t"))
+        await asyncio.wait_for(registration.topics_changed(["t"], wait_s=0.01), 5)
+        assert caller.slow is not None
+        caller.slow.set()
+        await registration.stop()
+
+    asyncio.run(run())
+
+
+def test_a_name_server_that_failed_is_tried_again_soon() -> None:
+    caller = ScriptedCaller({A: NetworkError("connect failed"), B: Answer()})
+    registration, _ = make(caller, Topics("t"))
+    asyncio.run(registration.register_all())
+    assert registration.registered == {A: False, B: True}
+    assert [registration._delay_s(attempt) for attempt in range(6)] == [1, 2, 4, 8, 10, 10]
+    caller.answers[A] = Answer()
+    asyncio.run(registration.register_all())
+    assert registration.registered == {A: True, B: True} and registration._delay_s(0) == 30
+
+
+@pytest.mark.parametrize("answer", [NetworkError("gone"), Answer(code=1, remark="no"), Answer(body=b"{"), Answer(body=b"[1]")])
+def test_bad_answers_do_not_stop_the_others(answer: Any) -> None:
+    caller = ScriptedCaller({A: answer})
+    registration, results = make(caller, Topics("t"))
+    outcome = asyncio.run(registration.register_all())
+    assert isinstance(outcome[B], RegisterResult)
+    assert isinstance(outcome[A], RocketpyError | RegisterResult) and results
+
+
+def test_order_topics_come_with_the_answer() -> None:
+    body = write_fastjson({"table": {"orders": "broker-a:4"}})
+    registration, results = make(ScriptedCaller({A: Answer(body=body)}), Topics("t"))
+    asyncio.run(registration.register_all())
+    assert results[0].order_topics == {"orders": "broker-a:4"}
+
+
+def test_without_force_only_name_servers_with_an_older_version_are_told() -> None:
+    async def run() -> None:
+        caller = ScriptedCaller({A: Answer(fields={"changed": "false"}), B: Answer(fields={"changed": "true"})})
+        registration, _ = make(caller, Topics("t"), force=False)
+        await registration.register_all()
+        assert caller.codes() == [RequestCode.QUERY_DATA_VERSION, RequestCode.REGISTER_BROKER]
+        assert caller.calls[1][1] == (B,)
+
+    asyncio.run(run())
+
+
+def test_many_topics_may_be_split() -> None:
+    caller = ScriptedCaller()
+    registration, _ = make(caller, Topics(*"abcde"), split_size=2)
+    asyncio.run(registration.register_all())
+    assert [len(registered_topics(call)) for call in caller.calls] == [2, 2, 1]
+
+
+def test_a_broker_that_may_not_be_written_says_so_of_all_its_topics() -> None:
+    topics = Topics("t")
+    topics.permission = 4
+    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None)))
+    assert body.topics["t"].perm == 4
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_body_is_what_a_name_server_reads(compressed: bool) -> None:
+    topics = Topics("t")
+    topics.configs["t"] = TopicConfig("t", 4, 5, 6, attributes={"message.type": "FIFO"})
+    body = RegisterBrokerBody.decode(register_body(topics.snapshot(None), compressed=compressed), compressed=compressed)
+    assert body.topics == topics.configs and body.data_version == topics.version
+
+
+def test_a_new_list_of_name_servers() -> None:
+    caller = ScriptedCaller()
+    registration, _ = make(caller, Topics("t"))
+    asyncio.run(registration.register_all())
+    asyncio.run(registration.set_name_servers([B, "ns-c:9876"]))
+    assert [(code, targets) for code, targets, _, _ in caller.calls[1:]] == [
+        (RequestCode.UNREGISTER_BROKER, (A,)),
+        (RequestCode.REGISTER_BROKER, (B, "ns-c:9876")),
+    ]
+
+
+def test_an_isolated_broker_keeps_quiet() -> None:
+    caller = ScriptedCaller()
+    registration, _ = make(caller, Topics("t"))
+    registration.is_isolated = True
+    assert asyncio.run(registration.register_all()) == {} and caller.calls == []
+
+
+async def route_of(client: RemotingClient, address: str, topic: str) -> Any:
+    answer = await client.invoke(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, GetRouteInfoRequestHeader(topic=topic))
+    return read_json(answer.body) if answer.code == 0 else None
+
+
+def test_real_name_servers_learn_forget_and_follow(tmp_path: Path) -> None:
+    async def run() -> None:
+        servers = []
+        for number in (1, 2):
+            overrides = {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(tmp_path / f"kv{number}.json")}
+            servers.append(NameServer(load_config("namesrv", None, overrides)))
+            await servers[-1].start()
+        addresses = [f"127.0.0.1:{server.port}" for server in servers]
+        async with RemotingClient() as client:
+            topics = Topics("t", "u")  # a broker that is unknown and names one topic alone is refused
+            registration, results = make(client, topics, addresses)
+            await registration.start()
+            assert results[0].name_server == addresses[0]
+            for address in addresses:
+                route = await route_of(client, address, "t")
+                assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "127.0.0.1:10911"}
+            topics.configs["new"] = TopicConfig("new", 3, 3)
+            topics.version = topics.version.next()
+            await registration.topics_changed(["new"])
+            assert (await route_of(client, addresses[1], "new"))["queueDatas"][0]["readQueueNums"] == 3
+            await registration.stop()
+            for address in addresses:
+                assert await route_of(client, address, "t") is None
+        for server in servers:
+            await server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize(
+    ("advertise", "address"),
+    [
+        ("", "10.0.0.1:10911"),
+        ("broker.example", "broker.example:10911"),
+        ("broker.example:80", "broker.example:80"),
+        ("::1", "[::1]:10911"),
+        ("[::1]", "[::1]:10911"),
+        ("[::1]:80", "[::1]:80"),
+    ],
+)
+def test_the_advertised_address_replaces_the_own_one(advertise: str, address: str) -> None:
+    assert advertised_address(advertise, "10.0.0.1", 10911) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "server", "words"),
+    [
+        ("127.0.0.1:10911", "127.0.0.1:9876", None),
+        ("127.0.0.1:10911", "localhost:9876", None),
+        ("127.0.0.1:10911", "10.0.0.2:9876", "loopback"),
+        ("localhost:10911", "ns.example:9876", "loopback"),
+        ("10.0.0.1:10911", "10.0.0.2:9876", None),
+        ("172.17.0.2:10911", "8.8.8.8:9876", "private"),
+        ("8.8.4.4:10911", "8.8.8.8:9876", None),
+        ("broker.example:10911", "8.8.8.8:9876", None),
+        ("0.0.0.0:10911", "127.0.0.1:9876", "wildcard"),
+    ],
+)
+def test_an_address_others_cannot_reach_is_said_at_the_start(address: str, server: str, words: str | None) -> None:
+    warnings = address_warnings(address, [server])
+    assert warnings == [] if words is None else words in warnings[0]
+
+
+def test_name_servers_are_listed_once_each() -> None:
+    assert split_addresses(" a:1 ;b:2;; a:1") == ["a:1", "b:2"]
+    assert split_addresses(None) == []
