@@ -212,13 +212,13 @@ void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
 
 static void remove_starved(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
-    for (uint32_t index = 0; index < reactor->starved_count; index++) {
-        if (reactor->starved[index] == connection) {
-            reactor->starved[index] = reactor->starved[--reactor->starved_count];
-            atomic_fetch_sub_explicit(&reactor->server->starved, 1, memory_order_relaxed);
-            return;
-        }
+    uint32_t index = 0;
+    while (reactor->starved[index] != connection) {
+        index++;
     }
+    reactor->starved_count--;
+    memmove(&reactor->starved[index], &reactor->starved[index + 1], (reactor->starved_count - index) * sizeof *reactor->starved);
+    atomic_fetch_sub_explicit(&reactor->server->starved, 1, memory_order_relaxed);
 }
 
 void rp_connection_resume(rp_connection *connection, enum rp_pause cause) {
@@ -237,6 +237,33 @@ void rp_connection_resume(rp_connection *connection, enum rp_pause cause) {
         connection->is_held_back = true;
         connection->next_held_back = connection->reactor->held_back;
         connection->reactor->held_back = connection;
+    }
+}
+
+bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes) {
+    rp_reactor *reactor = connection->reactor;
+    if (!rp_server_memory_is_over(reactor->server, more_bytes)) {
+        return true;
+    }
+    if (reactor->overdrawn == NULL || reactor->overdrawn == connection) {
+        reactor->overdrawn = connection;
+        return true;
+    }
+    connection->wanted_bytes = more_bytes;
+    rp_connection_pause(connection, RP_PAUSE_MEMORY);
+    return false;
+}
+
+void rp_reactor_resume_starved(rp_reactor *reactor) {
+    while (reactor->starved_count > 0) {
+        rp_connection *oldest = reactor->starved[0];
+        if (rp_server_memory_is_over(reactor->server, oldest->wanted_bytes)) {
+            if (reactor->overdrawn != NULL) {
+                return;
+            }
+            reactor->overdrawn = oldest;
+        }
+        rp_connection_resume(oldest, RP_PAUSE_MEMORY);
     }
 }
 

@@ -28,13 +28,21 @@ static void account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_ba
     atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
 }
 
+/* The connection holds no bytes any more. */
+static void forget_input(rp_connection *connection) {
+    connection->input = NULL;
+    connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
+    if (connection->reactor->overdrawn == connection) {
+        connection->reactor->overdrawn = NULL;
+    }
+}
+
 void rp_connection_drop_input(rp_connection *connection) {
     if (connection->input != NULL) {
         free(connection->input);
         account_input(connection->reactor, 0, connection->input_capacity);
-        connection->input = NULL;
     }
-    connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
+    forget_input(connection);
 }
 
 /* Keeps the unhandled end of what was read. frame_size: of the frame it begins with, 0 when that is not known or the frame is whole. */
@@ -58,8 +66,8 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
     connection->input_size = size;
     connection->input_capacity = capacity;
     account_input(reactor, capacity, 0);
-    if (frame_size > size && rp_server_memory_is_over(reactor->server, 0)) {
-        rp_connection_pause(connection, RP_PAUSE_MEMORY);
+    if (frame_size > size) {
+        rp_connection_may_grow(connection, 0);
     }
 }
 
@@ -152,8 +160,7 @@ static int grow_input(rp_connection *connection) {
     uint32_t size = connection->input_size;
     uint32_t missing = connection->large_frame_size - size;
     uint32_t capacity = missing < size ? connection->large_frame_size : 2 * size;
-    if (rp_server_memory_is_over(reactor->server, capacity - connection->input_capacity)) {
-        rp_connection_pause(connection, RP_PAUSE_MEMORY);
+    if (!rp_connection_may_grow(connection, capacity - connection->input_capacity)) {
         return RP_E_BUSY;
     }
     uint8_t *grown = realloc(connection->input, capacity);
@@ -178,8 +185,7 @@ static void handle_large_frame(rp_connection *connection) {
     *kept = (rp_turn_buffer){reactor->turn_buffers, connection->input, connection->input_capacity};
     reactor->turn_buffers = kept;
     uint32_t size = connection->large_frame_size;
-    connection->input = NULL;
-    connection->input_size = connection->input_capacity = connection->large_frame_size = 0;
+    forget_input(connection);
     rp_dispatch_frame(connection, kept->bytes, size);
     if (connection->output.unsent_bytes >= reactor->server->options.output_bytes_max) {
         rp_connection_pause(connection, RP_PAUSE_OUTPUT);

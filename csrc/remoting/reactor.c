@@ -307,12 +307,6 @@ static void begin_drain(rp_reactor *reactor, int64_t stop_at_ns) {
     }
 }
 
-static void resume_starved(rp_reactor *reactor) {
-    while (reactor->starved_count > 0 && !rp_server_memory_is_over(reactor->server, 0)) {
-        rp_connection_resume(reactor->starved[reactor->starved_count - 1], RP_PAUSE_MEMORY);
-    }
-}
-
 static void run_timers(rp_reactor *reactor) {
     rp_server *server = reactor->server;
     const rp_handler *handler = &server->handler;
@@ -329,7 +323,6 @@ static void run_timers(rp_reactor *reactor) {
         if (stop_at_ns != INT64_MAX && reactor->drain_until_ns == INT64_MAX) {
             begin_drain(reactor, stop_at_ns);
         }
-        resume_starved(reactor);
     }
     if (atomic_load_explicit(&reactor->wake_pending, memory_order_relaxed) != 0) {
         atomic_exchange_explicit(&reactor->wake_pending, 0, memory_order_acq_rel);
@@ -373,8 +366,14 @@ static void forget_turn(rp_reactor *reactor) {
     }
     rp_arena_reset(reactor->arena);
     reactor->read_cursor = 0;
-    atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
+    uint64_t held = reactor->input_bytes + reactor->pool.buffer_bytes;
+    atomic_store_explicit(&reactor->stats.buffer_bytes, held, memory_order_relaxed);
     rp_count(&reactor->stats.turns, 1);
+    if (held < reactor->held_bytes_before) {
+        rp_server_feed_starved(reactor->server);
+    }
+    reactor->held_bytes_before = held;
+    rp_reactor_resume_starved(reactor);
 }
 
 static void end_turn(rp_reactor *reactor) {
@@ -389,7 +388,6 @@ static void end_turn(rp_reactor *reactor) {
     reap_closed(reactor);
     rp_request_queue_put(&server->requests, &reactor->batch);
     forget_turn(reactor);
-    rp_server_feed_starved(server);
 }
 
 static bool is_drained(const rp_reactor *reactor) {

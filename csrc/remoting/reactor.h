@@ -55,6 +55,7 @@ struct rp_connection {
     uint32_t input_size;
     uint32_t input_capacity;
     uint32_t large_frame_size;     /* not 0: input collects one large frame of this size */
+    uint32_t wanted_bytes;         /* while paused for memory */
     int64_t last_active_ns;
     int64_t progress_ns;           /* while blocked or short of memory: when it last moved */
     rp_timer_node timer;
@@ -84,7 +85,7 @@ struct rp_reactor {
     rp_ring *inbox;    /* any thread puts */
     rp_inbox_item wake_item;         /* static content, put into the inbox by rp_reactor_wake */
     _Atomic uint32_t wake_pending;   /* set by any thread (acq_rel: what was written before is seen by on_wake), cleared by the reactor */
-    _Atomic uint32_t nudge_pending;  /* the same for what the server itself wants looked at: stop, memory */
+    _Atomic uint32_t nudge_pending;  /* the same for what the server itself wants looked at: stop, memory that was freed */
     _Atomic uint32_t connection_count; /* with those on their way here; read to deal new ones; a figure, so relaxed */
     rp_connection *_Atomic *blocks;  /* the directory, fixed after open; entries are released once and stay */
     uint32_t blocks_max;             /* fixed after open */
@@ -100,10 +101,12 @@ struct rp_reactor {
     rp_request_batch batch;          /* requests of this turn for Python */
     rp_command command;              /* the one being handled */
     rp_output_pool pool;
+    uint64_t held_bytes_before;      /* buffer bytes at the end of the turn before */
     uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
     rp_connection *dirty, *closing, *held_back;
-    rp_connection **starved;         /* paused for memory; reserved with the slots, so adding never fails */
+    rp_connection **starved;         /* paused for memory, oldest first; made with the slots, so adding never fails */
     uint32_t starved_count;
+    rp_connection *overdrawn;        /* the one connection whose frame may pass the memory bound, so that there is always progress */
     rp_timer_wheel wheel;
     int64_t now_ns;
     int64_t deadline_ns;             /* the handler's */
@@ -155,6 +158,10 @@ int rp_connection_admit_inbox(rp_connection *connection, uint64_t size);
 void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size);
 void rp_connection_pause(rp_connection *connection, enum rp_pause cause);
 void rp_connection_resume(rp_connection *connection, enum rp_pause cause);
+/* True when more_bytes may be allocated for its input: there is memory, or it is the reactor's overdrawn one (and becomes it when there
+ * is none). Else it is paused until there is. */
+bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes);
+void rp_reactor_resume_starved(rp_reactor *reactor);
 void rp_connection_mark_dirty(rp_connection *connection);
 void rp_connection_flush(rp_connection *connection);
 void rp_connection_on_timer(rp_connection *connection);
@@ -178,6 +185,6 @@ void rp_listener_accept(rp_reactor *reactor);
 
 /* server.c */
 bool rp_server_memory_is_over(const rp_server *server, uint64_t more_bytes); /* any thread */
-void rp_server_feed_starved(rp_server *server); /* any thread: makes reactors look at what waits for memory, when there is some */
+void rp_server_feed_starved(rp_server *server); /* any thread, after memory was freed */
 
 #endif
