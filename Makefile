@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: help quickstart up build test lint fuzz sanitize exports clean
+.PHONY: help quickstart up build test interop lint fuzz sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,6 +30,9 @@ build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expression for pytest -k
 	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")))
+
+interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slow ones too; AGAINST=peer proves the tests against RocketMQ itself
+	@$(PY) -m pytest -q tests/interop -m "slow or not slow" $(if $(AGAINST),--against $(AGAINST)) $(if $(T),-k "$(T)")
 
 lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 	@$(VENV)/bin/ruff check .

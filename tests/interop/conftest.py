@@ -20,7 +20,9 @@ from .products import Cluster, NameServer, Peer, Product, Rocketpy
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--against", default=os.environ.get("INTEROP_AGAINST", "rocketpy"), help="rocketpy (default), peer, or a RocketMQ version")
+    parser.addoption(
+        "--against", default=os.environ.get("INTEROP_AGAINST", "rocketpy"), help="rocketpy (default), peer, or a RocketMQ version"
+    )
 
 
 def against(config: pytest.Config) -> str:

@@ -115,7 +115,9 @@ class _Child:
     def _result(result: Any) -> dict[str, Any]:
         return {"status": result.status.name, "msgId": result.msg_id, "offset": result.offset}
 
-    def consumer_start(self, group: str, topic: str, expression: str = "*", orderly: bool = False, broadcasting: bool = False, **_: Any) -> None:
+    def consumer_start(
+        self, group: str, topic: str, expression: str = "*", orderly: bool = False, broadcasting: bool = False, **_: Any
+    ) -> None:
         from rocketmq.ffi import MessageModel
 
         model = MessageModel.BROADCASTING if broadcasting else MessageModel.CLUSTERING
@@ -128,10 +130,16 @@ class _Child:
 
     def _take(self, message: Any) -> None:
         fields = {
-            "topic": message.topic, "tags": _text(message.tags), "keys": _text(message.keys), "msgId": message.id, "queueId": message.queue_id,
-            "queueOffset": message.queue_offset, "reconsumeTimes": message.reconsume_times, "body": base64.b64encode(message.body).decode(),
+            "topic": message.topic,
+            "queueId": message.queue_id,
+            "queueOffset": message.queue_offset,
+            "msgId": message.id,
+            "tags": _text(message.tags),
+            "keys": _text(message.keys),
             "colour": _text(message.get_property("colour")),
-        }  # fmt: skip
+            "reconsumeTimes": message.reconsume_times,
+            "body": base64.b64encode(message.body).decode(),
+        }
         with self.arrived:
             self.received.append(fields)
             self.arrived.notify_all()

@@ -24,7 +24,10 @@ HERE = Path(__file__).resolve().parent
 SOURCES = sorted((HERE / "java").rglob("*.java"))
 CURRENT, OLD = "5.5.0", "4.9.7"
 MODULE_OPTIONS = [
-    *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in ("java.nio", "java.lang", "java.util", "java.net", "java.io", "sun.nio.ch", "jdk.internal.ref", "jdk.internal.misc")),
+    *(
+        f"--add-opens=java.base/{each}=ALL-UNNAMED"
+        for each in ("java.nio", "java.lang", "java.util", "java.net", "java.io", "sun.nio.ch", "jdk.internal.ref", "jdk.internal.misc")
+    ),
     *(f"--add-exports=java.base/{each}=ALL-UNNAMED" for each in ("sun.nio.ch", "jdk.internal.ref", "jdk.internal.misc")),
 ]
 QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
@@ -50,7 +53,16 @@ def library(version: str = CURRENT) -> Path:
             maven = shutil.which("mvn")
             if maven is None:
                 pytest.skip("no Maven to fetch RocketMQ's jars: `apt-get install maven`")
-            command = [maven, "-q", "-B", "-f", str(HERE / "java/pom.xml"), f"-Drocketmq.version={version}", "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+            command = [
+                maven,
+                "-q",
+                "-B",
+                "-f",
+                str(HERE / "java/pom.xml"),
+                f"-Drocketmq.version={version}",
+                "dependency:copy-dependencies",
+                f"-DoutputDirectory={jars}",
+            ]
             done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
             if done.returncode:
                 pytest.skip(f"Maven could not fetch RocketMQ {version}: {(done.stdout + done.stderr)[-500:]}")
@@ -87,7 +99,15 @@ class Jvm:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
-        command = [java(), *QUICK_JVM, "-Xmx384m", *MODULE_OPTIONS, f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", "-Drocketmq.client.logUseSlf4j=true"]
+        command = [
+            java(),
+            *QUICK_JVM,
+            "-Xmx384m",
+            *MODULE_OPTIONS,
+            f"-Duser.home={home}",
+            f"-Drocketmq.home.dir={home}",
+            "-Drocketmq.client.logUseSlf4j=true",
+        ]
         command += [f"-Drocketmq.serialize.type={serialize}", f"-Drocketmq.client.logRoot={home}", *(options or [])]
         command += ["-cp", f"{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver"]
         with self.log.open("wb") as log:
@@ -171,7 +191,13 @@ class Producer(Handle):
     kind = "producer"
 
     def send(
-        self, topic: str, *messages: dict[str, Any] | bytes | str, how: str = "sync", queue: dict[str, Any] | None = None, timeout: float = 60.0, **fields: Any
+        self,
+        topic: str,
+        *messages: dict[str, Any] | bytes | str,
+        how: str = "sync",
+        queue: dict[str, Any] | None = None,
+        timeout: float = 60.0,
+        **fields: Any,
     ) -> list[dict[str, Any]]:
         if queue is not None:
             fields.update(broker=queue["broker"], queueId=queue["queueId"])

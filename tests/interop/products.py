@@ -24,12 +24,17 @@ BROKER_PORTS = (-2, 0, 1)
 GET_BROKER_CLUSTER_INFO, GET_ROUTE_INFO_BY_TOPIC = 106, 105
 NAMESRV_BOOTED, BROKER_BOOTED = "The Name Server boot success", "boot success"
 
-SMALL_STORE = {"mappedFileSizeCommitLog": 64 << 20, "mappedFileSizeConsumeQueue": 20_000 * 20, "maxIndexNum": 400_000, "maxHashSlotNum": 100_000}
+SMALL_STORE = {
+    "mappedFileSizeCommitLog": 64 << 20,
+    "mappedFileSizeConsumeQueue": 20_000 * 20,
+    "maxIndexNum": 400_000,
+    "maxHashSlotNum": 100_000,
+}
 """Small files so that tests roll over them and need little disk. One and the same for all who open a store."""
 
 
-LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%d %p %t - %m%n</pattern></encoder>
-</appender><root level="WARN"><appender-ref ref="out"/></root></configuration>
+LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder>
+<pattern>%d %p %t - %m%n</pattern></encoder></appender><root level="WARN"><appender-ref ref="out"/></root></configuration>
 """
 
 
@@ -81,7 +86,13 @@ class Peer(Product):
         self._heap = heap
 
     def _command(self, home: Path, main: str, *arguments: str) -> list[str]:
-        options = [f"-Xms{self._heap}", f"-Xmx{self._heap}", f"-Duser.home={home}", f"-Drocketmq.home.dir={home}", "-Drocketmq.client.logUseSlf4j=true"]
+        options = [
+            f"-Xms{self._heap}",
+            f"-Xmx{self._heap}",
+            f"-Duser.home={home}",
+            f"-Drocketmq.home.dir={home}",
+            "-Drocketmq.client.logUseSlf4j=true",
+        ]
         return [java(), *QUICK_JVM, *MODULE_OPTIONS, *options, "-cp", f"{self._library}/*", main, *arguments]
 
     def namesrv_command(self, home: Path, conf: Path) -> list[str]:
@@ -133,11 +144,15 @@ class NameServer(Server):
         self.address = f"127.0.0.1:{self.port}"
         home.mkdir(parents=True, exist_ok=True)
         files = {"kvConfigPath": home / "kvConfig.json", "configStorePath": home / "namesrv.properties", "rocketmqHome": home}
-        self._conf = write_properties(home / "conf/namesrv.conf", {"listenPort": self.port, "bindAddress": "127.0.0.1", **files, **(settings or {})})
+        self._conf = write_properties(
+            home / "conf/namesrv.conf", {"listenPort": self.port, "bindAddress": "127.0.0.1", **files, **(settings or {})}
+        )
 
     def start(self) -> NameServer:
         command = self.product.namesrv_command(self.home, self._conf)
-        self.process = ServerProcess(f"{self.product.name} namesrv", command, self.home / "stdout.log", self.product.environment(self.home), self.home)
+        self.process = ServerProcess(
+            f"{self.product.name} namesrv", command, self.home / "stdout.log", self.product.environment(self.home), self.home
+        )
         self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
         return self
 
@@ -150,7 +165,15 @@ class NameServer(Server):
 class Broker(Server):
     """A broker with its home directory. Started again it keeps ports and store; `product` may be changed in between."""
 
-    def __init__(self, product: Product, home: Path, namesrv: str, settings: Mapping[str, Any] | None = None, name: str = "broker-a", broker_id: int = 0) -> None:
+    def __init__(
+        self,
+        product: Product,
+        home: Path,
+        namesrv: str,
+        settings: Mapping[str, Any] | None = None,
+        name: str = "broker-a",
+        broker_id: int = 0,
+    ) -> None:
         self.product, self.home, self.namesrv, self.name, self.broker_id = product, home, namesrv, name, broker_id
         self.port = free_port(BROKER_PORTS)
         self.address = f"127.0.0.1:{self.port}"
@@ -196,7 +219,9 @@ class Broker(Server):
     def await_registered(self, namesrv: NameServer) -> None:
         assert self.process is not None
         self.process.await_running(
-            lambda: namesrv.broker_addresses().get(self.name, {}).get(str(self.broker_id)) == self.address, self.product.starts_within, "registered"
+            lambda: namesrv.broker_addresses().get(self.name, {}).get(str(self.broker_id)) == self.address,
+            self.product.starts_within,
+            "registered",
         )
 
 
@@ -245,7 +270,9 @@ class Cluster:
     def committed(self, group: str, topic: str, queue_id: int, broker: Broker | None = None) -> int:
         """The group's offset of a queue as the broker keeps it; -1 for none."""
         query_consumer_offset = 14
-        reply = wire.call((broker or self.broker).address, query_consumer_offset, {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)})
+        reply = wire.call(
+            (broker or self.broker).address, query_consumer_offset, {"consumerGroup": group, "topic": topic, "queueId": str(queue_id)}
+        )
         return int(reply.fields["offset"]) if reply.code == 0 else -1
 
     def stop(self) -> None:

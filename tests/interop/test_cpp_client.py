@@ -85,7 +85,9 @@ def test_an_orderly_consumer_keeps_the_order_of_a_queue(cpp: Callable[[], CppCli
     assert {each["queueId"] for each in received} == {1}
 
 
-def test_two_clients_share_the_queues_of_a_group(cpp: Callable[[], CppClient], clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str) -> None:
+def test_two_clients_share_the_queues_of_a_group(
+    cpp: Callable[[], CppClient], clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str
+) -> None:
     first, second = cpp(), cpp()
     for client in (first, second):
         client.call("consumer", group=group, topic=topic)

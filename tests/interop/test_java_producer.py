@@ -136,7 +136,12 @@ def test_a_message_is_found_by_its_offset_id(java: JavaClients, topic: str) -> N
     producer = java.producer()
     (result,) = producer.send(topic, {"body": "look me up", "tags": "T", "keys": "K"})
     message = producer.call("view", topic=topic, msgId=result["offsetMsgId"])
-    assert (message["queueId"], message["queueOffset"], message["tags"], message["keys"]) == (result["queueId"], result["queueOffset"], "T", "K")
+    assert (message["queueId"], message["queueOffset"], message["tags"], message["keys"]) == (
+        result["queueId"],
+        result["queueOffset"],
+        "T",
+        "K",
+    )
 
 
 def test_a_body_over_the_brokers_limit_is_refused_with_the_familiar_words(java: JavaClients, topic: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from .javaenv import JavaClients, PullConsumer
 from .processes import wait_until
@@ -88,13 +89,13 @@ def test_committed_offsets_are_kept_by_the_broker(java: JavaClients, topic: str,
     consumer, queue = filled(java, topic, group, 10)
     other = java.pull(group)
 
-    def commit_arrives(offset: int) -> bool:
+    def commit(offset: int) -> bool:
         # Commits are oneway, and refused while the group is unknown, which is until a client's first heartbeat.
         consumer.call("commitOffset", **queue, offset=offset)
         return other.call("fetchOffset", **queue) == offset
 
     for offset in (7, 9, 3):
-        wait_until(lambda: commit_arrives(offset), 10, f"offset {offset}")
+        wait_until(partial(commit, offset), 10, f"offset {offset}")
 
 
 def test_offsets_are_found_by_time(java: JavaClients, topic: str, group: str) -> None:

@@ -177,7 +177,9 @@ def test_everything_survives_a_broker_restart(new_cluster: Callable[..., Cluster
     assert len(fresh.received(170)) == 170
 
 
-def test_a_running_consumer_goes_on_after_a_broker_restart(new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], group: str) -> None:
+def test_a_running_consumer_goes_on_after_a_broker_restart(
+    new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], group: str
+) -> None:
     cluster = new_cluster()
     java = clients(cluster)
     cluster.create_topic("goes-on", queues=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -42,8 +43,14 @@ def send_and_receive(java: JavaClients, topic: str, group: str) -> list[dict]:
     return received
 
 
+def only_broker(cluster: Cluster, name: str) -> bool:
+    return set(cluster.namesrv.broker_addresses()) == {name}
+
+
 @pytest.mark.parametrize("version", ["5.5.0", OLD])
-def test_a_real_broker_registers_with_our_name_server(new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], version: str, group: str) -> None:
+def test_a_real_broker_registers_with_our_name_server(
+    new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], version: str, group: str
+) -> None:
     cluster = new_cluster(brokers=[Peer(version)])
     cluster.create_topic("under-ours", queues=6)
     send_and_receive(clients(cluster), "under-ours", group)
@@ -59,7 +66,9 @@ def test_a_real_broker_registers_with_our_name_server(new_cluster: MakeCluster, 
     wait_until(lambda: not cluster.namesrv.broker_addresses(), 10, "a stopped broker is unregistered")
 
 
-def test_our_broker_registers_with_the_real_name_server(new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], peer: Product, group: str) -> None:
+def test_our_broker_registers_with_the_real_name_server(
+    new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], peer: Product, group: str
+) -> None:
     cluster = new_cluster(namesrv=peer)
     cluster.create_topic("under-theirs", queues=6)
     send_and_receive(clients(cluster), "under-theirs", group)
@@ -85,7 +94,7 @@ def test_brokers_of_both_products_share_a_topic(
     wait_until(lambda: [len(each.queue_ids("shared")) for each in consumers] == [4, 4], 30, "eight queues of two brokers shared")
     for broker, other in (cluster.brokers, reversed(cluster.brokers)):
         broker.kill()
-        wait_until(lambda: set(cluster.namesrv.broker_addresses()) == {other.name}, 10, "a killed broker is gone as soon as its connection is")
+        wait_until(partial(only_broker, cluster, other.name), 10, "a killed broker is gone as soon as its connection is")
         results = java.producer(retries=3).send("shared", *numbered(8, f"without {broker.name}"))
         assert {each["broker"] for each in results} == {other.name}
         broker.start(cluster.namesrv)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -73,7 +74,17 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
         "queryMsgById": ["queryMsgById", "-t", TOPIC, "-i", result["offsetMsgId"]],
         "queryMsgByKey": ["queryMsgByKey", "-t", TOPIC, "-k", "K3"],
         "queryMsgByUniqueKey": ["queryMsgByUniqueKey", "-t", TOPIC, "-i", result["msgId"]],
-        "queryMsgByOffset": ["queryMsgByOffset", "-t", TOPIC, "-b", "broker-a", "-i", str(result["queueId"]), "-o", str(result["queueOffset"])],
+        "queryMsgByOffset": [
+            "queryMsgByOffset",
+            "-t",
+            TOPIC,
+            "-b",
+            "broker-a",
+            "-i",
+            str(result["queueId"]),
+            "-o",
+            str(result["queueOffset"]),
+        ],
         "printMsg": ["printMsg", "-t", TOPIC],
         "printMsgByQueue": ["printMsgByQueue", "-t", TOPIC, "-a", "broker-a", "-i", "1", "-p", "true"],
         "queryCq": ["queryCq", "-t", TOPIC, "-q", "0", "-i", "0", "-b", broker, "-c", "2"],
@@ -88,7 +99,12 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
 
 def test_cluster_list_shows_the_broker(stage: Stage) -> None:
     (row,) = table(stage.printed("clusterList"))
-    assert (row["Cluster Name"], row["Broker Name"], row["BID"], row["Addr"]) == ("DefaultCluster", "broker-a", "0", stage.cluster.broker.address)
+    assert (row["Cluster Name"], row["Broker Name"], row["BID"], row["Addr"]) == (
+        "DefaultCluster",
+        "broker-a",
+        "0",
+        stage.cluster.broker.address,
+    )
     assert row["Version"].startswith("V5_")
     assert row["ACTIVATED"].endswith("true"), "the last column: every column before it had its value"
     (more,) = table(stage.printed("clusterList more"))
@@ -113,7 +129,7 @@ def test_topic_route_names_broker_queues_and_permission(stage: Stage) -> None:
     assert route["queueDatas"] == [{"brokerName": "broker-a", "perm": 6, "readQueueNums": 4, "topicSysFlag": 0, "writeQueueNums": 4}]
     row = table(stage.printed("topicRoute list"))[0]
     assert (row["BrokerName"], row["BrokerAddrs"], row["ReadQueue"], row["WriteQueue"], row["Perm"]) == (
-        "broker-a", "{0=%s}" % stage.cluster.broker.address, "4", "4", "6",
+        "broker-a", f"{{0={stage.cluster.broker.address}}}", "4", "4", "6",
     )  # fmt: skip
     assert "DefaultCluster" in stage.printed("topicClusterList")
 
@@ -126,13 +142,19 @@ def test_topic_status_shows_offsets_and_update_times(stage: Stage) -> None:
     assert all(row["Last Updated"].startswith("20") for row, count in zip(rows, counts, strict=True) if count)
 
 
-RUNTIME = """bootTimestamp brokerActive brokerVersionDesc commitLogDirCapacity commitLogDiskRatio commitLogMaxOffset commitLogMinOffset
-consumeQueueDiskRatio dispatchBehindBytes earliestMessageTimeStamp getFoundTps getMessageEntireTimeMax getMissTps getTotalTps getTransferredTps
-msgGetTotalTodayMorning msgGetTotalTodayNow msgGetTotalYesterdayMorning msgPutTotalTodayMorning msgPutTotalTodayNow msgPutTotalYesterdayMorning
-pageCacheLockTimeMills pullThreadPoolQueueCapacity pullThreadPoolQueueHeadWaitTimeMills pullThreadPoolQueueSize putMessageAverageSize
-putMessageDistributeTime putMessageEntireTimeMax putMessageFailedTimes putMessageSizeTotal putMessageTimesTotal putTps
-queryThreadPoolQueueHeadWaitTimeMills remainHowManyDataToFlush runtime sendThreadPoolQueueCapacity sendThreadPoolQueueHeadWaitTimeMills
-sendThreadPoolQueueSize startAcceptSendRequestTimeStamp""".split()
+RUNTIME = re.findall(
+    r"\w+",
+    """
+    bootTimestamp brokerActive brokerVersionDesc commitLogDirCapacity commitLogDiskRatio commitLogMaxOffset commitLogMinOffset
+    consumeQueueDiskRatio dispatchBehindBytes earliestMessageTimeStamp getFoundTps getMessageEntireTimeMax getMissTps getTotalTps
+    getTransferredTps msgGetTotalTodayMorning msgGetTotalTodayNow msgGetTotalYesterdayMorning msgPutTotalTodayMorning
+    msgPutTotalTodayNow msgPutTotalYesterdayMorning pageCacheLockTimeMills pullThreadPoolQueueCapacity
+    pullThreadPoolQueueHeadWaitTimeMills pullThreadPoolQueueSize putMessageAverageSize putMessageDistributeTime
+    putMessageEntireTimeMax putMessageFailedTimes putMessageSizeTotal putMessageTimesTotal putTps
+    queryThreadPoolQueueHeadWaitTimeMills remainHowManyDataToFlush runtime sendThreadPoolQueueCapacity
+    sendThreadPoolQueueHeadWaitTimeMills sendThreadPoolQueueSize startAcceptSendRequestTimeStamp
+    """,
+)
 
 
 def test_broker_status_has_the_runtime_figures_dashboards_read(stage: Stage) -> None:
@@ -182,7 +204,8 @@ def test_stats_of_a_topic_and_its_groups(stage: Stage) -> None:
 def test_configurations_of_broker_and_name_server_are_shown(stage: Stage) -> None:
     broker = fields(stage.printed("getBrokerConfig"), "=")
     expected = {
-        "brokerName": "broker-a", "brokerClusterName": "DefaultCluster", "brokerId": "0", "brokerRole": "ASYNC_MASTER", "flushDiskType": "ASYNC_FLUSH",
+        "brokerName": "broker-a", "brokerClusterName": "DefaultCluster", "brokerId": "0", "brokerRole": "ASYNC_MASTER",
+        "flushDiskType": "ASYNC_FLUSH",
         "listenPort": str(stage.cluster.broker.port), "storePathRootDir": str(stage.cluster.broker.store), "defaultTopicQueueNums": "8",
         "autoCreateTopicEnable": "true", "maxMessageSize": "4194304", "fileReservedTime": "72",
     }  # fmt: skip
@@ -293,7 +316,9 @@ def test_offsets_are_reset_for_a_running_consumer_which_reads_again(stage: Stage
     producer.send("admin-reset", *(f"{number}" for number in range(20)))
     consumer = stage.java.push("GID-admin-reset", "admin-reset")
     assert len(consumer.received(20)) == 20
-    wait_until(lambda: sum(cluster.committed("GID-admin-reset", "admin-reset", number) for number in range(4)) == 20, 20, "the consumer committed")
+    wait_until(
+        lambda: sum(cluster.committed("GID-admin-reset", "admin-reset", number) for number in range(4)) == 20, 20, "the consumer committed"
+    )
     rows = table(stage.admin.run("resetOffsetByTime", "-g", "GID-admin-reset", "-t", "admin-reset", "-s", "0"))
     assert {(row["brokerName"], row["queueId"], row["offset"]) for row in rows} == {("broker-a", str(number), "0") for number in range(4)}
     assert len(consumer.received(40, timeout=40)) == 40, "all of it once more"
@@ -307,7 +332,9 @@ def test_offsets_of_an_absent_group_are_reset_in_the_broker(stage: Stage) -> Non
     assert len(consumer.received(20)) == 20
     consumer.shutdown()
     group = ("-g", "GID-admin-absent", "-t", "admin-reset-absent")
-    assert "reset consumer offset to 1" in stage.admin.run("resetOffsetByTime", *group, "-s", "0", "-b", cluster.broker.address, "-q", "0", "-o", "1")
+    assert "reset consumer offset to 1" in stage.admin.run(
+        "resetOffsetByTime", *group, "-s", "0", "-b", cluster.broker.address, "-q", "0", "-o", "1"
+    )
     again = stage.java.push("GID-admin-absent", "admin-reset-absent")
     (first, *_) = again.received(1)
     assert (first["queueId"], first["queueOffset"]) == (0, 1)
@@ -332,7 +359,9 @@ def test_accumulated_messages_are_skipped(stage: Stage) -> None:
     wait_until(all_indexed, 10, "16 messages indexed")
     rows = table(stage.admin.run("skipAccumulatedMessage", "-g", "GID-admin-skip", "-t", "admin-skip"))
     assert {int(row["queueId"]): int(row["offset"]) for row in rows} == ends
-    wait_until(lambda: {number: cluster.committed("GID-admin-skip", "admin-skip", number) for number in ends} == ends, 10, "offsets at the end")
+    wait_until(
+        lambda: {number: cluster.committed("GID-admin-skip", "admin-skip", number) for number in ends} == ends, 10, "offsets at the end"
+    )
 
 
 def test_offsets_are_cloned_to_another_group(stage: Stage) -> None:

@@ -52,7 +52,9 @@ def fill(java: JavaClients, word: str) -> int:
     plain = java.producer(compressOver=8 << 20)
     producer.send(TOPIC, *({"body": f"{word} {number}", "tags": f"T{number % 3}", "keys": f"{word}-K{number}"} for number in range(100)))
     producer.send(TOPIC, *({"body": f"{word} batch {number}", "tags": "B"} for number in range(50)), how="batch")
-    producer.send(TOPIC, *({"body": f"{word} compressed {number}" * 200, "properties": {"größe": "äö €"}, "flag": number} for number in range(10)))
+    producer.send(
+        TOPIC, *({"body": f"{word} compressed {number}" * 200, "properties": {"größe": "äö €"}, "flag": number} for number in range(10))
+    )
     plain.send(TOPIC, *(f"{word} large {number} " * 25_000 for number in range(14)))
     producer.send(OTHER, *(f"{word} other {number}" for number in range(30)))
     return 174
@@ -101,7 +103,9 @@ def test_a_store_changes_hands_and_comes_back(
     assert len(consume_some(java, 1)) == 1, "the other product knows what the group had read"
     count += fill(java, second.name)
     both = read_topic(java, TOPIC, count)
-    assert [each for each in both if (each["queueId"], each["queueOffset"]) in {(w["queueId"], w["queueOffset"]) for w in written}] == written
+    assert [
+        each for each in both if (each["queueId"], each["queueOffset"]) in {(w["queueId"], w["queueOffset"]) for w in written}
+    ] == written
     assert topics_of(cluster) == topics
     cluster.broker.stop()
 
@@ -111,7 +115,9 @@ def test_a_store_changes_hands_and_comes_back(
     assert {each["status"] for each in java.producer().send(TOPIC, "and on")} == {"SEND_OK"}
 
 
-def test_our_consumer_offsets_have_their_shape(new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], group: str) -> None:
+def test_our_consumer_offsets_have_their_shape(
+    new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], group: str
+) -> None:
     cluster = new_cluster()
     java = clients(cluster)
     cluster.create_topic("shape", queues=2)

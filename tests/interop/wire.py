@@ -23,12 +23,20 @@ class Reply:
 
 def parse_json(text: str) -> Any:
     """JSON as RocketMQ writes it: map keys that are numbers may stand without quotes."""
-    return json.loads(re.sub(r'([{,]\s*)(-?\d+)(\s*:)', r'\1"\2"\3', text))
+    return json.loads(re.sub(r"([{,]\s*)(-?\d+)(\s*:)", r'\1"\2"\3', text))
 
 
 def encode(code: int, fields: dict[str, str] | None = None, body: bytes = b"", opaque: int = 1, flag: int = 0) -> bytes:
     header = json.dumps(
-        {"code": code, "language": "JAVA", "version": 501, "opaque": opaque, "flag": flag, "extFields": fields or {}, "serializeTypeCurrentRPC": "JSON"}
+        {
+            "code": code,
+            "language": "JAVA",
+            "version": 501,
+            "opaque": opaque,
+            "flag": flag,
+            "extFields": fields or {},
+            "serializeTypeCurrentRPC": "JSON",
+        }
     ).encode()
     return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
 
