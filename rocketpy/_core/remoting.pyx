@@ -8,7 +8,7 @@ from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
 
 from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp_arena_reset, rp_field_row, set_fields
-from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, slice_of_bytes, slice_of_text, text_of_slice
+from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_TOO_LARGE, slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.base import LogTap
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
 from rocketpy._core.options import ServerOptions
@@ -32,9 +32,6 @@ cdef extern from *:
     """
     const rp_field_row *server_option_rows
     const rp_field_row *server_stats_rows
-
-cdef extern from "Python.h":
-    int _PyBytes_Resize(PyObject **bytes, Py_ssize_t size) except -1
 
 KIND_COMMAND = 0
 KIND_RESPONSE = 1
@@ -186,7 +183,10 @@ def scan_frame(const uint8_t[::1] data not None, uint32_t frame_size_max=RP_FRAM
     if data.shape[0] == 0:
         return 0
     status = rp_frame_scan(&data[0], data.shape[0], frame_size_max, &size)
-    check(status, NULL)
+    if status < 0:
+        announced = int.from_bytes(data[:4], "big")
+        cause = f"past the limit of {frame_size_max}" if status == RP_E_TOO_LARGE else "less than a header takes, or its header is longer than it"
+        raise ProtocolError(f"a frame that announces {announced} bytes: {cause}")
     return size if status == 1 else 0
 
 
@@ -205,7 +205,8 @@ def encode_command(
     cdef rp_command command
     cdef size_t room
     cdef int64_t size
-    cdef PyObject *frame
+    if serialize_type not in (RP_SERIALIZE_JSON, RP_SERIALIZE_ROCKETMQ):
+        raise InvalidArgument(f"serialize_type {serialize_type}: there are 0 (JSON) and 1 (ROCKETMQ)")
     rp_command_clear(&command, code, <uint8_t>serialize_type)
     command.opaque = opaque
     command.flag = flag
