@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "commit_log_inl.h"
+#include "consume_queue_space.h"
 #include "consume_queue_writer.h"
 #include "message_encode.h"
 

@@ -37,6 +37,8 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp
 int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
 /* Starts preallocating ahead of the appender. */
 int rp_commit_log_start(rp_commit_log *log, rp_error *error);
+/* The queue will need more space soon: handed to the preallocation. */
+void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue);
 /* From now on every append fails with RP_E_CLOSED; returns when none is under way. The preallocation has stopped. */
 void rp_commit_log_stop(rp_commit_log *log);
 void rp_commit_log_close(rp_commit_log *log);

@@ -28,6 +28,10 @@ struct rp_consume_queue {
     uint8_t *active_address;     /* its map */
     int64_t active_end_offset;   /* entries: first one behind the active file */
     int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
+    int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
+
+    _Atomic bool is_wanted;      /* it is in the list of queues that want space */
+    rp_consume_queue *next_wanted; /* of that list: its owner's (consume_queue_space.c) */
 };
 
 #endif

@@ -1,16 +1,11 @@
 /* consume_queue_writer.c: see consume_queue_writer.h.
  *
- * Space    a file has its full length from the start (RocketMQ loads no other), but blocks only for its used part: before an entry
- *          is put into a page that has none, a step of the file is allocated and faulted in. A full disk is then an error of
- *          fallocate, before the record is written, never a SIGBUS. Steps grow from 4 KB to 64 KB, so thousands of thin queues stay thin.
  * End      entries have no count on disk: the first one with size <= 0 ends the queue. Within a file that is a binary search,
  *          because entries are written in order; what a power cut left out of order is recovery's to find.
  */
 #include "consume_queue_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +13,10 @@
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
 #include "consume_queue_inl.h"
+#include "consume_queue_space.h"
 #include "store_path.h"
 
 #define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
-#define PAGE_SIZE 4096
-#define STEP_MAX (64 * 1024)
 
 int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue_out,
                           rp_error *error) {
@@ -52,19 +46,9 @@ int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, i
     return RP_OK;
 }
 
-static void leave_active(rp_consume_queue *queue) {
-    if (queue->active != NULL) {
-        rp_mapped_file_release(queue->active);
-        queue->active = NULL;
-        queue->active_address = NULL;
-        queue->active_end_offset = 0;
-        queue->allocated_offset = 0;
-    }
-}
-
 void rp_consume_queue_close(rp_consume_queue *queue) {
     if (queue != NULL) {
-        leave_active(queue);
+        rp_consume_queue_leave_file(queue);
         rp_mapped_file_queue_destroy(queue->row);
         free(queue);
     }
@@ -111,79 +95,6 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
-/* Makes the file of max_offset the active one, creating it when the entry is its first. */
-static int enter_active(rp_consume_queue *queue, int64_t offset, rp_error *error) {
-    leave_active(queue);
-    int64_t byte = offset * ENTRY;
-    rp_mapped_file *file;
-    if (byte < rp_mapped_file_queue_end(queue->row) && byte >= rp_mapped_file_queue_begin(queue->row)) {
-        file = rp_mapped_file_queue_find(queue->row, byte, error);
-    } else {
-        if (rp_mapped_file_queue_begin(queue->row) == rp_mapped_file_queue_end(queue->row)) {
-            int rc = rp_path_make_directories(rp_mapped_file_queue_directory(queue->row), error);
-            if (rc != RP_OK) {
-                return rc;
-            }
-        }
-        file = rp_mapped_file_queue_append(queue->row, byte, error);
-    }
-    if (file == NULL) {
-        return error != NULL && error->status < 0 ? error->status : RP_E_IO;
-    }
-    queue->active = file;
-    queue->active_address = rp_mapped_file_address(file);
-    queue->active_end_offset = (file->base_offset + (int64_t)file->size) / ENTRY;
-    queue->allocated_offset = 0;
-    return RP_OK;
-}
-
-/* Gives the active file blocks and memory from the page of `offset` on. */
-static int allocate_step(rp_consume_queue *queue, int64_t offset, rp_error *error) {
-    const rp_file_ops *ops = queue->setup->ops;
-    rp_mapped_file *file = queue->active;
-    int64_t from = (offset * ENTRY - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
-    int64_t step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
-    int64_t end = from + step > (int64_t)file->size ? (int64_t)file->size : from + step;
-    /* The last entry of the step may reach into the next page: then that page is part of the step. */
-    end = (end + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
-    end = end > (int64_t)file->size ? (int64_t)file->size : end;
-    char path[RP_PATH_MAX];
-    int rc = rp_path_of_offset(path, rp_mapped_file_queue_directory(queue->row), file->base_offset, error);
-    if (rc != RP_OK) {
-        return rc;
-    }
-    int fd = ops->open(ops->context, path, O_RDWR, 0);
-    int failed = fd < 0 ? -1 : ops->allocate(ops->context, fd, from, end - from), os_errno = errno;
-    if (fd >= 0) {
-        ops->close(ops->context, fd);
-    }
-    if (failed == 0 && ops->populate(ops->context, queue->active_address + from, (size_t)(end - from)) != 0 && errno == EFAULT) {
-        failed = -1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
-        os_errno = ENOSPC;
-    }
-    if (failed != 0) {
-        return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; free disk space",
-                            strerror(os_errno));
-    }
-    queue->allocated_offset = end == (int64_t)file->size ? queue->active_end_offset : (file->base_offset + end) / ENTRY;
-    return RP_OK;
-}
-
-int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
-    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
-    if (__builtin_expect(offset < queue->allocated_offset, 1)) {
-        return RP_OK;
-    }
-    if (queue->active == NULL || offset >= queue->active_end_offset) {
-        rp_error local = {0};
-        int rc = enter_active(queue, offset, error == NULL ? &local : error);
-        if (rc != RP_OK) {
-            return rc;
-        }
-    }
-    return allocate_step(queue, offset, error);
-}
-
 /* Offset and tags first, size last: an entry cut short by the end of the process has no size and does not count. */
 static void write_entry(uint8_t *at, const rp_queue_entry *entry) {
     rp_put_u64(at, (uint64_t)entry->commit_log_offset);
@@ -226,7 +137,7 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
 int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     int64_t max = atomic_load(&queue->max_offset), per_file = queue->setup->file_size / ENTRY;
     int rc = RP_OK;
-    leave_active(queue);
+    rp_consume_queue_leave_file(queue);
     while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - (int64_t)queue->setup->file_size >= offset * ENTRY &&
            rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row)) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
@@ -250,7 +161,7 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
 }
 
 int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
-    leave_active(queue);
+    rp_consume_queue_leave_file(queue);
     return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_max_offset(queue) * ENTRY, error);
 }
 
@@ -271,7 +182,7 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
 
 int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     int rc = RP_OK;
-    leave_active(queue);
+    rp_consume_queue_leave_file(queue);
     atomic_store_explicit(&queue->max_offset, 0, memory_order_release);
     atomic_store_explicit(&queue->min_offset, 0, memory_order_release);
     atomic_store(&queue->synced_bytes, 0);

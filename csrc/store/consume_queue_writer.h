@@ -1,7 +1,7 @@
 /* consume_queue_writer.h: what the store does to a queue: load, put, cut at either end, sync.
  * RocketMQ: ConsumeQueue.putMessagePositionInfo, recover, truncateDirtyLogicFiles, correctMinOffset (5.3.3 store/).
  *
- * Threads  open and load before the queue is published; reserve, put and truncate under the commit log's append lock; sync on the
+ * Threads  open and load before the queue is published; put and truncate under the commit log's append lock; sync on the
  *          flusher's thread; trim on the retention thread.
  */
 #ifndef RP_STORE_CONSUME_QUEUE_WRITER_H
@@ -23,16 +23,14 @@ typedef struct rp_consume_queue_setup {
     rp_commit_log *log; /* for the searches by time */
 } rp_consume_queue_setup;
 
-/* A queue with nothing in it and nothing on disk; its directory is made by the first reserve. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE. */
+/* A queue with nothing in it and nothing on disk; its directory is made with its first file. RP_OK; RP_E_NO_MEMORY; RP_E_TOO_LARGE. */
 int rp_consume_queue_open(const rp_consume_queue_setup *setup, rp_slice topic, int32_t queue_id, rp_consume_queue **queue, rp_error *error);
 void rp_consume_queue_close(rp_consume_queue *queue);
 
 /* Finds the entries of an earlier run: sets max_offset to the end of the entries written without a hole. */
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
-/* Makes room for the entry at max_offset, so that the following put cannot fail. RP_OK; RP_E_DISK_FULL, RP_E_IO, … */
-int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
-/* Writes the entry at max_offset and publishes it. */
+/* Writes the entry at max_offset, which was reserved (consume_queue_space.h), and publishes it. */
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
  * put before this call, or its bit is seen here. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "consume_queue_space.h"
 #include "consume_queue_writer.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */

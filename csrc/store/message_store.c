@@ -14,6 +14,7 @@
 
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
+#include "consume_queue_space.h"
 #include "flusher.h"
 #include "message.h"
 #include "recovery.h"
@@ -126,7 +127,7 @@ static int open_parts(rp_message_store *store, rp_error *error) {
                                .file_size = options->commit_log_file_size,
                                .message_size_max = options->message_size_max,
                                .ahead_bytes = options->populate_ahead_bytes,
-                               .ready_mode = options->flush_mode == RP_FLUSH_SYNC ? RP_READY_ZEROED : RP_READY_POPULATED,
+                               .ready_mode = options->flush_mode == RP_FLUSH_SYNC ? RP_READY_FOR_SYNC : RP_READY_FOR_ASYNC,
                                .append_property_crc = options->append_property_crc,
                                .read_only = options->read_only,
                                .store_host_is_v6 = options->store_host_is_v6};
@@ -251,7 +252,11 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store) { return store->commit_log; }
 
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
-    return rp_queue_table_find(store->queues, topic, queue_id, create && !store->options.read_only, error);
+    if (store->options.read_only || !create) {
+        return rp_queue_table_find(store->queues, topic, queue_id, 0, error);
+    }
+    rp_consume_queue *queue = rp_queue_table_find(store->queues, topic, queue_id, 1, error);
+    return queue != NULL && rp_consume_queue_prepare(queue, error) == RP_OK ? queue : NULL;
 }
 
 typedef struct topic_deletion {

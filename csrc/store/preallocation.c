@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "../base/thread.h"
+#include "consume_queue_inl.h"
+#include "consume_queue_space.h"
 #include "mapped_file_inl.h"
 #include "store_path.h"
 
 #define PAGE_SIZE 4096
-#define CHUNK_BYTES (2 * 1024 * 1024)     /* made ready under one hold of the lock */
+#define CHUNK_BYTES (1024 * 1024)         /* made ready under one hold of the lock */
+#define ASYNC_PIECE_BYTES (64 * 1024)
+#define SYNC_PIECE_BYTES (16 * 1024)
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
 
 struct rp_preallocation {
@@ -25,15 +29,18 @@ struct rp_preallocation {
     int32_t mode;              /* fixed */
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
-    rp_thread *thread;         /* owner */
+    rp_thread *thread;         /* owner; set before the first append, NULL after the last */
 
-    _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock */
+    _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock; at most zeroed_end */
     _Atomic int64_t position;  /* of the appender, a hint */
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
-    rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds ready_end; NULL before the first extension */
+    rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
+    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
+
+    _Atomic(rp_consume_queue *) wanted; /* a stack of queues: pushed by appenders, taken whole by the thread */
 
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
@@ -74,7 +81,7 @@ void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
     int64_t from = position % p->file_size == 0 ? position : page_after(position);
     int64_t file_end = position - position % p->file_size + p->file_size;
     from = from > file_end ? file_end : from;
-    p->allocated_end = from;
+    p->allocated_end = p->zeroed_end = from;
     atomic_store(&p->position, position);
     atomic_store(&p->ready_end, from);
     pthread_mutex_unlock(&p->extend_lock);
@@ -133,11 +140,10 @@ static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *er
 }
 
 static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
-    static const uint8_t zeros[PAGE_SIZE];
-    int64_t base = p->file->base_offset;
+    static const uint8_t zeros[ASYNC_PIECE_BYTES];
+    int64_t base = p->file->base_offset, piece = p->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
     while (from < end) {
-        /* One page a call: a larger write would make a large folio, which every later sync of a record in it would write whole. */
-        int64_t page_end = (from & ~(int64_t)(PAGE_SIZE - 1)) + PAGE_SIZE, stop = page_end < end ? page_end : end;
+        int64_t piece_end = (from & ~(piece - 1)) + piece, stop = piece_end < end ? piece_end : end;
         int64_t count = p->ops->write_at(p->ops->context, p->file->fd, zeros, (size_t)(stop - from), from - base);
         if (count <= 0) {
             return no_space(p, from, count < 0 ? errno : ENOSPC, error);
@@ -147,14 +153,14 @@ static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error 
     return RP_OK;
 }
 
-/* Under extend_lock: one chunk more is ready, at least up to `end` where the file allows it. */
+/* Under extend_lock: one chunk more is zeroed, at least up to `end` where the file allows it. */
 static int extend(rp_preallocation *p, int64_t end, rp_error *error) {
-    int64_t from = atomic_load_explicit(&p->ready_end, memory_order_relaxed);
+    int64_t from = p->zeroed_end;
     int rc = enter_file(p, from, error);
     if (rc != RP_OK) {
         return rc;
     }
-    int64_t file_end = p->file->base_offset + p->file_size, stop = from + CHUNK_BYTES;
+    int64_t file_end = p->file->base_offset + p->file_size, stop = (from & ~(int64_t)(CHUNK_BYTES - 1)) + CHUNK_BYTES;
     stop = stop < end ? page_after(end) : stop;
     stop = stop < file_end ? stop : file_end;
     rc = allocate(p, from, stop, error);
@@ -162,18 +168,9 @@ static int extend(rp_preallocation *p, int64_t end, rp_error *error) {
         stop = page_after(end);
         rc = allocate(p, from, stop, error);
     }
-    if (rc != RP_OK) {
-        return rc;
-    }
-    if (p->mode == RP_READY_ZEROED) {
-        rc = write_zeros(p, from, stop, error);
-    } else if (p->ops->populate(p->ops->context, rp_mapped_file_address(p->file) + (from - p->file->base_offset), (size_t)(stop - from)) !=
-                   0 &&
-               errno == EFAULT) {
-        rc = no_space(p, from, ENOSPC, error); /* what would have been a SIGBUS, on a file system without fallocate */
-    }
+    rc = rc == RP_OK ? write_zeros(p, from, stop, error) : rc;
     if (rc == RP_OK) {
-        atomic_store_explicit(&p->ready_end, stop, memory_order_release);
+        p->zeroed_end = stop;
     }
     return rc;
 }
@@ -192,10 +189,13 @@ int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) 
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&p->extend_lock);
-    while (rc == RP_OK && atomic_load_explicit(&p->ready_end, memory_order_relaxed) < end) {
+    while (rc == RP_OK && p->zeroed_end < end) {
         rc = extend(p, end, error);
     }
     report(p, rc, error);
+    if (p->zeroed_end > atomic_load_explicit(&p->ready_end, memory_order_relaxed)) {
+        atomic_store_explicit(&p->ready_end, p->zeroed_end, memory_order_release); /* not mapped yet: the appender will fault */
+    }
     pthread_mutex_unlock(&p->extend_lock);
     return rc;
 }
@@ -224,12 +224,17 @@ static int64_t goal(const rp_preallocation *p) {
     return lead < limit ? lead : limit;
 }
 
-/* Zeros that are on disk before the record comes make its sync cheap. Not under the lock: the appender need not wait for the disk. */
-static void sync_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
+/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us. */
+static void map_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     rp_error error = {0};
-    if (p->mode == RP_READY_ZEROED && begin < end && rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK &&
-        p->sync_failed != NULL) {
+    if (p->mode == RP_READY_FOR_SYNC && rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK && p->sync_failed != NULL) {
         p->sync_failed(p->context, &error);
+    }
+    rp_mapped_file *file = rp_mapped_file_queue_find(p->row, begin, NULL);
+    if (file != NULL) {
+        /* A failure costs faults later, nothing else: the blocks and pages are there. */
+        p->ops->populate(p->ops->context, rp_mapped_file_address(file) + (begin - file->base_offset), (size_t)(end - begin));
+        rp_mapped_file_release(file);
     }
 }
 
@@ -238,12 +243,43 @@ static void work(rp_preallocation *p) {
     int rc = RP_OK;
     while (rc == RP_OK && rp_preallocation_ready_end(p) < goal(p)) {
         pthread_mutex_lock(&p->extend_lock);
-        int64_t begin = rp_preallocation_ready_end(p);
-        rc = begin < goal(p) ? extend(p, begin + 1, &error) : RP_OK;
-        int64_t end = rp_preallocation_ready_end(p);
+        int64_t begin = p->zeroed_end;
+        rc = extend(p, begin + 1, &error);
+        int64_t end = p->zeroed_end;
         report(p, rc, &error);
         pthread_mutex_unlock(&p->extend_lock);
-        sync_zeros(p, begin, end);
+        if (rc == RP_OK) {
+            map_zeros(p, begin, end);
+            pthread_mutex_lock(&p->extend_lock);
+            if (rp_preallocation_ready_end(p) < end) {
+                atomic_store_explicit(&p->ready_end, end, memory_order_release);
+            }
+            pthread_mutex_unlock(&p->extend_lock);
+        }
+    }
+}
+
+void rp_preallocation_want_space(rp_preallocation *p, rp_consume_queue *queue) {
+    if (p->thread == NULL || atomic_exchange(&queue->is_wanted, true)) {
+        return;
+    }
+    rp_consume_queue *head = atomic_load_explicit(&p->wanted, memory_order_relaxed);
+    do {
+        queue->next_wanted = head;
+    } while (!atomic_compare_exchange_weak_explicit(&p->wanted, &head, queue, memory_order_release, memory_order_relaxed));
+    if (!atomic_load(&p->awake)) {
+        wake_thread(p, false);
+    }
+}
+
+/* A queue that cannot be extended asks again, or its appender gets the error: nothing to do about it here. */
+static void extend_queues(rp_preallocation *p) {
+    rp_consume_queue *queue = atomic_exchange_explicit(&p->wanted, NULL, memory_order_acquire);
+    while (queue != NULL) {
+        rp_consume_queue *next = queue->next_wanted;
+        rp_consume_queue_extend(queue, NULL);
+        atomic_store(&queue->is_wanted, false);
+        queue = next;
     }
 }
 
@@ -259,12 +295,11 @@ static void run(void *context) {
         if (stopping) {
             return;
         }
-        work(p);
-        atomic_store(&p->awake, false);
-        /* An advice between the last look and the store above was not answered by a wake: look once more. */
-        if (rp_preallocation_ready_end(p) - atomic_load(&p->position) < p->ahead_bytes / 2) {
+        do {
+            atomic_store(&p->awake, false); /* before the look: a wish that comes during it wakes us again */
+            extend_queues(p);
             work(p);
-        }
+        } while (atomic_load(&p->awake));
     }
 }
 

@@ -1,13 +1,15 @@
-/* preallocation.h: keeps bytes of the commit log ready to be written ahead of the appender: files made, space allocated, pages in memory.
+/* preallocation.h: keeps bytes of the commit log ready to be written ahead of the appender: files made, space allocated, pages in memory;
+ * and extends the consume queues that ask for it.
  * RocketMQ: AllocateMappedFileService, warmMappedFile (5.3.3 store/).
  *
- *   written ──► position ▒▒▒▒▒ ready ▒▒▒▒▒ ready_end ─── allocated ─── file end │ next file …
+ *   written ──► position ▒▒▒▒▒ ready ▒▒▒▒▒ ready_end ░░░ zeroed ░░░ zeroed_end ─── allocated ─── file end │ next file …
  *
- * Why      a first touch of a mapped page costs ~1 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
+ * Why      a first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
  *          by another thread, and answers with an error code.
- * Pages    RP_READY_POPULATED: allocated by fallocate, faulted in by MADV_POPULATE_WRITE; cheapest when syncs are seconds apart.
- *          RP_READY_ZEROED: zeros written page by page and synced ahead, so that a later sync of the page finds written extents of
- *          small folios: no journal commit, 4 KB to write (measured: docs/design-store.md). For SYNC_FLUSH.
+ * How      fallocate reserves the blocks; zeros written in pieces make folios of the piece's size in the page cache, which are faulted
+ *          in and, later, written back as a whole; MADV_POPULATE_WRITE then maps them writable. Measured: docs/design-store.md.
+ * Modes    RP_READY_FOR_ASYNC: pieces of 64 KB, cheapest by byte. RP_READY_FOR_SYNC: pieces of 16 KB, as each sync writes the whole
+ *          folio of its last record, and synced ahead, so that a record's sync finds written extents and needs no journal commit.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk.
  * Bounds   never further ahead than ahead_bytes, nor than the end of the next file.
@@ -20,11 +22,12 @@
 #include "../base/error.h"
 #include "../base/file_ops.h"
 #include "../base/log.h"
+#include "consume_queue.h"
 #include "mapped_file_queue.h"
 
 typedef struct rp_preallocation rp_preallocation;
 
-enum rp_ready_mode { RP_READY_POPULATED = 0, RP_READY_ZEROED = 1 };
+enum rp_ready_mode { RP_READY_FOR_ASYNC = 0, RP_READY_FOR_SYNC = 1 };
 
 typedef struct rp_preallocation_options {
     const rp_file_ops *ops;
@@ -51,6 +54,8 @@ int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
 /* The appender has come to position: wakes the thread when less than half of the lead is left. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
+/* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
+void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);
 /* The log was cut or reset: starts over from position. Nobody may append meanwhile. */
 void rp_preallocation_reset(rp_preallocation *preallocation, int64_t position);
 

@@ -1,0 +1,156 @@
+/* consume_queue_space.c: see consume_queue_space.h. */
+#include "consume_queue_space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "commit_log_inl.h"
+#include "consume_queue_inl.h"
+#include "store_path.h"
+
+#define ENTRY RP_CONSUME_QUEUE_ENTRY_SIZE
+#define PAGE_SIZE 4096
+#define STEP_MAX (64 * 1024)
+
+void rp_consume_queue_leave_file(rp_consume_queue *queue) {
+    if (queue->active != NULL) {
+        rp_mapped_file_release(queue->active);
+        queue->active = NULL;
+        queue->active_address = NULL;
+        queue->active_end_offset = 0;
+        queue->allocated_offset = 0;
+        queue->wanted_offset = 0;
+    }
+}
+
+/* The pinned file of the byte, made when it is the row's next one. */
+static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, rp_error *error) {
+    if (byte >= rp_mapped_file_queue_begin(queue->row) && byte < rp_mapped_file_queue_end(queue->row)) {
+        return rp_mapped_file_queue_find(queue->row, byte, error);
+    }
+    if (rp_mapped_file_queue_begin(queue->row) == rp_mapped_file_queue_end(queue->row) &&
+        rp_path_make_directories(rp_mapped_file_queue_directory(queue->row), error) != RP_OK) {
+        return NULL;
+    }
+    return rp_mapped_file_queue_append(queue->row, byte, error);
+}
+
+/* How far a step from byte `from` of a file goes: whole pages, at least up to the end of the entry that starts in its last one. */
+static int64_t step_end(int64_t from, int64_t file_size) {
+    int64_t step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
+    int64_t end = (from + step + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
+    return end < file_size ? end : file_size;
+}
+
+/* Blocks and pages for bytes [from, end) of the file. */
+static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t from, int64_t end, rp_error *error) {
+    const rp_file_ops *ops = queue->setup->ops;
+    int64_t allocate_end = from >= STEP_MAX ? (int64_t)file->size : end;
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, rp_mapped_file_queue_directory(queue->row), file->base_offset, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int fd = ops->open(ops->context, path, O_RDWR, 0), os_errno = errno;
+    int failed = fd < 0;
+    if (fd >= 0) {
+        failed = ops->allocate(ops->context, fd, from, allocate_end - from) != 0;
+        if (failed && allocate_end != end) {
+            failed = ops->allocate(ops->context, fd, from, end - from) != 0; /* a nearly full disk: as little as is needed */
+        }
+        os_errno = errno;
+        ops->close(ops->context, fd);
+    }
+    if (!failed && ops->populate(ops->context, rp_mapped_file_address(file) + from, (size_t)(end - from)) != 0 && errno == EFAULT) {
+        failed = 1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
+        os_errno = ENOSPC;
+    }
+    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from,
+                                 "no space for queue entries: %s; free disk space, writing resumes by itself", strerror(os_errno))
+                  : RP_OK;
+}
+
+/* Under the append lock: bytes below `end` of the active file have space. */
+static void publish_space(rp_consume_queue *queue, int64_t end) {
+    const rp_mapped_file *file = queue->active;
+    int64_t offset = end == (int64_t)file->size ? queue->active_end_offset : (file->base_offset + end) / ENTRY;
+    if (offset > queue->allocated_offset) {
+        int64_t max = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
+        queue->wanted_offset = max + (offset - max) / 2;
+        queue->allocated_offset = offset;
+    }
+}
+
+int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
+    if (rp_mapped_file_queue_end(queue->row) != 0 || rp_consume_queue_max_offset(queue) != 0) {
+        return RP_OK;
+    }
+    rp_mapped_file *file = find_or_make_file(queue, 0, error);
+    if (file == NULL) {
+        return RP_E_IO;
+    }
+    int rc = make_space(queue, file, 0, step_end(0, (int64_t)file->size), error);
+    rp_mapped_file_release(file);
+    return rc;
+}
+
+int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
+    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
+    if (__builtin_expect(offset < queue->allocated_offset, 1)) {
+        if (__builtin_expect(offset >= queue->wanted_offset, 0) && !atomic_load_explicit(&queue->is_wanted, memory_order_relaxed)) {
+            rp_commit_log_want_space(queue->setup->log, queue);
+        }
+        return RP_OK;
+    }
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    if (queue->active == NULL || offset >= queue->active_end_offset) {
+        rp_consume_queue_leave_file(queue);
+        rp_mapped_file *file = find_or_make_file(queue, offset * ENTRY, error);
+        if (file == NULL) {
+            return error->status < 0 ? error->status : RP_E_IO;
+        }
+        queue->active = file;
+        queue->active_address = rp_mapped_file_address(file);
+        queue->active_end_offset = (file->base_offset + (int64_t)file->size) / ENTRY;
+    }
+    int64_t from = (offset * ENTRY - queue->active->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
+    int64_t end = step_end(from, (int64_t)queue->active->size);
+    int rc = make_space(queue, queue->active, from, end, error);
+    if (rc == RP_OK) {
+        publish_space(queue, end);
+    }
+    return rc;
+}
+
+int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
+    rp_commit_log *log = queue->setup->log;
+    pthread_mutex_lock(&log->append_lock);
+    rp_mapped_file *file = queue->active;
+    int64_t allocated = queue->allocated_offset, file_end = queue->active_end_offset;
+    int pinned = file != NULL && rp_mapped_file_pin(file);
+    pthread_mutex_unlock(&log->append_lock);
+    int rc = RP_OK;
+    if (pinned && allocated < file_end) {
+        int64_t from = (allocated * ENTRY - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
+        int64_t end = step_end(from, (int64_t)file->size);
+        rc = make_space(queue, file, from, end, error);
+        pthread_mutex_lock(&log->append_lock);
+        if (rc == RP_OK && queue->active == file) { /* not left meanwhile: what was made is still what is written to */
+            publish_space(queue, end);
+        }
+        pthread_mutex_unlock(&log->append_lock);
+    } else if (pinned && rp_mapped_file_queue_end(queue->row) <= file_end * ENTRY) {
+        rp_mapped_file *next = find_or_make_file(queue, file_end * ENTRY, error);
+        rc = next == NULL ? RP_E_IO : make_space(queue, next, 0, step_end(0, (int64_t)next->size), error);
+        if (next != NULL) {
+            rp_mapped_file_release(next);
+        }
+    }
+    if (pinned) {
+        rp_mapped_file_release(file);
+    }
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* consume_queue_space.h: files and disk space for the entries of a queue, ahead of the appender.
+ *
+ * A file has its full length from the start (RocketMQ loads no other), but blocks only where entries are or will soon be. A full disk
+ * is then an error of fallocate, before the record is written, never a SIGBUS at a store. Thin queues stay thin: steps grow from 4 KB
+ * to 64 KB with the file; past that the file is allocated whole, one journal transaction for 300,000 entries.
+ *
+ *   appender ── reserve ──► space left: nothing to do │ half of the step left: put on the wanted list │ none: makes it itself
+ *   preallocation thread ── take wanted queues, extend each ──► publishes under the append lock
+ *
+ * Threads  reserve and leave_file under the append lock; prepare and extend from any thread without it.
+ */
+#ifndef RP_STORE_CONSUME_QUEUE_SPACE_H
+#define RP_STORE_CONSUME_QUEUE_SPACE_H
+
+#include "../base/error.h"
+#include "consume_queue.h"
+
+/* Makes room for the entry at max_offset, so that the following put cannot fail. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
+int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error);
+/* Forgets the file being written: it will be entered anew. */
+void rp_consume_queue_leave_file(rp_consume_queue *queue);
+
+/* A new queue gets its directory and its first file, so that its first append need not make them. */
+int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error);
+/* One step more of space ahead, and the next file when this one is used up. */
+int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error);
+
+#endif
