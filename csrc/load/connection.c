@@ -125,11 +125,12 @@ static int take_frames(rp_load_connection *connection) {
         if (size == 0 || size > have)
             return 1;
         rp_load_response response;
-        if (rp_load_parse_response(frame, (uint32_t)size, worker->load->options.serialize_type, &response, &cause) != RP_OK) {
+        if (rp_load_parse_response(frame, (uint32_t)size, &response, &cause) != RP_OK) {
             rp_load_connection_break(connection, RP_E_PROTOCOL, cause);
             return 0;
         }
         connection->input_begin += (uint32_t)size;
+        worker->other_encoding += response.serialize_type != worker->load->options.serialize_type;
         if (!(response.flag & 1)) {
             worker->pushed_requests++;
             continue;

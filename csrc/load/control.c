@@ -73,7 +73,7 @@ static int ask_offset(control *control, int32_t code, uint32_t queue, int64_t *o
         return status;
     rp_load_response response;
     const char *cause;
-    if (rp_load_parse_response(control->buffer, answer_size, options->serialize_type, &response, &cause) != RP_OK)
+    if (rp_load_parse_response(control->buffer, answer_size, &response, &cause) != RP_OK)
         return rp_error_set(control->error, RP_E_PROTOCOL, 0, options->address, -1, "answer to request %d: %s", code, cause);
     if (response.code != RP_RESPONSE_SUCCESS || response.offset < 0)
         return rp_error_set(control->error, RP_E_PROTOCOL, 0, options->address, -1, "queue %u of topic %s: the broker answers %d: %.*s",

@@ -50,7 +50,7 @@ typedef struct rp_load_options {
     const char *ledger_path;    /* pull: check against what an earlier run saved by rp_load_save_ledger; NULL: no */
     const int64_t *start_offsets; /* queue_count offsets for RP_LOAD_FROM_GIVEN, else NULL */
     int32_t mode;               /* rp_load_mode */
-    int32_t serialize_type;     /* 0 JSON, 1 ROCKETMQ; a response in the other one is a protocol error */
+    int32_t serialize_type;     /* 0 JSON, 1 ROCKETMQ; responses are read in both */
     int32_t send_code;          /* 310 (0 means it), 10, or 320 with batch_size messages a request */
     int32_t pull_start;         /* rp_load_start; RP_LOAD_BOTH always begins where the queues end */
     uint32_t queue_count;       /* queues 0..queue_count-1, each producer takes them in turn; 0: 4 */
@@ -128,6 +128,7 @@ typedef struct rp_load_result {
     uint64_t disconnects;      /* connections lost or refused */
     uint64_t late_responses;   /* came after their request had timed out */
     uint64_t pushed_requests;  /* requests of the broker's to us, ignored */
+    uint64_t other_encoding; /* responses in the header encoding that was not asked in: RocketMQ's habit */
     uint64_t missing;          /* acknowledged or announced by the queue's offsets, and not delivered */
     uint64_t duplicated;       /* delivered or acknowledged at an offset already taken */
     uint64_t corrupted;        /* record, CRC, body or place is not what was sent */

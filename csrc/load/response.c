@@ -251,7 +251,7 @@ int64_t rp_load_frame_size(const uint8_t *data, uint64_t size) {
     return (int64_t)rest + 4;
 }
 
-int rp_load_parse_response(const uint8_t *frame, uint32_t size, int serialize_type, rp_load_response *response, const char **cause) {
+int rp_load_parse_response(const uint8_t *frame, uint32_t size, rp_load_response *response, const char **cause) {
     *response =
         (rp_load_response){.queue_id = -1, .queue_offset = -1, .next_begin_offset = -1, .min_offset = -1, .max_offset = -1, .offset = -1};
     if (size < FRAME_HEAD) {
@@ -263,12 +263,13 @@ int rp_load_parse_response(const uint8_t *frame, uint32_t size, int serialize_ty
         *cause = "the header is longer than the frame";
         return RP_E_PROTOCOL;
     }
-    if (frame[4] != serialize_type) {
-        *cause = "the response is not in the encoding of the request";
+    if (frame[4] > 1) {
+        *cause = "the header is neither JSON nor ROCKETMQ";
         return RP_E_PROTOCOL;
     }
     scanner in = {frame + FRAME_HEAD, frame + FRAME_HEAD + header_size};
-    *cause = serialize_type == 0 ? parse_json(&in, response) : parse_binary(&in, response);
+    response->serialize_type = frame[4];
+    *cause = frame[4] == 0 ? parse_json(&in, response) : parse_binary(&in, response);
     response->body = (rp_slice){frame + FRAME_HEAD + header_size, size - FRAME_HEAD - header_size};
     return *cause == NULL ? RP_OK : RP_E_PROTOCOL;
 }

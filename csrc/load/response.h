@@ -22,6 +22,7 @@ typedef struct rp_load_response {
     int32_t code;
     int32_t opaque;
     int32_t flag;
+    int32_t serialize_type; /* 0 JSON, 1 ROCKETMQ: RocketMQ answers in the one it was started with, whatever it is asked in */
     int64_t queue_id;    /* fields: -1 when absent */
     int64_t queue_offset;
     int64_t next_begin_offset;
@@ -37,6 +38,6 @@ typedef struct rp_load_response {
 int64_t rp_load_frame_size(const uint8_t *data, uint64_t size);
 
 /* Parses one whole frame. RP_OK, or RP_E_PROTOCOL with *cause (static storage) telling what is wrong. */
-int rp_load_parse_response(const uint8_t *frame, uint32_t size, int serialize_type, rp_load_response *response, const char **cause);
+int rp_load_parse_response(const uint8_t *frame, uint32_t size, rp_load_response *response, const char **cause);
 
 #endif

@@ -63,6 +63,7 @@ static void add_worker(rp_load_result *result, const rp_load_worker *worker) {
                 {&result->disconnects, worker->disconnects},
                 {&result->late_responses, worker->late_responses},
                 {&result->pushed_requests, worker->pushed_requests},
+                {&result->other_encoding, worker->other_encoding},
                 {&result->missing, worker->missing},
                 {&result->duplicated, worker->duplicated},
                 {&result->corrupted, worker->corrupted},

@@ -106,7 +106,7 @@ struct rp_load_worker {
     uint32_t due_cursor;
     int64_t last_acknowledged_ns, last_received_ns, last_event_ns;
     uint64_t measured_sent, measured_received, measured_bytes_sent, measured_bytes_received, measured_errors;
-    uint64_t cpu_ns, pull_responses, pull_empty, disconnects, late_responses, pushed_requests;
+    uint64_t cpu_ns, pull_responses, pull_empty, disconnects, late_responses, pushed_requests, other_encoding;
     uint64_t missing, duplicated, corrupted, out_of_order, unverified;
     int status;
     uint32_t error_code_count;

@@ -77,7 +77,7 @@ cdef extern from *:
     static const rp_field_row load_result_rows[] = {
         ROW(status), ROW(measured_ns), ROW(measured_receive_ns), ROW(measured_sent), ROW(measured_received), ROW(measured_bytes_sent), ROW(measured_bytes_received),
         ROW(measured_errors), ROW(cpu_ns), ROW(pull_responses), ROW(pull_empty), ROW(disconnects), ROW(late_responses),
-        ROW(pushed_requests), ROW(missing), ROW(duplicated), ROW(corrupted), ROW(out_of_order), ROW(unacknowledged), ROW(unverified),
+        ROW(pushed_requests), ROW(other_encoding), ROW(missing), ROW(duplicated), ROW(corrupted), ROW(out_of_order), ROW(unacknowledged), ROW(unverified),
         ROW(first_offender), ROW(error_code_count), ROW(run_id), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_load_error_count, member)

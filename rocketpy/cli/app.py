@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from .bench import bench_app
+
 app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Apache RocketMQ's name server and broker: a native data plane under a thin Python control plane.",
 )
+
+app.add_typer(bench_app, name="bench")
 
 _PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -63,8 +63,7 @@ static void a_template_changes_only_what_it_should(void) {
         CHECK(memmem(one, size, "{{{", 3) == NULL);
         rp_load_response parsed; /* a request parses as a response does */
         const char *cause;
-        CHECK(rp_load_parse_response(two, size, serialize_type, &parsed, &cause) == RP_OK && parsed.opaque == 1234567890 &&
-              parsed.code == 310);
+        CHECK(rp_load_parse_response(two, size, &parsed, &cause) == RP_OK && parsed.opaque == 1234567890 && parsed.code == 310);
         rp_payload_head back;
         CHECK(rp_payload_read(payload, parsed.body.data, parsed.body.size, &back) == RP_PAYLOAD_GOOD && back.sequence == 1);
         rp_load_template_close(template);
@@ -80,7 +79,7 @@ static int parse_json(const char *header, rp_load_response *response, const char
     memcpy(frame + 8, header, size);
     uint8_t *exact = malloc(size + 8); /* so that a read past the end is seen */
     memcpy(exact, frame, size + 8);
-    int status = rp_load_parse_response(exact, size + 8, 0, response, cause);
+    int status = rp_load_parse_response(exact, size + 8, response, cause);
     free(exact);
     return status;
 }
@@ -132,13 +131,13 @@ static void cut_and_changed_headers_never_read_outside(void) {
         CHECK(size > 0);
         rp_load_response response;
         const char *cause;
-        CHECK(rp_load_parse_response(frame, (uint32_t)size, serialize_type, &response, &cause) == RP_OK && response.queue_offset == 77);
+        CHECK(rp_load_parse_response(frame, (uint32_t)size, &response, &cause) == RP_OK && response.queue_offset == 77);
         for (int64_t cut = 0; cut < size; cut++) {
             uint8_t *exact = malloc((size_t)cut + 1);
             memcpy(exact, frame, (size_t)cut);
             if (cut >= 8)
                 rp_put_u32(exact + 4, (uint32_t)serialize_type << 24 | (uint32_t)(cut - 8));
-            CHECK(rp_load_parse_response(exact, (uint32_t)cut, serialize_type, &response, &cause) == RP_E_PROTOCOL);
+            CHECK(rp_load_parse_response(exact, (uint32_t)cut, &response, &cause) == RP_E_PROTOCOL);
             free(exact);
         }
         for (int64_t at = 4; at < size; at++) {
@@ -146,7 +145,7 @@ static void cut_and_changed_headers_never_read_outside(void) {
                 uint8_t *exact = malloc((size_t)size);
                 memcpy(exact, frame, (size_t)size);
                 exact[at] = (uint8_t)value;
-                rp_load_parse_response(exact, (uint32_t)size, serialize_type, &response, &cause);
+                rp_load_parse_response(exact, (uint32_t)size, &response, &cause);
                 free(exact);
             }
         }

@@ -1,0 +1,193 @@
+"""What a benchmark says: a live table while it runs, a table of figures at its end, and JSON.
+
+The JSON uses the field names of OpenMessaging Benchmark's TestResult where they exist (rates in messages a second, latencies in
+milliseconds), so that the files of both can be plotted together; what it has no name for stands under "rocketpy".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from .._core.load import Load
+from ..remoting.codes import response_name
+
+Row = tuple[str, str]
+REFRESH_S = 0.2
+SAMPLE_S = 1.0
+PUBLISH, PUBLISH_DELAY, END_TO_END, FETCH = range(4)
+KIND_NAMES = {PUBLISH: "publish", PUBLISH_DELAY: "publish_delay", END_TO_END: "end_to_end", FETCH: "fetch"}
+# Latency kind, its name in OpenMessaging Benchmark.
+OMB_KINDS = ((PUBLISH, "PublishLatency"), (PUBLISH_DELAY, "PublishDelayLatency"), (END_TO_END, "EndToEndLatency"))
+OMB_PERCENTS = (("50pct", 50.0), ("75pct", 75.0), ("95pct", 95.0), ("99pct", 99.0), ("999pct", 99.9), ("9999pct", 99.99))
+CURVE = (0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999, 100.0)
+PERCENTILES = {
+    "p50 ms": "p50_ns",
+    "p90 ms": "p90_ns",
+    "p99 ms": "p99_ns",
+    "p99.9 ms": "p999_ns",
+    "p99.99 ms": "p9999_ns",
+    "max ms": "max_ns",
+}
+FAILURES = ("missing", "duplicated", "corrupted", "out_of_order")
+LOCAL_CODES = {-2: "no memory", -5: "time-out", -15: "protocol error", -17: "connection"}
+
+
+@dataclass(slots=True)
+class Samples:
+    """Rates of each second, as OpenMessaging Benchmark keeps them."""
+
+    publish_rate: list[float] = field(default_factory=list)
+    publish_error_rate: list[float] = field(default_factory=list)
+    consume_rate: list[float] = field(default_factory=list)
+    backlog: list[int] = field(default_factory=list)
+    _last: Mapping[str, int] = field(default_factory=dict)
+
+    def take(self, progress: Mapping[str, int]) -> None:
+        if self._last:
+            seconds = max(progress["elapsed_ns"] - self._last["elapsed_ns"], 1) / 1e9
+            self.publish_rate.append((progress["acknowledged"] - self._last["acknowledged"]) / seconds)
+            self.publish_error_rate.append((progress["errors"] - self._last["errors"]) / seconds)
+            self.consume_rate.append((progress["received"] - self._last["received"]) / seconds)
+            self.backlog.append(max(0, progress["acknowledged"] - progress["received"]))
+        self._last = dict(progress)
+
+
+def watch(load: Load, title: str, *, quiet: bool) -> Samples:
+    """Runs a started load to its end, showing what it does. Ctrl-C ends the run, not the report."""
+    samples = Samples()
+    next_sample = time.monotonic()
+    before = load.progress()
+    with Live(_live_table(title, before, before), auto_refresh=False, transient=True, console=Console(quiet=quiet)) as live:
+        finished = False
+        while not finished:
+            try:
+                finished = load.wait(REFRESH_S)
+            except KeyboardInterrupt:
+                load.stop()
+            now = load.progress()
+            if time.monotonic() >= next_sample:
+                samples.take(now)
+                next_sample += SAMPLE_S
+            live.update(_live_table(title, now, before), refresh=True)
+            before = now
+    return samples
+
+
+def _live_table(title: str, now: Mapping[str, int], before: Mapping[str, int]) -> Table:
+    seconds = max(now["elapsed_ns"] - before["elapsed_ns"], 1) / 1e9
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for name in ("", "messages", "now / s", "MB / s"):
+        table.add_column(name, justify="right" if name else "left")
+    for name, count, size in (("sent", "acknowledged", "bytes_sent"), ("received", "received", "bytes_received")):
+        rate, megabytes = (now[count] - before[count]) / seconds, (now[size] - before[size]) / seconds / 1e6
+        if now[count]:
+            table.add_row(name, f"{now[count]:,}", f"{rate:,.0f}", f"{megabytes:,.1f}")
+    for name in ("errors", "failures"):
+        table.add_row(name, f"[red]{now[name]:,}[/]" if now[name] else "0", "", "")
+    table.caption = f"{now['elapsed_ns'] / 1e9:.0f} s{'' if now['measuring'] else ', warming up'}"
+    return table
+
+
+def is_good(result: Mapping[str, Any]) -> bool:
+    """Nothing failed, nothing was refused, and the run went to its end."""
+    return result["status"] == 0 and not result["totals"]["errors"] and not any(result[name] for name in FAILURES)
+
+
+def rates(result: Mapping[str, Any]) -> tuple[float, float]:
+    """(acknowledged, received) messages a second in the measured part."""
+    return (
+        result["measured_sent"] / max(result["measured_ns"], 1) * 1e9,
+        result["measured_received"] / max(result["measured_receive_ns"], 1) * 1e9,
+    )
+
+
+def print_result(result: Mapping[str, Any], title: str) -> None:
+    """A column for what was sent, received and came from end to end, as far as there is any."""
+    console = Console()
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table.add_column("")
+    columns = list(_columns(result))
+    for name, _ in columns:
+        table.add_column(name, justify="right")
+    for row, cells in zip(("messages", "a second", "MB/s", *PERCENTILES), zip(*(cells for _, cells in columns), strict=True), strict=True):
+        table.add_row(row, *cells)
+    console.print(table)
+    for name, text in _remarks(result):
+        console.print(f"{name}: {text}", highlight=False, markup=False)
+
+
+def _columns(result: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    sent_rate, received_rate = rates(result)
+    sent_size = result["measured_bytes_sent"] / max(result["measured_ns"], 1) * 1e3
+    received_size = result["measured_bytes_received"] / max(result["measured_receive_ns"], 1) * 1e3
+    sent = [f"{result['measured_sent']:,}", f"{sent_rate:,.0f}", f"{sent_size:,.1f}"]
+    received = [f"{result['measured_received']:,}", f"{received_rate:,.0f}", f"{received_size:,.1f}"]
+    blank = ["", "", ""]
+    for name, kind, cells in (
+        ("sent", "publish", sent),
+        ("left late by", "publish_delay", blank),
+        ("received, per pull", "fetch", received),
+        ("end to end", "end_to_end", blank),
+    ):
+        latency = result["latency"][kind]
+        if latency["count"]:
+            yield name, [*cells, *(f"{latency[field] / 1e6:,.3f}" for field in PERCENTILES.values())]
+
+
+def _remarks(result: Mapping[str, Any]) -> list[Row]:
+    messages = result["totals"]["acknowledged"] + result["totals"]["received"]
+    remarks = [("generator", f"{result['cpu_ns'] / max(messages, 1):,.0f} ns of CPU a message")]
+    remarks += [
+        ("error", f"{entry['count']:,} requests: {code_name(entry['code'])}{': ' + entry['remark'] if entry['remark'] else ''}")
+        for entry in result["error_codes"]
+    ]
+    remarks += [
+        (name.replace("_", " "), f"{result[name]:,} messages") for name in (*FAILURES, "unverified", "unacknowledged") if result[name]
+    ]
+    if result["first_offender"]:
+        remarks.append(("first failure", result["first_offender"]))
+    if result["status"]:
+        remarks.append(("ended early", LOCAL_CODES.get(result["status"], "stopped")))
+    return remarks
+
+
+def code_name(code: int) -> str:
+    return LOCAL_CODES.get(code, str(code)) if code < 0 else f"{code} {response_name(code)}"
+
+
+def to_json(
+    result: Mapping[str, Any], samples: Samples, percentile: Callable[[int, float], int], options: Mapping[str, Any], started: float
+) -> dict[str, Any]:
+    """One OpenMessaging Benchmark TestResult."""
+    members: dict[str, Any] = {
+        "workload": options["workload"],
+        "driver": "rocketpy",
+        "beginTime": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(started)),
+        "endTime": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "messageSize": options["message_size"],
+        "topics": 1,
+        "partitions": options["queue_count"],
+        "producersPerTopic": options["producers"],
+        "consumersPerTopic": options["consumers"],
+        "publishRate": samples.publish_rate,
+        "publishErrorRate": samples.publish_error_rate,
+        "consumeRate": samples.consume_rate,
+        "backlog": samples.backlog,
+    }
+    for kind, name in OMB_KINDS:
+        latency = result["latency"][KIND_NAMES[kind]]
+        members[f"aggregated{name}Avg"] = latency["mean_ns"] / 1e6
+        members |= {f"aggregated{name}{label}": percentile(kind, percent) / 1e6 for label, percent in OMB_PERCENTS}
+        members[f"aggregated{name}Max"] = latency["max_ns"] / 1e6
+        members[f"aggregated{name}Quantiles"] = {str(percent): percentile(kind, percent) / 1e6 for percent in CURVE if latency["count"]}
+    sent_rate, received_rate = rates(result)
+    members["rocketpy"] = {"options": dict(options), "sendRate": sent_rate, "receiveRate": received_rate, "result": dict(result)}
+    return members

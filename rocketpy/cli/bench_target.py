@@ -1,0 +1,90 @@
+"""Where a benchmark goes: a broker and the topic's queues there, found by a name server or at an address, made if missing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from .._core.errors import InvalidArgument, NotFound
+from ..remoting.client import RemotingClient
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import check_success
+from ..remoting.headers import CreateTopicRequestHeader, GetRouteInfoRequestHeader, GetTopicConfigRequestHeader
+from ..remoting.route import MASTER_ID, TopicRoute
+
+DEFAULT_TOPIC = "TBW102"  # every broker that creates topics on demand registers it
+READ_WRITE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One broker and the queues of the topic there."""
+
+    address: str
+    broker_name: str
+    queues: int
+    created: bool
+
+
+def find_target(address: str | None, namesrv: str, topic: str, queues: int, *, broker_name: str | None, create: bool) -> Target:
+    """Raises NotFound, NetworkError, CommandError. queues is what the topic is made with when it does not exist."""
+    return asyncio.run(_find_target(address, namesrv, topic, queues, broker_name, create))
+
+
+async def _find_target(address: str | None, namesrv: str, topic: str, queues: int, broker_name: str | None, create: bool) -> Target:
+    async with RemotingClient() as client:
+        if address is not None:
+            return await _at_broker(client, address, topic, queues, create)
+        for namesrv_address in namesrv.replace(",", ";").split(";"):
+            route = await _route_of(client, namesrv_address.strip(), topic)
+            if route is not None:
+                return _target_in(route, topic, broker_name, created=False)
+            if not create:
+                raise NotFound(f"topic {topic} is not known at {namesrv_address}; create it, or leave out --no-create")
+            route = await _route_of(client, namesrv_address.strip(), DEFAULT_TOPIC)
+            if route is None:
+                raise NotFound(f"no broker with autoCreateTopicEnable is registered at {namesrv_address}; name one with --address")
+            target = _target_in(route, DEFAULT_TOPIC, broker_name, created=True)
+            await _create(client, target.address, topic, queues)
+            return Target(target.address, target.broker_name, queues, True)
+    raise InvalidArgument("no name server given")
+
+
+async def _route_of(client: RemotingClient, namesrv: str, topic: str) -> TopicRoute | None:
+    header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+    response = await client.invoke(namesrv, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+    if response.code == ResponseCode.TOPIC_NOT_EXIST:
+        return None
+    return TopicRoute.decode(check_success(response, namesrv).body)
+
+
+def _target_in(route: TopicRoute, topic: str, broker_name: str | None, *, created: bool) -> Target:
+    masters = {broker.broker_name: broker.broker_addrs[MASTER_ID] for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    for data in route.queue_datas:
+        if data.broker_name in masters and broker_name in (None, data.broker_name):
+            return Target(masters[data.broker_name], data.broker_name, min(data.read_queue_nums, data.write_queue_nums), created)
+    raise NotFound(
+        f"topic {topic} has no master broker{f' named {broker_name}' if broker_name else ''}; known: {', '.join(masters) or 'none'}"
+    )
+
+
+async def _at_broker(client: RemotingClient, address: str, topic: str, queues: int, create: bool) -> Target:
+    """A broker that cannot tell (before 5.0) is taken at its word: the topic exists with the queues asked for."""
+    response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+    missing = response.code in (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
+    if missing and create:
+        await _create(client, address, topic, queues)
+    return Target(address, "", queues, missing and create)
+
+
+async def _create(client: RemotingClient, address: str, topic: str, queues: int) -> None:
+    header = CreateTopicRequestHeader(
+        topic=topic,
+        default_topic=DEFAULT_TOPIC,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=READ_WRITE,
+        topic_filter_type="SINGLE_TAG",
+        order=False,
+    )
+    await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
