@@ -1,0 +1,58 @@
+/* answers.c: see answers.h. */
+#include "answers.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "response_writer_inl.h"
+
+rp_answer_to rp_answer_to_command(rp_connection *connection, const rp_command *command) {
+    return (rp_answer_to){connection, command->opaque, command->serialize_type, (command->flag & RP_COMMAND_ONEWAY) != 0};
+}
+
+int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t field_count, const char *format, ...) {
+    if (to.oneway)
+        return RP_HANDLED;
+    char remark[RP_REMARK_MAX];
+    rp_command answer;
+    answer.code = code;
+    answer.version = RP_RESPONSE_VERSION;
+    answer.opaque = to.opaque;
+    answer.flag = RP_COMMAND_RESPONSE;
+    answer.language = 0;
+    answer.serialize_type = to.serialize_type;
+    answer.remark = (rp_slice){NULL, 0};
+    answer.body = (rp_slice){NULL, 0};
+    answer.field_count = field_count;
+    for (uint16_t i = 0; i < field_count; i++)
+        answer.fields[i] = fields[i];
+    if (format != NULL) {
+        va_list arguments;
+        va_start(arguments, format);
+        int size = vsnprintf(remark, sizeof remark, format, arguments);
+        va_end(arguments);
+        size = size < 0 ? 0 : size >= (int)sizeof remark ? (int)sizeof remark - 1 : size;
+        answer.remark = (rp_slice){(const uint8_t *)remark, (uint32_t)size};
+    }
+    int status = rp_connection_write(to.connection, &answer);
+    return status == RP_OK ? RP_HANDLED : status;
+}
+
+int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault) {
+    if (fault->value.data == NULL)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the custom field <%s> is null", fault->field);
+    int size = fault->value.size > 64 ? 64 : (int)fault->value.size;
+    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "java.lang.NumberFormatException: For input string: \"%.*s\" (field <%s>)", size,
+                     (const char *)fault->value.data, fault->field);
+}
+
+void rp_peer_text(const rp_connection *connection, char text[RP_PEER_TEXT_MAX]) {
+    uint8_t address[16];
+    uint16_t port = 0;
+    char ip[INET6_ADDRSTRLEN] = "";
+    int size = rp_connection_peer(connection, address, &port);
+    inet_ntop(size == 16 ? AF_INET6 : AF_INET, address, ip, sizeof ip);
+    snprintf(text, RP_PEER_TEXT_MAX, size == 16 ? "[%s]:%u" : "%s:%u", ip, port);
+}

@@ -1,0 +1,61 @@
+/* answers.h: the answers that are rare enough to go through an rp_command: errors and refusals. Private to csrc/broker.
+ *
+ * Threads  the connection's reactor.
+ */
+#ifndef RP_BROKER_ANSWERS_H
+#define RP_BROKER_ANSWERS_H
+
+#include "../remoting/server.h"
+#include "request_header.h"
+
+/* RocketMQ's ResponseCode, as far as this room answers with them. */
+enum rp_response_code {
+    RP_RESPONSE_SUCCESS = 0,
+    RP_RESPONSE_SYSTEM_ERROR = 1,
+    RP_RESPONSE_SYSTEM_BUSY = 2,
+    RP_RESPONSE_FLUSH_DISK_TIMEOUT = 10,
+    RP_RESPONSE_SLAVE_NOT_AVAILABLE = 11,
+    RP_RESPONSE_FLUSH_SLAVE_TIMEOUT = 12,
+    RP_RESPONSE_MESSAGE_ILLEGAL = 13,
+    RP_RESPONSE_SERVICE_NOT_AVAILABLE = 14,
+    RP_RESPONSE_NO_PERMISSION = 16,
+    RP_RESPONSE_TOPIC_NOT_EXIST = 17,
+    RP_RESPONSE_PULL_NOT_FOUND = 19,
+    RP_RESPONSE_PULL_RETRY_IMMEDIATELY = 20,
+    RP_RESPONSE_PULL_OFFSET_MOVED = 21,
+    RP_RESPONSE_QUERY_NOT_FOUND = 22,
+    RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED = 23,
+    RP_RESPONSE_SUBSCRIPTION_NOT_EXIST = 24,
+    RP_RESPONSE_SUBSCRIPTION_NOT_LATEST = 25,
+    RP_RESPONSE_SUBSCRIPTION_GROUP_NOT_EXIST = 26,
+    RP_RESPONSE_INVALID_PARAMETER = 29
+};
+
+#define RP_FAQ_TIP "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+#define RP_REJECTED "[REJECTREQUEST]system busy, start flow control for a while"
+#define RP_OVERLOADED "[OVERLOAD]system busy, start flow control for a while"
+
+/* What an answer needs of its request. */
+typedef struct rp_answer_to {
+    rp_connection *connection;
+    int32_t opaque;
+    uint8_t serialize_type;
+    uint8_t oneway; /* 1: no answer */
+} rp_answer_to;
+
+rp_answer_to rp_answer_to_command(rp_connection *connection, const rp_command *command);
+
+/* Answers code with a formatted remark (NULL: none) and fields, both copied. Always RP_HANDLED, or RP_E_NO_MEMORY, which closes
+ * the connection: a request without an answer must not look like a slow one. */
+int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t field_count, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#define RP_REMARK_MAX 1024
+
+/* SYSTEM_ERROR for a header that cannot be used. */
+int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault);
+
+/* "ip:port" of a connection's peer. */
+#define RP_PEER_TEXT_MAX 56
+void rp_peer_text(const rp_connection *connection, char text[RP_PEER_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,314 @@
+/* broker.c: opens, wires and closes the data plane: the handler, its lanes, the store's callbacks, the settings (broker.h). */
+#include "broker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "lane.h"
+#include "offset_requests.h"
+#include "pull_path.h"
+#include "response_writer_inl.h"
+
+/* ---- the handler ---- */
+
+/* Reactors of the first server come first, so one comparison usually finds the lane. */
+static rp_lane *lane_of(const rp_broker *broker, const rp_reactor *reactor) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    uint32_t index = rp_reactor_index(reactor);
+    if (index < lanes && broker->lanes[index]->reactor == reactor)
+        return broker->lanes[index];
+    for (uint32_t i = 0; i < lanes; i++) {
+        if (broker->lanes[i]->reactor == reactor)
+            return broker->lanes[i];
+    }
+    return NULL;
+}
+
+static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
+    (void)resubmitted; /* the topic is there now: the same path */
+    rp_lane *lane = lane_of(context, reactor);
+    if (lane == NULL)
+        return RP_PUNT;
+    switch (command->code) {
+    case RP_CODE_SEND_MESSAGE:
+    case RP_CODE_SEND_MESSAGE_V2:
+    case RP_CODE_SEND_BATCH_MESSAGE:
+        return rp_send_path_request(lane, connection, command);
+    case RP_CODE_PULL_MESSAGE:
+    case RP_CODE_LITE_PULL_MESSAGE:
+        return rp_pull_path_request(lane, connection, command);
+    case RP_CODE_QUERY_CONSUMER_OFFSET:
+    case RP_CODE_UPDATE_CONSUMER_OFFSET:
+    case RP_CODE_GET_MAX_OFFSET:
+    case RP_CODE_GET_MIN_OFFSET:
+        return rp_offset_request(lane, connection, command);
+    default:
+        return RP_PUNT;
+    }
+}
+
+/* Our own appends wake our own pulls without a trip through the kernel: the arrivals are drained here, after the append. */
+static void on_turn_end(void *context, rp_reactor *reactor) {
+    rp_lane *lane = lane_of(context, reactor);
+    if (lane == NULL)
+        return;
+    rp_send_path_flush(lane);
+    rp_long_polling_drain(lane);
+    if (lane->parked.count > 0)
+        rp_lane_complete(lane);
+    if (lane->pulled) {
+        lane->pulled = 0;
+        rp_count_max(&lane->counters.get_ns_max, (uint64_t)(rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(reactor)));
+    }
+}
+
+static void on_wake(void *context, rp_reactor *reactor) {
+    rp_lane *lane = lane_of(context, reactor);
+    if (lane == NULL)
+        return;
+    rp_long_polling_drain(lane);
+    rp_lane_complete(lane);
+}
+
+static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
+    rp_lane *lane = lane_of(context, reactor);
+    if (lane == NULL)
+        return INT64_MAX;
+    rp_long_polling_expire(lane, now_ns);
+    rp_lane_complete(lane);
+    int64_t pulls = rp_long_polling_deadline(&lane->suspended);
+    return pulls < lane->safe_deadline_ns ? pulls : lane->safe_deadline_ns;
+}
+
+static void on_close(void *context, rp_reactor *reactor, rp_connection *connection) {
+    rp_lane *lane = lane_of(context, reactor);
+    if (lane == NULL)
+        return;
+    rp_send_path_connection_closed(lane, connection);
+    rp_long_polling_connection_closed(lane, rp_connection_id(connection));
+}
+
+/* ---- waking those who wait for disk or slaves ---- */
+
+/* The look at the counters is a read-modify-write like the parking itself: either we see the response and wake its lane, or the
+ * lane sees the new offset when it looks again after parking. */
+static void wake_parked(rp_broker *broker) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++) {
+        rp_lane *lane = broker->lanes[i];
+        int waiting = atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0;
+        if (i == 0)
+            waiting |= atomic_fetch_add_explicit(&broker->durable.count, 0, memory_order_acq_rel) > 0;
+        if (waiting)
+            rp_reactor_wake(lane->reactor);
+    }
+}
+
+static void on_flushed(void *context, int64_t flushed_offset) {
+    (void)flushed_offset; /* the lanes read it where the flusher wrote it */
+    wake_parked(context);
+}
+
+void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
+    atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
+    wake_parked(broker);
+}
+
+/* ---- options and settings ---- */
+
+void rp_broker_options_default(rp_broker_options *options) {
+    *options = (rp_broker_options){
+        .cluster_name = "DefaultCluster",
+        .broker_name = "broker",
+        .broker_ip = "127.0.0.1",
+        .region_id = "DefaultRegion",
+        .trace_on = 1,
+        .message_size_max = 4 * 1024 * 1024,
+        .store_host = {127, 0, 0, 1, 0, 0, 0x2A, 0x9F},
+        .transfer_bytes_max_memory = 262144,
+        .transfer_count_max_memory = 32,
+        .transfer_bytes_max_disk = 65536,
+        .transfer_count_max_disk = 8,
+        .filter_bytes_max = 16000,
+        .memory_ratio_max = 40,
+        .memory_bytes = UINT64_C(8) << 30,
+        .long_polling_enable = 1,
+        .short_polling_ms = 1000,
+        .suspended_pulls_max = 1000000,
+        .sync_flush_timeout_ms = 5000,
+        .slave_timeout_ms = 3000,
+    };
+}
+
+void rp_broker_settings_default(rp_broker_settings *settings) {
+    *settings = (rp_broker_settings){
+        .permission = RP_PERMISSION_READ | RP_PERMISSION_WRITE,
+        .lite_pull_enable = 1,
+        .slave_gap_bytes_max = 268435456,
+        .store_writable = 1,
+    };
+}
+
+void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
+    rp_live_settings *live = &broker->settings;
+    atomic_store_explicit(&live->permission, from->permission, memory_order_relaxed);
+    atomic_store_explicit(&live->role, from->role, memory_order_relaxed);
+    atomic_store_explicit(&live->accept_after_ms, from->accept_after_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->slave_read_enable, from->slave_read_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->offset_check_in_slave, from->offset_check_in_slave, memory_order_relaxed);
+    atomic_store_explicit(&live->lite_pull_enable, from->lite_pull_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->broker_id_min, from->broker_id_min, memory_order_relaxed);
+    atomic_store_explicit(&live->flush_mode, from->flush_mode, memory_order_relaxed);
+    atomic_store_explicit(&live->slave_acks, from->slave_acks, memory_order_relaxed);
+    atomic_store_explicit(&live->slave_gap_bytes_max, from->slave_gap_bytes_max, memory_order_relaxed);
+    pthread_mutex_lock(&live->reason_mutex);
+    memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
+    live->store_reason[sizeof live->store_reason - 1] = 0;
+    pthread_mutex_unlock(&live->reason_mutex);
+    atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
+}
+
+/* ---- open and close ---- */
+
+static char *copy_text(char **at, const char *text) {
+    size_t size = strlen(text) + 1;
+    char *copy = memcpy(*at, text, size);
+    *at += size;
+    return copy;
+}
+
+static void append_text(uint8_t **at, const char *text) {
+    size_t size = strlen(text);
+    memcpy(*at, text, size);
+    *at += size;
+}
+
+/* Copies the options' strings and writes the pairs every stored message gets. */
+static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
+    size_t size = strlen(options->cluster_name) + strlen(options->broker_name) + strlen(options->broker_ip) + strlen(options->region_id) + 4;
+    size_t tail_max = strlen(options->cluster_name) + strlen(options->region_id) + 64;
+    char *at = broker->strings = malloc(size + tail_max);
+    if (at == NULL)
+        return RP_E_NO_MEMORY;
+    broker->options = *options;
+    broker->options.cluster_name = copy_text(&at, options->cluster_name);
+    broker->options.broker_name = copy_text(&at, options->broker_name);
+    broker->options.broker_ip = copy_text(&at, options->broker_ip);
+    broker->options.region_id = copy_text(&at, options->region_id);
+    uint8_t *tail = (uint8_t *)at, *end = tail;
+    append_text(&end, "\2MSG_REGION\1");
+    append_text(&end, options->region_id);
+    append_text(&end, options->trace_on ? "\2TRACE_ON\1true\2CLUSTER\1" : "\2TRACE_ON\1false\2CLUSTER\1");
+    append_text(&end, options->cluster_name);
+    append_text(&end, "\2");
+    broker->property_tail = (rp_slice){tail, (uint32_t)(end - tail)};
+    uint8_t *hex = (uint8_t *)broker->store_host_hex;
+    broker->store_host_hex_size = (uint32_t)(rp_hex_upper(hex, options->store_host, options->store_host_is_v6 ? 20 : 8) - hex);
+    return RP_OK;
+}
+
+static int check_options(const rp_broker_options *options, rp_error *error) {
+    if (options->store == NULL || options->cluster_name == NULL || options->broker_name == NULL || options->broker_ip == NULL ||
+        options->region_id == NULL)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the broker needs a store and its four names");
+    if (strlen(options->cluster_name) > 255 || strlen(options->region_id) > 255)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "brokerClusterName and regionId go into every message: at most 255 bytes each");
+    if (options->transfer_count_max_memory > 65536 || options->transfer_count_max_disk > 65536)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "maxTransferCountOnMessageInMemory and …InDisk: at most 65536");
+    return RP_OK;
+}
+
+int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *error) {
+    *out = NULL;
+    int status = check_options(options, error);
+    if (status != RP_OK)
+        return status;
+    rp_broker *broker = calloc(1, sizeof *broker);
+    if (broker == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker");
+    pthread_mutex_init(&broker->settings.reason_mutex, NULL);
+    broker->store = options->store;
+    broker->commit_log = rp_message_store_commit_log(options->store);
+    broker->topics = rp_topic_table_create(options->store);
+    broker->groups = rp_group_table_create();
+    broker->put_ns = rp_histogram_create();
+    if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->put_ns == NULL) {
+        rp_broker_close(broker);
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
+    }
+    rp_broker_settings settings;
+    rp_broker_settings_default(&settings);
+    rp_broker_set_settings(broker, &settings);
+    atomic_store(&broker->replicated_offset, -1);
+    broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close};
+    rp_message_store_on_flushed(broker->store, on_flushed, broker);
+    rp_message_store_on_arrival(broker->store, rp_long_polling_arrived, broker);
+    *out = broker;
+    return RP_OK;
+}
+
+const rp_handler *rp_broker_handler(rp_broker *broker) { return &broker->handler; }
+
+int rp_broker_attach(rp_broker *broker, rp_server *server) {
+    uint32_t count = atomic_load_explicit(&broker->lane_count, memory_order_relaxed);
+    uint16_t reactors = rp_server_reactor_count(server);
+    if (broker->server_count == RP_SERVERS_MAX || count + reactors > RP_LANES_MAX)
+        return RP_E_BUSY;
+    for (uint16_t i = 0; i < reactors; i++) {
+        rp_lane *lane = rp_lane_create(broker, server, rp_server_reactor(server, i), (uint16_t)(count + i));
+        if (lane == NULL)
+            return RP_E_NO_MEMORY;
+        broker->lanes[count + i] = lane;
+        atomic_store_explicit(&broker->lane_count, count + i + 1, memory_order_release);
+    }
+    broker->server_count++;
+    return RP_OK;
+}
+
+void rp_broker_close(rp_broker *broker) {
+    if (broker == NULL)
+        return;
+    rp_message_store_on_flushed(broker->store, NULL, NULL);
+    rp_message_store_on_arrival(broker->store, NULL, NULL);
+    rp_topic_table_destroy(broker->topics, rp_queue_waiters_free);
+    uint32_t lanes = atomic_load(&broker->lane_count);
+    for (uint32_t i = 0; i < lanes; i++)
+        rp_lane_destroy(broker->lanes[i]);
+    rp_durable_responses_free(&broker->durable);
+    rp_group_table_destroy(broker->groups);
+    rp_histogram_destroy(broker->put_ns);
+    pthread_mutex_destroy(&broker->settings.reason_mutex);
+    free(broker->strings);
+    free(broker);
+}
+
+/* ---- for Python ---- */
+
+int rp_broker_append(rp_broker *broker, rp_append_item *item) {
+    rp_commit_log_append(broker->commit_log, item, 1);
+    if (item->status != RP_OK)
+        return item->status;
+    const rp_queue_slot *slot = rp_consume_queue_user(item->queue);
+    if (slot != NULL) {
+        atomic_fetch_add_explicit(&slot->topic->messages_in, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&slot->topic->bytes_in, item->size, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&broker->own_messages, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&broker->own_bytes, item->size, memory_order_relaxed);
+    return RP_OK;
+}
+
+int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end, const rp_command *response) {
+    if (atomic_load_explicit(&broker->lane_count, memory_order_acquire) == 0)
+        return rp_server_send(server, connection_id, response);
+    int32_t code = 0;
+    rp_lane *lane = broker->lanes[0];
+    if (rp_parked_needs(broker, commit_log_end, &code) == 0 && code == 0)
+        return rp_server_send(server, connection_id, response);
+    int status = rp_durable_responses_submit(&broker->durable, server, connection_id, commit_log_end,
+                                             rp_clock_monotonic_ns(rp_clock_system()), response);
+    if (status == RP_OK)
+        rp_reactor_wake(lane->reactor);
+    return status;
+}

@@ -1,0 +1,87 @@
+/* broker_stats.c: sums up what the lanes counted (broker.h). RocketMQ: BrokerStatsManager, StoreStatsService; rates are made of these
+ * counters by whoever reads them. */
+#include <string.h>
+
+#include "lane.h"
+
+static uint64_t read_counter(const _Atomic uint64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
+
+typedef struct stats_walk {
+    int (*topic)(void *context, const rp_topic_stats *stats);
+    int (*group)(void *context, const rp_group_stats *stats);
+    void *context;
+} stats_walk;
+
+static int visit_topic(void *context, rp_name_entry *entry) {
+    const stats_walk *walk = context;
+    const rp_topic *topic = (const rp_topic *)entry;
+    rp_topic_stats stats = {
+        .topic = topic->head.name,
+        .messages_in = read_counter(&topic->messages_in),
+        .bytes_in = read_counter(&topic->bytes_in),
+        .messages_out = read_counter(&topic->messages_out),
+        .bytes_out = read_counter(&topic->bytes_out),
+    };
+    return rp_topic_is_live(topic) || stats.messages_in + stats.messages_out > 0 ? walk->topic(walk->context, &stats) : 0;
+}
+
+void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context) {
+    stats_walk walk = {.topic = visit, .context = context};
+    rp_topic_table_each(broker->topics, visit_topic, &walk);
+}
+
+static int visit_consumption(void *context, rp_name_entry *entry) {
+    const stats_walk *walk = context;
+    const rp_consumption *consumption = (const rp_consumption *)entry;
+    rp_group_stats stats = {
+        .group = consumption->group->head.name,
+        .topic = consumption->topic->head.name,
+        .messages_out = read_counter(&consumption->messages_out),
+        .bytes_out = read_counter(&consumption->bytes_out),
+    };
+    return stats.messages_out > 0 ? walk->group(walk->context, &stats) : 0;
+}
+
+void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context) {
+    stats_walk walk = {.group = visit, .context = context};
+    rp_group_table_each_consumption(broker->groups, visit_consumption, &walk);
+}
+
+static void add_lane(rp_broker_stats *stats, const rp_lane_counters *counters) {
+    stats->sends += read_counter(&counters->sends);
+    stats->sends_failed += read_counter(&counters->sends_failed);
+    stats->sends_punted += read_counter(&counters->sends_punted);
+    stats->pulls += read_counter(&counters->pulls);
+    stats->pulls_found += read_counter(&counters->pulls_found);
+    stats->pulls_missed += read_counter(&counters->pulls_missed);
+    stats->pulls_punted += read_counter(&counters->pulls_punted);
+    stats->pulls_suspended_now += read_counter(&counters->pulls_suspended);
+    stats->pulls_woken += read_counter(&counters->pulls_woken);
+    stats->messages_in += read_counter(&counters->messages_in);
+    stats->bytes_in += read_counter(&counters->bytes_in);
+    stats->messages_out += read_counter(&counters->messages_out);
+    stats->bytes_out += read_counter(&counters->bytes_out);
+    stats->responses_parked_now += read_counter(&counters->parked);
+    stats->flush_timeouts += read_counter(&counters->flush_timeouts);
+    stats->slave_timeouts += read_counter(&counters->slave_timeouts);
+    stats->slaves_missing += read_counter(&counters->slaves_missing);
+    uint64_t get_ns_max = read_counter(&counters->get_ns_max);
+    if (get_ns_max > stats->get_ns_max)
+        stats->get_ns_max = get_ns_max;
+    for (uint32_t i = 0; i < RP_PUT_MS_BUCKETS; i++)
+        stats->put_ms[i] += read_counter(&counters->put_ms[i]);
+}
+
+void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats) {
+    memset(stats, 0, sizeof *stats);
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++)
+        add_lane(stats, &broker->lanes[i]->counters);
+    stats->messages_in += read_counter(&broker->own_messages);
+    stats->bytes_in += read_counter(&broker->own_bytes);
+    stats->responses_parked_now += atomic_load_explicit(&broker->durable.count, memory_order_relaxed);
+    stats->put_ns_p50 = rp_histogram_percentile(broker->put_ns, 50);
+    stats->put_ns_p99 = rp_histogram_percentile(broker->put_ns, 99);
+    stats->put_ns_p999 = rp_histogram_percentile(broker->put_ns, 99.9);
+    stats->put_ns_max = rp_histogram_max(broker->put_ns);
+}

@@ -1,0 +1,159 @@
+/* broker_tables.c: what Python puts into the tables and reads back from them (broker.h). */
+#include "broker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lane.h"
+
+int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
+                        uint32_t flags) {
+    if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
+        return RP_E_INVALID;
+    rp_topic *topic = rp_topic_table_entry(broker->topics, name);
+    return topic != NULL ? rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags) : RP_E_NO_MEMORY;
+}
+
+void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
+    rp_topic *topic = rp_topic_table_find(broker->topics, name);
+    if (topic == NULL)
+        return;
+    rp_topic_delete(topic);
+    rp_long_polling_topic_deleted(topic);
+}
+
+int rp_broker_put_group(rp_broker *broker, rp_slice name, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
+                        int64_t which_broker_when_slow, int32_t sys_flag) {
+    if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
+        return RP_E_INVALID;
+    rp_group *group = rp_group_table_entry(broker->groups, name);
+    if (group == NULL)
+        return RP_E_NO_MEMORY;
+    atomic_store_explicit(&group->consume_enable, consume_enable, memory_order_relaxed);
+    atomic_store_explicit(&group->broadcast_enable, consume_broadcast_enable, memory_order_relaxed);
+    atomic_store_explicit(&group->broker_id, broker_id, memory_order_relaxed);
+    atomic_store_explicit(&group->broker_when_slow, which_broker_when_slow, memory_order_relaxed);
+    atomic_store_explicit(&group->sys_flag, sys_flag, memory_order_relaxed);
+    atomic_store_explicit(&group->live, 1, memory_order_release);
+    return RP_OK;
+}
+
+void rp_broker_delete_group(rp_broker *broker, rp_slice name) {
+    rp_group *group = rp_group_table_find(broker->groups, name);
+    if (group != NULL)
+        atomic_store_explicit(&group->live, 0, memory_order_release);
+}
+
+/* The pair, live or not: offsets and subscriptions may be told before their topic or group. */
+static rp_consumption *pair_entry(rp_broker *broker, rp_slice group_name, rp_slice topic_name) {
+    rp_group *group = rp_group_table_entry(broker->groups, group_name);
+    rp_topic *topic = rp_topic_table_entry(broker->topics, topic_name);
+    return group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
+}
+
+int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version,
+                               int32_t broadcast, int32_t native) {
+    rp_consumption *consumption = pair_entry(broker, group, topic);
+    if (consumption == NULL)
+        return RP_E_NO_MEMORY;
+    return rp_consumption_subscribe(consumption, tag_codes, code_count, version, broadcast, native);
+}
+
+void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic) {
+    rp_consumption *consumption = pair_entry(broker, group, topic);
+    if (consumption != NULL)
+        rp_consumption_unsubscribe(consumption);
+}
+
+static void offsets_changed(rp_broker *broker) { atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed); }
+
+static rp_offset_cell *cell_entry(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
+    rp_consumption *consumption = pair_entry(broker, group, topic);
+    return consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
+}
+
+static rp_offset_cell *find_cell(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
+    rp_consumption *consumption = pair_entry(broker, group, topic);
+    return consumption != NULL ? rp_offset_cells_find(&consumption->offsets, queue_id) : NULL;
+}
+
+int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset) {
+    rp_offset_cell *cell = cell_entry(broker, group, topic, queue_id);
+    if (cell == NULL)
+        return queue_id < 0 || queue_id >= RP_TOPIC_QUEUES_MAX ? RP_E_INVALID : RP_E_NO_MEMORY;
+    if (rp_offset_cell_commit(cell, offset))
+        offsets_changed(broker);
+    return RP_OK;
+}
+
+static int64_t or_none(int64_t offset) { return offset != RP_OFFSET_NONE ? offset : -1; }
+
+int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
+    rp_offset_cell *cell = find_cell(broker, group, topic, queue_id);
+    return cell != NULL ? or_none(atomic_load_explicit(&cell->committed, memory_order_relaxed)) : -1;
+}
+
+int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
+    rp_offset_cell *cell = find_cell(broker, group, topic, queue_id);
+    if (cell == NULL)
+        return -1;
+    int64_t pulled = atomic_load_explicit(&cell->pulled, memory_order_relaxed);
+    return pulled != RP_OFFSET_NONE ? pulled : or_none(atomic_load_explicit(&cell->committed, memory_order_relaxed));
+}
+
+int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset) {
+    rp_offset_cell *cell = cell_entry(broker, group, topic, queue_id);
+    if (cell == NULL)
+        return queue_id < 0 || queue_id >= RP_TOPIC_QUEUES_MAX ? RP_E_INVALID : RP_E_NO_MEMORY;
+    atomic_store_explicit(&cell->reset, offset, memory_order_relaxed);
+    if (rp_offset_cell_commit(cell, offset))
+        offsets_changed(broker);
+    return RP_OK;
+}
+
+typedef struct offset_walk {
+    rp_broker *broker;
+    const rp_group *group;
+    const rp_topic *topic; /* NULL: all */
+    int (*visit)(void *context, const rp_offset_row *row);
+    void *context;
+} offset_walk;
+
+static int clear_offsets(void *context, rp_name_entry *entry) {
+    const offset_walk *walk = context;
+    rp_consumption *consumption = (rp_consumption *)entry;
+    if (consumption->group == walk->group && (walk->topic == NULL || consumption->topic == walk->topic) &&
+        rp_offset_cells_clear(&consumption->offsets))
+        offsets_changed(walk->broker);
+    return 0;
+}
+
+void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic) {
+    offset_walk walk = {.broker = broker, .group = rp_group_table_entry(broker->groups, group)};
+    if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_entry(broker->topics, topic)) == NULL))
+        return;
+    rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
+}
+
+static int visit_offsets(void *context, rp_name_entry *entry) {
+    const offset_walk *walk = context;
+    const rp_consumption *consumption = (const rp_consumption *)entry;
+    rp_offset_row row = {.group = consumption->group->head.name, .topic = consumption->topic->head.name};
+    for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
+        const rp_offset_cell *cells = atomic_load_explicit(&consumption->offsets.chunks[chunk], memory_order_acquire);
+        for (uint32_t i = 0; cells != NULL && i < rp_growing_size(chunk); i++) {
+            row.offset = atomic_load_explicit(&cells[i].committed, memory_order_relaxed);
+            row.queue_id = (int32_t)(i + rp_growing_size(chunk) - RP_GROWING_FIRST);
+            if (row.offset != RP_OFFSET_NONE && walk->visit(walk->context, &row) != 0)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context) {
+    offset_walk walk = {.visit = visit, .context = context};
+    rp_group_table_each_consumption(broker->groups, visit_offsets, &walk);
+}
+
+uint64_t rp_broker_offset_version(const rp_broker *broker) { return atomic_load_explicit(&broker->offset_version, memory_order_relaxed); }

@@ -1,0 +1,218 @@
+/* get_message.c: see get_message.h.
+ *
+ * First the entries are chosen and their records listed by log offset alone; then one pin over the whole stretch is asked for. That
+ * fails when the stretch crosses a file's end or a file is gone: then the entries are gone through again with a pin for each record,
+ * which also tells which messages were removed.
+ */
+#include "get_message.h"
+
+#include <stdlib.h>
+
+#define ENTRIES_AT_ONCE 32u
+#define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024) /* MAX_PULL_MSG_SIZE */
+#define STRETCH_BYTES_MAX (INT64_C(1) << 30)
+#define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
+
+const char *rp_get_status_name(int status) {
+    static const char *const names[] = {
+        "FOUND",
+        "NO_MATCHED_MESSAGE",
+        "MESSAGE_WAS_REMOVING",
+        "OFFSET_FOUND_NULL",
+        "OFFSET_OVERFLOW_BADLY",
+        "OFFSET_OVERFLOW_ONE",
+        "OFFSET_TOO_SMALL",
+        "NO_MATCHED_LOGIC_QUEUE",
+        "NO_MESSAGE_IN_QUEUE",
+        "OFFSET_RESET",
+    };
+    return names[status];
+}
+
+int rp_get_scratch_init(rp_get_scratch *scratch, const rp_get_limits *limits) {
+    uint32_t most = limits->transfer_count_memory > limits->transfer_count_disk ? limits->transfer_count_memory : limits->transfer_count_disk;
+    if (most == 0)
+        most = 1;
+    scratch->ranges = calloc(most, sizeof *scratch->ranges);
+    scratch->ranges_max = most;
+    return scratch->ranges != NULL ? RP_OK : RP_E_NO_MEMORY;
+}
+
+void rp_get_scratch_free(rp_get_scratch *scratch) {
+    free(scratch->ranges);
+    scratch->ranges = NULL;
+}
+
+typedef struct get_walk {
+    const rp_get_request *request;
+    const rp_get_limits *limits;
+    rp_get_scratch *scratch;
+    rp_get_result *result;
+    int64_t log_max;
+    int64_t bytes_max;
+    int64_t entries_max; /* how far from the asked offset the walk may go */
+    int64_t last_offset; /* of the last entry looked at */
+    int pin_each;        /* second way: a pin for each record */
+} get_walk;
+
+static void keep_nothing(void *owner) { (void)owner; }
+
+void rp_get_release(rp_get_scratch *scratch, const rp_get_result *result) {
+    for (uint32_t i = 0; i < result->range_count; i++)
+        scratch->ranges[i].release(scratch->ranges[i].owner);
+}
+
+static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
+    const rp_get_result *result = walk->result;
+    const rp_get_limits *limits = walk->limits;
+    if (result->bytes == 0 || result->count == 0)
+        return 0;
+    if ((int64_t)result->count + 1 > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
+        return 1;
+    int in_memory = walk->log_max - entry->commit_log_offset <= limits->memory_bytes;
+    uint32_t bytes_max = in_memory ? limits->transfer_bytes_memory : limits->transfer_bytes_disk;
+    uint32_t count_max = in_memory ? limits->transfer_count_memory : limits->transfer_count_disk;
+    return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;
+}
+
+/* Adds a record; 0 when its bytes are gone. In the first way file_offset holds the log offset until the pin is taken. */
+static int add_record(get_walk *walk, const rp_queue_entry *entry) {
+    rp_get_result *result = walk->result;
+    rp_file_range *range = &walk->scratch->ranges[result->range_count];
+    uint32_t size = (uint32_t)entry->size;
+    if (walk->pin_each) {
+        rp_log_range pinned;
+        if (rp_commit_log_read(walk->request->commit_log, entry->commit_log_offset, size, &pinned) != RP_OK)
+            return 0;
+        *range = (rp_file_range){pinned.address, size, pinned.fd, pinned.file_offset, rp_log_range_release, pinned.pin};
+        result->range_count++;
+    } else if (result->range_count > 0 && range[-1].file_offset + range[-1].size == entry->commit_log_offset) {
+        range[-1].size += size;
+    } else {
+        *range = (rp_file_range){NULL, size, -1, entry->commit_log_offset, keep_nothing, NULL};
+        result->range_count++;
+    }
+    result->count++;
+    result->bytes += size;
+    return 1;
+}
+
+/* One entry at queue offset `at`. 0: the walk is over. */
+static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
+    rp_get_result *result = walk->result;
+    if (at - walk->request->offset >= walk->entries_max || is_full(walk, entry))
+        return 0;
+    walk->last_offset = entry->commit_log_offset;
+    result->next_offset = at + 1;
+    if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code)) {
+        if (result->bytes == 0)
+            result->status = RP_GET_NO_MATCHED_MESSAGE;
+        return 1;
+    }
+    if (entry->size <= 0 || !add_record(walk, entry)) {
+        if (result->bytes == 0)
+            result->status = RP_GET_MESSAGE_WAS_REMOVING;
+        return 1;
+    }
+    result->status = RP_GET_FOUND;
+    return 1;
+}
+
+static void walk_entries(get_walk *walk) {
+    rp_get_result *result = walk->result;
+    rp_queue_entry entries[ENTRIES_AT_ONCE];
+    result->status = RP_GET_NO_MATCHED_MESSAGE;
+    result->next_offset = walk->request->offset;
+    result->count = result->range_count = 0;
+    result->bytes = 0;
+    walk->last_offset = 0;
+    int64_t at = walk->request->offset;
+    while (at < result->max_offset) {
+        int64_t left = result->max_offset - at;
+        int64_t got = rp_consume_queue_read(walk->request->queue, at, entries, left < ENTRIES_AT_ONCE ? (uint32_t)left : ENTRIES_AT_ONCE);
+        if (got <= 0) {
+            /* Files of the queue went between our look at its bounds and now: the consumer comes back and is told the new minimum. */
+            if (result->bytes == 0)
+                result->status = RP_GET_OFFSET_FOUND_NULL;
+            return;
+        }
+        for (int64_t i = 0; i < got; i++, at++) {
+            if (!visit(walk, &entries[i], at))
+                return;
+        }
+    }
+}
+
+/* Turns log offsets into addresses under one pin, held by the last range: ranges leave in order. 0 when it cannot be had. */
+static int pin_stretch(get_walk *walk) {
+    rp_get_result *result = walk->result;
+    rp_file_range *ranges = walk->scratch->ranges;
+    rp_file_range *last = &ranges[result->range_count - 1];
+    int64_t first = ranges[0].file_offset, stretch = last->file_offset + last->size - first;
+    rp_log_range pinned;
+    if (stretch <= 0 || stretch > STRETCH_BYTES_MAX)
+        return 0;
+    for (uint32_t i = 1; i < result->range_count; i++) {
+        if (ranges[i].file_offset < ranges[i - 1].file_offset + ranges[i - 1].size)
+            return 0;
+    }
+    if (rp_commit_log_read(walk->request->commit_log, first, (uint32_t)stretch, &pinned) != RP_OK)
+        return 0;
+    for (uint32_t i = 0; i < result->range_count; i++) {
+        int64_t place = ranges[i].file_offset - first;
+        ranges[i].address = pinned.address + place;
+        ranges[i].fd = pinned.fd;
+        ranges[i].file_offset = pinned.file_offset + place;
+    }
+    last->release = rp_log_range_release;
+    last->owner = pinned.pin;
+    return 1;
+}
+
+static int64_t corrected(const rp_get_limits *limits, int64_t asked, int64_t right) { return limits->keep_bad_offset ? asked : right; }
+
+/* The answers that need no look at entries. 1 when it is one of them. */
+static int check_offset(const rp_get_request *request, const rp_get_limits *limits, rp_get_result *result) {
+    if (result->max_offset == 0) {
+        result->status = RP_GET_NO_MESSAGE_IN_QUEUE;
+        result->next_offset = corrected(limits, request->offset, 0);
+    } else if (request->offset < result->min_offset) {
+        result->status = RP_GET_OFFSET_TOO_SMALL;
+        result->next_offset = corrected(limits, request->offset, result->min_offset);
+    } else if (request->offset == result->max_offset) {
+        result->status = RP_GET_OFFSET_OVERFLOW_ONE;
+        result->next_offset = request->offset;
+    } else if (request->offset > result->max_offset) {
+        result->status = RP_GET_OFFSET_OVERFLOW_BADLY;
+        result->next_offset = corrected(limits, request->offset, result->max_offset);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result) {
+    *result = (rp_get_result){.next_offset = request->offset};
+    result->min_offset = rp_consume_queue_min_offset(request->queue);
+    result->max_offset = rp_consume_queue_max_offset(request->queue);
+    if (check_offset(request, limits, result))
+        return;
+    int64_t entries_max = limits->filter_bytes_max / RP_CONSUME_QUEUE_ENTRY_SIZE;
+    int64_t asked_max = request->max_messages < ENTRIES_ASKED_MAX ? request->max_messages : ENTRIES_ASKED_MAX;
+    int64_t bytes_max = request->max_bytes < 100 ? 100 : request->max_bytes > PULL_BYTES_MAX ? PULL_BYTES_MAX : request->max_bytes;
+    get_walk walk = {
+        .request = request,
+        .limits = limits,
+        .scratch = scratch,
+        .result = result,
+        .log_max = rp_commit_log_max_offset(request->commit_log),
+        .bytes_max = bytes_max,
+        .entries_max = asked_max > entries_max ? asked_max : entries_max,
+    };
+    walk_entries(&walk);
+    if (result->range_count > 0 && !pin_stretch(&walk)) {
+        walk.pin_each = 1;
+        walk_entries(&walk);
+    }
+    result->suggest_slave = walk.log_max - walk.last_offset > limits->memory_bytes;
+}

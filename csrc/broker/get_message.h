@@ -1,0 +1,71 @@
+/* get_message.h: which messages of a queue one pull gets, and where their bytes lie. Private to csrc/broker.
+ * RocketMQ: DefaultMessageStore.getMessage, GetMessageStatus, GetMessageResult (5.3.3 store/).
+ *
+ *   queue entries ─ tag filter ─ limits ─► pieces (adjacent records joined) ─ one pin on the file ─► ranges for the connection
+ *
+ * Threads  the reactor's; the scratch belongs to its lane.
+ * Cost     per message one queue entry copied and one comparison; per pull one pin, unless its messages lie in several files.
+ */
+#ifndef RP_BROKER_GET_MESSAGE_H
+#define RP_BROKER_GET_MESSAGE_H
+
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "../store/message_store.h"
+#include "tag_filter.h"
+
+/* GetMessageStatus; its names are the remarks of pull responses. */
+enum rp_get_status {
+    RP_GET_FOUND,
+    RP_GET_NO_MATCHED_MESSAGE,
+    RP_GET_MESSAGE_WAS_REMOVING,
+    RP_GET_OFFSET_FOUND_NULL,
+    RP_GET_OFFSET_OVERFLOW_BADLY,
+    RP_GET_OFFSET_OVERFLOW_ONE,
+    RP_GET_OFFSET_TOO_SMALL,
+    RP_GET_NO_MATCHED_LOGIC_QUEUE,
+    RP_GET_NO_MESSAGE_IN_QUEUE,
+    RP_GET_OFFSET_RESET
+};
+const char *rp_get_status_name(int status);
+
+typedef struct rp_get_limits {
+    uint32_t transfer_bytes_memory, transfer_count_memory, transfer_bytes_disk, transfer_count_disk;
+    uint32_t filter_bytes_max;
+    int64_t memory_bytes;  /* what of the log's end counts as in memory */
+    int32_t keep_bad_offset; /* slave without offsetCheckInSlave: a wrong offset is not corrected */
+} rp_get_limits;
+
+/* Ranges of one pull, and the pieces they come from; sized once. */
+typedef struct rp_get_scratch {
+    rp_file_range *ranges;
+    uint32_t ranges_max;
+} rp_get_scratch;
+
+int rp_get_scratch_init(rp_get_scratch *scratch, const rp_get_limits *limits);
+void rp_get_scratch_free(rp_get_scratch *scratch);
+
+typedef struct rp_get_request {
+    rp_commit_log *commit_log;
+    rp_consume_queue *queue;
+    int64_t offset;
+    int32_t max_messages;
+    int64_t max_bytes;
+    const rp_tag_filter *filter;
+} rp_get_request;
+
+typedef struct rp_get_result {
+    int32_t status;
+    int32_t suggest_slave; /* the consumer is further behind than memory holds */
+    int64_t next_offset, min_offset, max_offset;
+    uint32_t count;       /* messages */
+    uint32_t range_count; /* in the scratch; pinned when FOUND: send or release them */
+    uint64_t bytes;
+} rp_get_result;
+
+void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result);
+/* Gives the pins back without sending. */
+void rp_get_release(rp_get_scratch *scratch, const rp_get_result *result);
+
+#endif

@@ -1,0 +1,74 @@
+/* group_table.h: consumer groups, and what each of them does with each topic. Private to csrc/broker.
+ * RocketMQ: SubscriptionGroupManager, ConsumerManager, ConsumerOffsetManager (5.3.3 broker/): their "topic@group" is a
+ * consumption here.
+ *
+ * Threads  groups and subscriptions are written by one thread (Python's); consumptions are made by any thread; reads take no lock.
+ */
+#ifndef RP_BROKER_GROUP_TABLE_H
+#define RP_BROKER_GROUP_TABLE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../base/arena.h"
+#include "name_table.h"
+#include "offset_table.h"
+#include "tag_filter.h"
+#include "topic_table.h"
+
+/* Fields after the head: atomic and relaxed, as in rp_topic. */
+typedef struct rp_group {
+    rp_name_entry head;
+    _Atomic int32_t live;
+    _Atomic int32_t consume_enable, broadcast_enable, sys_flag;
+    _Atomic int64_t broker_id, broker_when_slow;
+    _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
+} rp_group;
+
+/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. The code
+ * array only grows, and arrays it outgrew stay until the table goes (all together smaller than the current one). */
+typedef struct rp_subscription {
+    _Atomic uint32_t sequence;
+    _Atomic int32_t present, native, broadcast;
+    _Atomic int64_t version;
+    _Atomic uint32_t code_count; /* 0: everything */
+    _Atomic(struct rp_code_array *) codes;
+} rp_subscription;
+
+typedef struct rp_consumption {
+    rp_name_entry head;
+    rp_group *group; /* fixed */
+    rp_topic *topic; /* fixed */
+    rp_subscription subscription;
+    rp_offset_cells offsets;
+    _Atomic uint64_t messages_out, bytes_out; /* relaxed counters */
+} rp_consumption;
+
+typedef struct rp_group_table rp_group_table;
+
+rp_group_table *rp_group_table_create(void);
+void rp_group_table_destroy(rp_group_table *table);
+
+rp_group *rp_group_table_find(const rp_group_table *table, rp_slice name); /* live ones only */
+rp_group *rp_group_table_entry(rp_group_table *table, rp_slice name);      /* made when missing; NULL: memory, bound, bad name */
+int rp_group_is_live(const rp_group *group);
+
+/* What group does with topic; made by `entry` when it is missing (NULL: memory or the bound). */
+rp_consumption *rp_group_table_consumption(const rp_group_table *table, const rp_group *group, const rp_topic *topic);
+rp_consumption *rp_group_table_consumption_entry(rp_group_table *table, rp_group *group, rp_topic *topic);
+void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
+
+/* Writer side of subscriptions; one thread. */
+int rp_consumption_subscribe(rp_consumption *consumption, const int32_t *codes, uint32_t code_count, int64_t version, int32_t broadcast,
+                             int32_t native);
+void rp_consumption_unsubscribe(rp_consumption *consumption);
+
+typedef struct rp_subscription_view {
+    int32_t present, native, broadcast;
+    int64_t version;
+    rp_tag_filter filter; /* its codes lie in the arena */
+} rp_subscription_view;
+/* RP_OK or RP_E_NO_MEMORY. */
+int rp_consumption_read_subscription(const rp_consumption *consumption, rp_arena *arena, rp_subscription_view *view);
+
+#endif

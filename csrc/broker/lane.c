@@ -1,0 +1,55 @@
+/* lane.c: see lane.h. */
+#include "lane.h"
+
+#include <stdlib.h>
+
+#include "../base/clock.h"
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reactor, uint16_t index) {
+    rp_lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return NULL;
+    rp_get_limits limits = {
+        .transfer_count_memory = broker->options.transfer_count_max_memory,
+        .transfer_count_disk = broker->options.transfer_count_max_disk,
+    };
+    lane->broker = broker;
+    lane->server = server;
+    lane->reactor = reactor;
+    lane->index = index;
+    lane->safe_deadline_ns = INT64_MAX;
+    lane->random = ((uint64_t)rp_clock_monotonic_ns(rp_clock_system()) << 8 | index) * UINT64_C(0x9E3779B97F4A7C15) | 1;
+    rp_unique_id_init(&lane->unique_id, broker->options.store_host, lane->random >> 16);
+    if (rp_send_batch_init(&lane->sends) != RP_OK || rp_get_scratch_init(&lane->scratch, &limits) != RP_OK) {
+        rp_lane_destroy(lane);
+        return NULL;
+    }
+    return lane;
+}
+
+void rp_lane_destroy(rp_lane *lane) {
+    if (lane == NULL)
+        return;
+    rp_send_batch_free(&lane->sends);
+    rp_get_scratch_free(&lane->scratch);
+    rp_parked_responses_free(&lane->parked);
+    rp_suspended_pulls_free(&lane->suspended);
+    free(lane);
+}
+
+void rp_lane_schedule(rp_lane *lane) {
+    rp_reactor_set_deadline(lane->reactor, earlier(rp_long_polling_deadline(&lane->suspended), lane->safe_deadline_ns));
+}
+
+void rp_lane_complete(rp_lane *lane) {
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor);
+    int64_t next = rp_parked_responses_complete(lane, now_ns);
+    if (lane->index == 0)
+        next = earlier(next, rp_durable_responses_complete(lane, now_ns));
+    if (next != lane->safe_deadline_ns) {
+        lane->safe_deadline_ns = next;
+        rp_lane_schedule(lane);
+    }
+}

@@ -1,0 +1,103 @@
+/* lane.h: what the broker keeps for one reactor, and the broker itself. Private to csrc/broker.
+ *
+ *   rp_broker ─ tables, settings, counters (shared, atomic) ─┬─ lane 0 ─ reactor 0 of server 0
+ *                                                            ├─ lane 1 ─ reactor 1 of server 0
+ *                                                            └─ …        every attached server's reactors, numbered through
+ *
+ * A lane's fields belong to its reactor's thread unless they say otherwise: the sends of this turn, the responses that wait for
+ * disk or slaves, the pulls that wait for messages. That is why none of them needs a lock.
+ */
+#ifndef RP_BROKER_LANE_H
+#define RP_BROKER_LANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../base/histogram.h"
+#include "../remoting/server.h"
+#include "../store/message_store.h"
+#include "broker.h"
+#include "durable_responses.h"
+#include "get_message.h"
+#include "group_table.h"
+#include "long_polling.h"
+#include "parked_responses.h"
+#include "send_path.h"
+#include "topic_table.h"
+#include "unique_id.h"
+
+#define RP_LANES_MAX 64
+#define RP_SERVERS_MAX 4
+
+/* Written by the lane's thread only, read by anybody: relaxed loads and stores, no locked instruction. */
+typedef struct rp_lane_counters {
+    _Atomic uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended, pulls_woken;
+    _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out, parked, flush_timeouts, slave_timeouts, slaves_missing;
+    _Atomic uint64_t get_ns_max;
+    _Atomic uint64_t put_ms[RP_PUT_MS_BUCKETS];
+} rp_lane_counters;
+
+typedef struct rp_lane {
+    rp_broker *broker;   /* fixed */
+    rp_server *server;   /* fixed */
+    rp_reactor *reactor; /* fixed */
+    uint16_t index;      /* fixed; this lane's bit in a queue's waiting mask */
+    uint64_t random;
+    rp_unique_id unique_id;
+    rp_send_batch sends;
+    rp_get_scratch scratch;
+    rp_parked_responses parked;
+    rp_suspended_pulls suspended;
+    int64_t safe_deadline_ns; /* of parked (lane 0: and durable) responses */
+    int pulled;               /* a pull was answered in this turn */
+    rp_lane_counters counters;
+} rp_lane;
+
+/* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
+typedef struct rp_live_settings {
+    _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, store_writable, flush_mode, slave_acks;
+    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max;
+    pthread_mutex_t reason_mutex; /* leaf; only on the way to an error */
+    char store_reason[128];       /* guarded by reason_mutex */
+} rp_live_settings;
+
+struct rp_broker {
+    rp_broker_options options; /* fixed; strings are copies */
+    char *strings;             /* fixed; behind the options' strings */
+    rp_slice property_tail;    /* fixed: \2, then MSG_REGION, TRACE_ON and CLUSTER pairs */
+    char store_host_hex[41];   /* fixed */
+    uint32_t store_host_hex_size;
+    rp_handler handler; /* fixed */
+    rp_message_store *store;
+    rp_commit_log *commit_log;
+    rp_topic_table *topics;
+    rp_group_table *groups;
+    rp_histogram *put_ns;
+    rp_live_settings settings;
+    _Atomic uint64_t offset_version;   /* relaxed */
+    _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
+    _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
+    _Atomic uint64_t own_messages, own_bytes; /* relaxed: appended by Python */
+    rp_durable_responses durable;
+    _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */
+    rp_lane *lanes[RP_LANES_MAX];
+    uint32_t server_count; /* owner's thread */
+};
+
+static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+static inline void rp_count_max(_Atomic uint64_t *counter, uint64_t value) {
+    if (value > atomic_load_explicit(counter, memory_order_relaxed))
+        atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reactor, uint16_t index);
+void rp_lane_destroy(rp_lane *lane);
+/* Tells the reactor the earliest of the lane's deadlines. */
+void rp_lane_schedule(rp_lane *lane);
+/* Answers what became safe or late, and schedules what goes on waiting. */
+void rp_lane_complete(rp_lane *lane);
+
+#endif

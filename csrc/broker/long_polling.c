@@ -1,0 +1,368 @@
+/* long_polling.c: see long_polling.h. */
+#include "long_polling.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lane.h"
+#include "pull_path.h"
+
+#define PULLS_A_BLOCK 64u
+#define HEAP_FIRST 64u
+#define CONNECTIONS_FIRST 64u
+#define NS_PER_MS INT64_C(1000000)
+#define SUSPEND_MS_MAX (INT64_C(24) * 3600 * 1000)
+
+struct rp_suspended_pull {
+    rp_pull pull;
+    int32_t *codes; /* the filter's, owned; NULL without */
+    int64_t deadline_ns;
+    uint32_t heap_place;
+    rp_queue_waits *waits;
+    rp_suspended_pull *previous, *next; /* among the pulls of its queue */
+    rp_suspended_pull *chain_previous, *chain_next; /* in its hash bucket of connections */
+};
+
+typedef struct pull_block {
+    struct pull_block *next;
+    rp_suspended_pull pulls[PULLS_A_BLOCK];
+} pull_block;
+
+/* The pulls of one lane on one queue. Made once, freed with the topic table. */
+struct rp_queue_waits {
+    rp_lane *lane;             /* fixed */
+    rp_queue_slot *slot;       /* fixed */
+    rp_suspended_pull *first, *last; /* lane's thread */
+    rp_consume_queue *marked;  /* lane's thread: the queue in whose mask our bit is set */
+    _Atomic int32_t queued;    /* 1 while in the arrivals stack; acq_rel exchange on both sides */
+    rp_queue_waits *next;      /* in the arrivals stack; belongs to whoever set queued */
+};
+
+/* All lanes' waits on one queue. */
+struct rp_queue_waiters {
+    _Atomic(rp_queue_waits *) lanes[RP_LANES_MAX]; /* release by the lane, acquire by appenders */
+};
+
+void rp_queue_waiters_free(rp_queue_waiters *waiters) {
+    if (waiters == NULL)
+        return;
+    for (uint32_t i = 0; i < RP_LANES_MAX; i++)
+        free(atomic_load_explicit(&waiters->lanes[i], memory_order_relaxed));
+    free(waiters);
+}
+
+/* ---- deadlines: a binary heap that knows where each pull stands ---- */
+
+static void place(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pull) {
+    pulls->heap[at] = pull;
+    pull->heap_place = at;
+}
+
+static void sift(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pull) {
+    while (at > 0 && pulls->heap[(at - 1) / 2]->deadline_ns > pull->deadline_ns) {
+        place(pulls, at, pulls->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= pulls->heap_size)
+            break;
+        if (child + 1 < pulls->heap_size && pulls->heap[child + 1]->deadline_ns < pulls->heap[child]->deadline_ns)
+            child++;
+        if (pulls->heap[child]->deadline_ns >= pull->deadline_ns)
+            break;
+        place(pulls, at, pulls->heap[child]);
+        at = child;
+    }
+    place(pulls, at, pull);
+}
+
+static int heap_push(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+    if (pulls->heap_size == pulls->heap_capacity) {
+        uint32_t capacity = pulls->heap_capacity > 0 ? pulls->heap_capacity * 2 : HEAP_FIRST;
+        rp_suspended_pull **heap = realloc(pulls->heap, capacity * sizeof *heap);
+        if (heap == NULL)
+            return RP_E_NO_MEMORY;
+        pulls->heap = heap;
+        pulls->heap_capacity = capacity;
+    }
+    sift(pulls, pulls->heap_size++, pull);
+    return RP_OK;
+}
+
+static void heap_remove(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+    rp_suspended_pull *last = pulls->heap[--pulls->heap_size];
+    if (last != pull)
+        sift(pulls, pull->heap_place, last);
+}
+
+int64_t rp_long_polling_deadline(const rp_suspended_pulls *pulls) { return pulls->heap_size > 0 ? pulls->heap[0]->deadline_ns : INT64_MAX; }
+
+/* ---- pulls by connection, so that a closed one takes its pulls along ---- */
+
+static uint32_t bucket_of(const rp_suspended_pulls *pulls, uint64_t connection_id) {
+    return (uint32_t)((connection_id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & pulls->connection_mask;
+}
+
+static void chain_pull(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+    rp_suspended_pull **bucket = &pulls->by_connection[bucket_of(pulls, pull->pull.connection_id)];
+    pull->chain_previous = NULL;
+    pull->chain_next = *bucket;
+    if (*bucket != NULL)
+        (*bucket)->chain_previous = pull;
+    *bucket = pull;
+}
+
+static void unchain_pull(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+    if (pull->chain_previous != NULL)
+        pull->chain_previous->chain_next = pull->chain_next;
+    else
+        pulls->by_connection[bucket_of(pulls, pull->pull.connection_id)] = pull->chain_next;
+    if (pull->chain_next != NULL)
+        pull->chain_next->chain_previous = pull->chain_previous;
+}
+
+/* Keeps at least as many buckets as pulls; without memory for more the chains get longer. */
+static int size_buckets(rp_suspended_pulls *pulls) {
+    uint32_t buckets = pulls->by_connection != NULL ? pulls->connection_mask + 1 : 0;
+    if (pulls->heap_size < buckets)
+        return RP_OK;
+    uint32_t more = buckets > 0 ? buckets * 2 : CONNECTIONS_FIRST;
+    rp_suspended_pull **chains = calloc(more, sizeof *chains);
+    if (chains == NULL)
+        return buckets > 0 ? RP_OK : RP_E_NO_MEMORY;
+    free(pulls->by_connection);
+    pulls->by_connection = chains;
+    pulls->connection_mask = more - 1;
+    for (uint32_t i = 0; i < pulls->heap_size; i++)
+        chain_pull(pulls, pulls->heap[i]);
+    return RP_OK;
+}
+
+/* ---- coming and going ---- */
+
+static rp_suspended_pull *take_free(rp_suspended_pulls *pulls) {
+    if (pulls->free_list == NULL) {
+        pull_block *block = malloc(sizeof *block);
+        if (block == NULL)
+            return NULL;
+        block->next = pulls->blocks;
+        pulls->blocks = block;
+        for (uint32_t i = 0; i < PULLS_A_BLOCK; i++) {
+            block->pulls[i].next = pulls->free_list;
+            pulls->free_list = &block->pulls[i];
+        }
+    }
+    rp_suspended_pull *pull = pulls->free_list;
+    pulls->free_list = pull->next;
+    return pull;
+}
+
+static void give_back(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+    free(pull->codes);
+    pull->next = pulls->free_list;
+    pulls->free_list = pull;
+}
+
+static void append_to_waits(rp_queue_waits *waits, rp_suspended_pull *pull) {
+    pull->waits = waits;
+    pull->previous = waits->last;
+    pull->next = NULL;
+    if (waits->last != NULL)
+        waits->last->next = pull;
+    else
+        waits->first = pull;
+    waits->last = pull;
+}
+
+static void remove_from_waits(rp_suspended_pull *pull) {
+    rp_queue_waits *waits = pull->waits;
+    if (pull->previous != NULL)
+        pull->previous->next = pull->next;
+    else
+        waits->first = pull->next;
+    if (pull->next != NULL)
+        pull->next->previous = pull->previous;
+    else
+        waits->last = pull->previous;
+}
+
+static void drop(rp_lane *lane, rp_suspended_pull *pull) {
+    remove_from_waits(pull);
+    heap_remove(&lane->suspended, pull);
+    unchain_pull(&lane->suspended, pull);
+    give_back(&lane->suspended, pull);
+    atomic_fetch_sub_explicit(&lane->broker->suspended_now, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&lane->counters.pulls_suspended, 1, memory_order_relaxed);
+}
+
+void rp_suspended_pulls_free(rp_suspended_pulls *pulls) {
+    for (uint32_t i = 0; i < pulls->heap_size; i++)
+        free(pulls->heap[i]->codes);
+    while (pulls->blocks != NULL) {
+        pull_block *next = pulls->blocks->next;
+        free(pulls->blocks);
+        pulls->blocks = next;
+    }
+    free(pulls->heap);
+    free(pulls->by_connection);
+    *pulls = (rp_suspended_pulls){0};
+}
+
+static rp_queue_waits *waits_of(rp_lane *lane, rp_queue_slot *slot) {
+    rp_queue_waiters *waiters = atomic_load_explicit(&slot->waiters, memory_order_acquire);
+    if (waiters == NULL) {
+        rp_queue_waiters *made = calloc(1, sizeof *made);
+        if (made == NULL)
+            return NULL;
+        if (atomic_compare_exchange_strong(&slot->waiters, &waiters, made))
+            waiters = made;
+        else
+            free(made);
+    }
+    rp_queue_waits *waits = atomic_load_explicit(&waiters->lanes[lane->index], memory_order_relaxed);
+    if (waits == NULL && (waits = calloc(1, sizeof *waits)) != NULL) {
+        waits->lane = lane;
+        waits->slot = slot;
+        atomic_store_explicit(&waiters->lanes[lane->index], waits, memory_order_release);
+    }
+    return waits;
+}
+
+static int32_t *copy_codes(const rp_tag_filter *filter) {
+    int32_t *codes = malloc(filter->count * sizeof *codes);
+    if (codes != NULL)
+        memcpy(codes, filter->codes, filter->count * sizeof *codes);
+    return codes;
+}
+
+static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
+    rp_suspended_pulls *pulls = &lane->suspended;
+    rp_queue_waits *waits = waits_of(lane, pull->slot);
+    rp_suspended_pull *made = waits != NULL && size_buckets(pulls) == RP_OK ? take_free(pulls) : NULL;
+    if (made == NULL)
+        return NULL;
+    int64_t wait_ms = pull->suspend_ms < 0 ? 0 : pull->suspend_ms > SUSPEND_MS_MAX ? SUSPEND_MS_MAX : pull->suspend_ms;
+    made->pull = *pull;
+    made->codes = NULL;
+    made->deadline_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * NS_PER_MS;
+    if (pull->filter.count > 0 && (made->codes = copy_codes(&pull->filter)) == NULL) {
+        give_back(pulls, made);
+        return NULL;
+    }
+    made->pull.filter.codes = made->codes;
+    if (heap_push(pulls, made) != RP_OK) {
+        give_back(pulls, made);
+        return NULL;
+    }
+    chain_pull(pulls, made);
+    append_to_waits(waits, made);
+    return made;
+}
+
+int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
+    rp_broker *broker = lane->broker;
+    if (atomic_fetch_add_explicit(&broker->suspended_now, 1, memory_order_relaxed) >= broker->options.suspended_pulls_max) {
+        atomic_fetch_sub_explicit(&broker->suspended_now, 1, memory_order_relaxed);
+        return 0;
+    }
+    rp_suspended_pull *made = make_suspended(lane, pull);
+    if (made == NULL) {
+        atomic_fetch_sub_explicit(&broker->suspended_now, 1, memory_order_relaxed);
+        return 0;
+    }
+    atomic_fetch_add_explicit(&lane->counters.pulls_suspended, 1, memory_order_relaxed);
+    rp_queue_waits *waits = made->waits;
+    if (waits->marked != pull->queue) {
+        rp_consume_queue_set_waiting(pull->queue, lane->index);
+        waits->marked = pull->queue;
+        if (rp_consume_queue_max_offset(pull->queue) > made->pull.from && rp_pull_path_retry(lane, &made->pull, RP_PULL_WOKEN))
+            drop(lane, made);
+    }
+    if (lane->suspended.heap_size > 0 && lane->suspended.heap[0] == made)
+        rp_lane_schedule(lane);
+    return 1;
+}
+
+/* ---- waking ---- */
+
+static void push_arrival(rp_queue_waits *waits) {
+    if (atomic_exchange_explicit(&waits->queued, 1, memory_order_acq_rel) != 0)
+        return; /* the lane has not taken the last one yet and will see this message too */
+    _Atomic(rp_queue_waits *) *stack = &waits->lane->suspended.arrivals;
+    waits->next = atomic_load_explicit(stack, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(stack, &waits->next, waits, memory_order_release, memory_order_relaxed)) {
+    }
+    rp_reactor_wake(waits->lane->reactor);
+}
+
+void rp_long_polling_arrived(void *context, rp_consume_queue *queue, uint64_t waiting) {
+    (void)context;
+    rp_queue_slot *slot = rp_consume_queue_user(queue);
+    rp_queue_waiters *waiters = slot != NULL ? atomic_load_explicit(&slot->waiters, memory_order_acquire) : NULL;
+    while (waiters != NULL && waiting != 0) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(waiting);
+        waiting &= waiting - 1;
+        rp_queue_waits *waits = atomic_load_explicit(&waiters->lanes[lane], memory_order_acquire);
+        if (waits != NULL)
+            push_arrival(waits);
+    }
+}
+
+static void wake_slot(void *context, rp_queue_slot *slot) {
+    (void)context;
+    rp_queue_waiters *waiters = atomic_load_explicit(&slot->waiters, memory_order_acquire);
+    for (uint32_t i = 0; waiters != NULL && i < RP_LANES_MAX; i++) {
+        rp_queue_waits *waits = atomic_load_explicit(&waiters->lanes[i], memory_order_acquire);
+        if (waits != NULL)
+            push_arrival(waits);
+    }
+}
+
+void rp_long_polling_topic_deleted(rp_topic *topic) { rp_topic_each_slot(topic, wake_slot, NULL); }
+
+static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
+    if (waits->first == NULL && waits->marked != NULL) {
+        rp_consume_queue_clear_waiting(waits->marked, lane->index);
+        waits->marked = NULL;
+    }
+    rp_suspended_pull *last = waits->last;
+    for (rp_suspended_pull *pull = waits->first, *next; pull != NULL; pull = next) {
+        next = pull != last ? pull->next : NULL; /* what is suspended meanwhile has looked already */
+        rp_count(&lane->counters.pulls_woken, 1);
+        if (rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN))
+            drop(lane, pull);
+    }
+}
+
+void rp_long_polling_drain(rp_lane *lane) {
+    rp_queue_waits *waits = atomic_exchange_explicit(&lane->suspended.arrivals, NULL, memory_order_acquire);
+    while (waits != NULL) {
+        rp_queue_waits *next = waits->next; /* before it may be pushed again */
+        atomic_exchange_explicit(&waits->queued, 0, memory_order_acq_rel);
+        retry_waits(lane, waits);
+        waits = next;
+    }
+}
+
+int64_t rp_long_polling_expire(rp_lane *lane, int64_t now_ns) {
+    rp_suspended_pulls *pulls = &lane->suspended;
+    while (pulls->heap_size > 0 && pulls->heap[0]->deadline_ns <= now_ns) {
+        rp_suspended_pull *pull = pulls->heap[0];
+        rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);
+        drop(lane, pull);
+    }
+    return rp_long_polling_deadline(pulls);
+}
+
+void rp_long_polling_connection_closed(rp_lane *lane, uint64_t connection_id) {
+    rp_suspended_pulls *pulls = &lane->suspended;
+    if (pulls->heap_size == 0)
+        return;
+    rp_suspended_pull *next;
+    for (rp_suspended_pull *pull = pulls->by_connection[bucket_of(pulls, connection_id)]; pull != NULL; pull = next) {
+        next = pull->chain_next;
+        if (pull->pull.connection_id == connection_id)
+            drop(lane, pull);
+    }
+}

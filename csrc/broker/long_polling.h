@@ -1,0 +1,59 @@
+/* long_polling.h: the pulls of one reactor that wait for messages. Private to csrc/broker.
+ * RocketMQ: PullRequestHoldService, ManyPullRequest, PullRequest (5.3.3 broker/longpolling/).
+ *
+ *   suspend ─► waits of (queue, lane) ─ bit of the lane in the queue's waiting mask
+ *   append  ─► rp_long_polling_arrived: waits pushed on the lane's arrivals, lane woken ─► every pull of it tried again
+ *   heap    ─► deadlines; the earliest is the reactor's
+ *
+ * A pull is suspended, then the queue's max offset is read again: a message that came in between is seen either by this look or by
+ * the appender's look at the mask. The bit stays set after the last pull left and is cleared by the first arrival that finds nobody.
+ *
+ * Threads  the lane's reactor; rp_long_polling_arrived and _topic_deleted: any.
+ * Owns     the suspended pulls and their filters.
+ * Bounds   suspended_pulls_max of all lanes together; then a pull is answered at once.
+ */
+#ifndef RP_BROKER_LONG_POLLING_H
+#define RP_BROKER_LONG_POLLING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../store/consume_queue.h"
+#include "topic_table.h"
+
+struct rp_lane;
+struct rp_pull;
+
+typedef struct rp_suspended_pull rp_suspended_pull;
+typedef struct rp_queue_waits rp_queue_waits;
+
+typedef struct rp_suspended_pulls {
+    _Atomic(rp_queue_waits *) arrivals; /* stack: pushed with release by appenders, taken whole with acquire by the lane */
+    rp_suspended_pull **heap;           /* by deadline */
+    uint32_t heap_size, heap_capacity;
+    rp_suspended_pull *free_list;
+    struct pull_block *blocks;        /* what free_list is cut from; freed with the lane */
+    rp_suspended_pull **by_connection; /* hash: first pull of each connection, chained */
+    uint32_t connection_mask;
+} rp_suspended_pulls;
+
+void rp_suspended_pulls_free(rp_suspended_pulls *pulls);
+
+/* Takes the pull in (copies it and its filter). 1: it waits; 0: bound or memory reached, answer it at once.
+ * The caller has found nothing for it; when messages came meanwhile it is tried again before this returns. */
+int rp_long_polling_suspend(struct rp_lane *lane, const struct rp_pull *pull);
+/* Tries again what arrivals concern. */
+void rp_long_polling_drain(struct rp_lane *lane);
+/* Answers what is out of time; returns the next deadline, INT64_MAX: none. */
+int64_t rp_long_polling_expire(struct rp_lane *lane, int64_t now_ns);
+int64_t rp_long_polling_deadline(const rp_suspended_pulls *pulls);
+void rp_long_polling_connection_closed(struct rp_lane *lane, uint64_t connection_id);
+
+/* The store's callback (context: rp_broker): queue got messages, lanes of `waiting` have pulls on it. */
+void rp_long_polling_arrived(void *context, rp_consume_queue *queue, uint64_t waiting);
+/* Wakes everybody who waits on a queue of the topic. */
+void rp_long_polling_topic_deleted(rp_topic *topic);
+/* For rp_topic_table_destroy. */
+void rp_queue_waiters_free(rp_queue_waiters *waiters);
+
+#endif

@@ -1,0 +1,116 @@
+/* message_properties.c: see message_properties.h. One pass: each pair is cut at its separators, its name looked at by length, and
+ * nothing is copied unless a pair has to go. */
+#include "message_properties.h"
+
+#include <string.h>
+
+#include "../base/error.h"
+#include "../base/hash.h"
+#include "../remoting/command.h"
+
+enum pair_meaning { PLAIN, DROPPED, SPECIAL, TAGS, UNIQUE_KEY, WAIT };
+
+static int is(rp_slice name, const char *text, size_t size) { return memcmp(name.data, text, size) == 0; }
+#define IS(text) is(name, text, sizeof(text) - 1)
+
+/* DROPPED ones are replaced by the broker's own (or, POP_CK and __CRC32#, never stored from outside). */
+static int meaning_of(rp_slice name) {
+    switch (name.size) {
+    case 4:
+        return IS("TAGS") ? TAGS : IS("WAIT") ? WAIT : PLAIN;
+    case 5:
+        return IS("DELAY") ? SPECIAL : PLAIN;
+    case 6:
+        return IS("POP_CK") ? DROPPED : PLAIN;
+    case 7:
+        return IS("CLUSTER") ? DROPPED : PLAIN;
+    case 8:
+        return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? SPECIAL : PLAIN;
+    case 9:
+        return IS("INNER_NUM") ? SPECIAL : PLAIN;
+    case 10:
+        return IS("MSG_REGION") ? DROPPED : PLAIN;
+    case 12:
+        return IS("TIMER_OUT_MS") ? SPECIAL : PLAIN;
+    case 14:
+        return IS("TIMER_DELAY_MS") ? SPECIAL : PLAIN;
+    case 15:
+        return IS("TIMER_DELAY_SEC") ? SPECIAL : PLAIN;
+    case 16:
+        return IS("TIMER_DELIVER_MS") ? SPECIAL : PLAIN;
+    default:
+        return PLAIN;
+    }
+}
+
+/* A pair counts when it has a name and a value, as in RocketMQ's parser. */
+static int split_pair(rp_slice pair, rp_slice *name, rp_slice *value) {
+    if (pair.size < 3)
+        return 0;
+    const uint8_t *end = memchr(pair.data, RP_PROPERTY_NAME_END, pair.size);
+    if (end == NULL || end == pair.data || end == pair.data + pair.size - 1)
+        return 0;
+    *name = (rp_slice){pair.data, (uint32_t)(end - pair.data)};
+    *value = (rp_slice){end + 1, pair.size - name->size - 1};
+    return 1;
+}
+
+static int note_pair(rp_sent_properties *properties, rp_slice name, rp_slice value) {
+    int meaning = meaning_of(name);
+    switch (meaning) {
+    case TAGS:
+        properties->tags_code = rp_hash_java(value.data, value.size);
+        break;
+    case UNIQUE_KEY:
+        properties->unique_key = value;
+        break;
+    case WAIT:
+        properties->wait = rp_slice_to_bool(value);
+        break;
+    case SPECIAL:
+        /* Plain sends of some clients say TRAN_MSG=false and DELAY=0. */
+        properties->special |= !((value.size == 1 && value.data[0] == '0') || (value.size == 5 && memcmp(value.data, "false", 5) == 0));
+        break;
+    default:
+        break;
+    }
+    return meaning;
+}
+
+/* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */
+static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_properties *properties) {
+    uint8_t *copy = rp_arena_take(arena, (size_t)text.size + 1);
+    if (copy == NULL)
+        return RP_E_NO_MEMORY;
+    memcpy(copy, text.data, kept);
+    uint32_t size = kept;
+    while (kept < text.size) {
+        const uint8_t *start = text.data + kept;
+        const uint8_t *end = memchr(start, RP_PROPERTY_VALUE_END, text.size - kept);
+        rp_slice pair = {start, end != NULL ? (uint32_t)(end - start) : text.size - kept};
+        rp_slice name, value;
+        if (split_pair(pair, &name, &value) && note_pair(properties, name, value) != DROPPED) {
+            memcpy(copy + size, pair.data, pair.size);
+            size += pair.size;
+            copy[size++] = RP_PROPERTY_VALUE_END;
+        }
+        kept += pair.size + 1;
+    }
+    properties->text = (rp_slice){copy, size};
+    return RP_OK;
+}
+
+int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties) {
+    *properties = (rp_sent_properties){.text = text, .wait = 1};
+    uint32_t at = 0;
+    while (at < text.size) {
+        const uint8_t *start = text.data + at;
+        const uint8_t *end = memchr(start, RP_PROPERTY_VALUE_END, text.size - at);
+        rp_slice pair = {start, end != NULL ? (uint32_t)(end - start) : text.size - at};
+        rp_slice name, value;
+        if (!split_pair(pair, &name, &value) || note_pair(properties, name, value) == DROPPED)
+            return copy_rest(text, at, arena, properties);
+        at += pair.size + 1;
+    }
+    return RP_OK;
+}

@@ -1,0 +1,32 @@
+/* message_properties.h: what the broker must know of a sent message's properties, and what it adds to them. Private to csrc/broker.
+ * RocketMQ: SendMessageProcessor, AbstractSendMessageProcessor.buildMsgContext, MessageDecoder.string2messageProperties (5.3.3).
+ *
+ * A stored message carries what its producer sent (without POP_CK, without pairs RocketMQ's parser drops), then MSG_REGION,
+ * TRACE_ON and CLUSTER of this broker, then a UNIQ_KEY when the producer gave none. RocketMQ stores the same set in the order of a
+ * Java HashMap; readers go by name.
+ *
+ * Threads  pure functions.
+ */
+#ifndef RP_BROKER_MESSAGE_PROPERTIES_H
+#define RP_BROKER_MESSAGE_PROPERTIES_H
+
+#include <stdint.h>
+
+#include "../base/arena.h"
+#include "../base/slice.h"
+
+#define RP_PROPERTY_NAME_END 1  /* name \1 value \2 */
+#define RP_PROPERTY_VALUE_END 2
+
+typedef struct rp_sent_properties {
+    rp_slice text;       /* what to store of them; in the request, or in the arena when pairs had to go */
+    rp_slice unique_key; /* data NULL: none */
+    int64_t tags_code;
+    int32_t wait;        /* WAIT; 1 unless it says something else than true */
+    int32_t special;     /* delay, timer, transaction or inner batch: not for the fast path */
+} rp_sent_properties;
+
+/* RP_OK or RP_E_NO_MEMORY. */
+int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties);
+
+#endif

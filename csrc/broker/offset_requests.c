@@ -1,0 +1,110 @@
+/* offset_requests.c: see offset_requests.h. */
+#include "offset_requests.h"
+
+#include "answers.h"
+#include "lane.h"
+#include "request_header.h"
+#include "response_writer_inl.h"
+
+typedef struct offset_question {
+    rp_lane *lane;
+    rp_answer_to to;
+    rp_offset_header header;
+    rp_topic *topic;
+    rp_group *group;
+    rp_consume_queue *queue; /* NULL: the topic has no such queue */
+} offset_question;
+
+static int answer_offset(const offset_question *question, int64_t offset) {
+    if (question->to.oneway)
+        return RP_HANDLED;
+    uint8_t *target = rp_connection_reserve(question->to.connection, RP_RESPONSE_SIZE_BASE);
+    if (target == NULL)
+        return RP_E_NO_MEMORY;
+    rp_response_writer writer;
+    rp_response_begin(&writer, target, question->to.serialize_type, RP_RESPONSE_SUCCESS, question->to.opaque, (rp_slice){NULL, 0});
+    RP_RESPONSE_NUMBER(&writer, "offset", offset);
+    rp_connection_commit(question->to.connection, rp_response_end(&writer, 0));
+    return RP_HANDLED;
+}
+
+/* Asking must not make queues: only ids the topic has are looked up. */
+static void find_queue(offset_question *question) {
+    int32_t read_queues = atomic_load_explicit(&question->topic->read_queues, memory_order_relaxed);
+    int32_t write_queues = atomic_load_explicit(&question->topic->write_queues, memory_order_relaxed);
+    int32_t queue_id = question->header.queue_id;
+    if (queue_id >= 0 && queue_id < (read_queues > write_queues ? read_queues : write_queues))
+        rp_topic_open_queue(question->lane->broker->topics, question->topic, queue_id, &question->queue);
+}
+
+static int update_offset(const offset_question *question) {
+    rp_slice topic = question->topic->head.name;
+    if (!question->header.has_queue_id)
+        return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "QueueId is null, topic is %.*s", (int)topic.size,
+                         (const char *)topic.data);
+    if (!question->header.has_commit_offset)
+        return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "Offset is null, topic is %.*s", (int)topic.size,
+                         (const char *)topic.data);
+    rp_broker *broker = question->lane->broker;
+    rp_consumption *consumption = rp_group_table_consumption_entry(broker->groups, question->group, question->topic);
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, question->header.queue_id) : NULL;
+    if (cell == NULL)
+        return rp_answer(question->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "no room for the offset of queue %d", question->header.queue_id);
+    if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
+        return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, "Offset has been previously reset");
+    if (rp_offset_cell_commit(cell, question->header.commit_offset))
+        atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
+    return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
+}
+
+/* 1 when the queue's first message is there and near enough to the log's end to be in memory. */
+static int first_message_is_near(const offset_question *question) {
+    rp_queue_entry first;
+    if (question->queue == NULL || rp_consume_queue_min_offset(question->queue) > 0 ||
+        rp_consume_queue_read(question->queue, 0, &first, 1) != 1)
+        return 0;
+    const rp_broker_options *options = &question->lane->broker->options;
+    int64_t behind = rp_commit_log_max_offset(question->lane->broker->commit_log) - first.commit_log_offset;
+    return behind <= (int64_t)(options->memory_bytes / 100 * options->memory_ratio_max);
+}
+
+static int query_offset(const offset_question *question) {
+    rp_consumption *consumption = rp_group_table_consumption(question->lane->broker->groups, question->group, question->topic);
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_find(&consumption->offsets, question->header.queue_id) : NULL;
+    if (cell != NULL) {
+        int64_t reset = atomic_load_explicit(&cell->reset, memory_order_relaxed);
+        int64_t offset = reset != RP_OFFSET_NONE ? reset : atomic_load_explicit(&cell->committed, memory_order_relaxed);
+        if (offset >= 0)
+            return answer_offset(question, offset);
+    }
+    if (question->header.set_zero_if_not_found == 0)
+        return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, do not set to zero, maybe this group boot first");
+    if (first_message_is_near(question))
+        return answer_offset(question, 0);
+    return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
+}
+
+int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    offset_question question = {.lane = lane, .to = rp_answer_to_command(connection, command)};
+    rp_broker *broker = lane->broker;
+    rp_header_fault fault;
+    if (rp_offset_header_read(command, &question.header, &fault) != RP_OK)
+        return rp_answer_fault(question.to, &fault);
+    question.topic = rp_topic_table_find(broker->topics, question.header.topic);
+    if (question.topic == NULL || !(atomic_load_explicit(&question.topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL))
+        return RP_PUNT;
+    int about_group = command->code == RP_CODE_QUERY_CONSUMER_OFFSET || command->code == RP_CODE_UPDATE_CONSUMER_OFFSET;
+    if (about_group && (question.group = rp_group_table_find(broker->groups, question.header.group)) == NULL)
+        return RP_PUNT;
+    if (command->code == RP_CODE_UPDATE_CONSUMER_OFFSET)
+        return update_offset(&question);
+    if (!question.header.has_queue_id)
+        return rp_answer_fault(question.to, &(rp_header_fault){"queueId", {NULL, 0}});
+    find_queue(&question);
+    if (command->code == RP_CODE_QUERY_CONSUMER_OFFSET)
+        return query_offset(&question);
+    if (question.queue == NULL)
+        return answer_offset(&question, 0);
+    return answer_offset(&question, command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue)
+                                                                            : rp_consume_queue_min_offset(question.queue));
+}

@@ -1,0 +1,17 @@
+/* offset_requests.h: the small questions consumers ask all the time. Private to csrc/broker.
+ * RocketMQ: ConsumerManageProcessor (14 QUERY_CONSUMER_OFFSET, 15 UPDATE_CONSUMER_OFFSET), AdminBrokerProcessor (30 GET_MAX_OFFSET,
+ * 31 GET_MIN_OFFSET).
+ *
+ * Punts    unknown or not native topics, unknown groups: Python knows their texts.
+ * Threads  the reactor's.
+ */
+#ifndef RP_BROKER_OFFSET_REQUESTS_H
+#define RP_BROKER_OFFSET_REQUESTS_H
+
+#include "../remoting/server.h"
+
+struct rp_lane;
+
+int rp_offset_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+#endif

@@ -1,0 +1,38 @@
+/* offset_table.h: how far a group has consumed the queues of one topic. Private to csrc/broker.
+ * RocketMQ: ConsumerOffsetManager's offsetTable, pullOffsetTable, resetOffsetTable (5.3.3 broker/offset/).
+ *
+ * One cell a queue, in chunks that never move; every field is one atomic, so commits from reactors and Python's reads need no lock.
+ *
+ * Threads  any.
+ */
+#ifndef RP_BROKER_OFFSET_TABLE_H
+#define RP_BROKER_OFFSET_TABLE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "growing_inl.h"
+
+#define RP_OFFSET_NONE INT64_MIN
+
+typedef struct rp_offset_cell {
+    _Atomic int64_t committed; /* relaxed: a lone value; RP_OFFSET_NONE before the first commit */
+    _Atomic int64_t pulled;    /* where the last pull left off */
+    _Atomic int64_t reset;     /* where the next pull is sent; RP_OFFSET_NONE: nowhere */
+} rp_offset_cell;
+
+typedef struct rp_offset_cells {
+    _Atomic(rp_offset_cell *) chunks[RP_GROWING_CHUNKS]; /* acquire/release: a chunk is filled before it is seen */
+} rp_offset_cells;
+
+void rp_offset_cells_free(rp_offset_cells *cells);
+/* NULL when it was never made, or for a queue id outside 0..RP_TOPIC_QUEUES_MAX-1. */
+rp_offset_cell *rp_offset_cells_find(const rp_offset_cells *cells, int32_t queue_id);
+/* Made when missing; NULL: memory or queue id. */
+rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id);
+/* Stores an offset; 1 when that changed anything. */
+int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset);
+/* Forgets all offsets. 1 when there were any. */
+int rp_offset_cells_clear(rp_offset_cells *cells);
+
+#endif

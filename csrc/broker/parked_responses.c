@@ -1,0 +1,151 @@
+/* parked_responses.c: see parked_responses.h. */
+#include "parked_responses.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "answers.h"
+#include "lane.h"
+#include "response_writer_inl.h"
+
+#define RING_FIRST 64u
+#define NS_PER_MS INT64_C(1000000)
+
+void rp_parked_responses_free(rp_parked_responses *parked) {
+    for (uint32_t i = 0; i < parked->count; i++)
+        free(parked->ring[(parked->head + i) & (parked->capacity - 1)].large);
+    free(parked->ring);
+    *parked = (rp_parked_responses){0};
+}
+
+int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
+
+static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
+
+uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code) {
+    const rp_live_settings *settings = &broker->settings;
+    uint32_t needs = 0;
+    *code = RP_RESPONSE_SUCCESS;
+    if (atomic_load_explicit(&settings->flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC &&
+        rp_commit_log_flushed_offset(broker->commit_log) < end_offset)
+        needs |= RP_NEEDS_FLUSH;
+    if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
+        return needs;
+    int64_t replicated = replicated_offset(broker);
+    if (replicated < 0 || end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
+        *code = RP_RESPONSE_SLAVE_NOT_AVAILABLE;
+    } else if (replicated < end_offset) {
+        needs |= RP_NEEDS_SLAVES;
+    }
+    return needs;
+}
+
+static int grow(rp_parked_responses *parked) {
+    uint32_t capacity = parked->capacity > 0 ? parked->capacity * 2 : RING_FIRST;
+    rp_parked_response *ring = malloc(capacity * sizeof *ring);
+    if (ring == NULL)
+        return RP_E_NO_MEMORY;
+    for (uint32_t i = 0; i < parked->count; i++)
+        ring[i] = parked->ring[(parked->head + i) & (parked->capacity - 1)];
+    free(parked->ring);
+    parked->ring = ring;
+    parked->capacity = capacity;
+    parked->head = 0;
+    return RP_OK;
+}
+
+int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code, const uint8_t *frame,
+                             uint32_t size) {
+    rp_parked_responses *parked = &lane->parked;
+    if (parked->count == parked->capacity && grow(parked) != RP_OK)
+        return RP_E_NO_MEMORY;
+    rp_parked_response *entry = &parked->ring[(parked->head + parked->count) & (parked->capacity - 1)];
+    entry->large = NULL;
+    uint8_t *target = entry->frame;
+    if (size > RP_PARKED_INLINE) {
+        target = entry->large = malloc(size);
+        if (target == NULL)
+            return RP_E_NO_MEMORY;
+    }
+    memcpy(target, frame, size);
+    entry->end_offset = end_offset;
+    entry->arrived_ns = rp_reactor_now_ns(lane->reactor);
+    entry->connection_id = connection_id;
+    entry->size = size;
+    entry->code = (int16_t)code;
+    entry->needs = (uint16_t)needs;
+    parked->count++;
+    /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (see rp_broker_wake_parked). */
+    atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
+    return RP_OK;
+}
+
+static void send_head(rp_lane *lane, rp_parked_response *entry) {
+    uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;
+    rp_connection *connection = rp_reactor_connection(lane->reactor, entry->connection_id);
+    uint8_t *target = connection != NULL ? rp_connection_reserve(connection, entry->size) : NULL;
+    if (target != NULL) {
+        if (entry->code != RP_RESPONSE_SUCCESS)
+            rp_response_set_code(frame, entry->code);
+        memcpy(target, frame, entry->size);
+        rp_connection_commit(connection, entry->size);
+    } else if (connection != NULL) {
+        rp_server_close_connection(lane->server, entry->connection_id);
+    }
+    free(entry->large);
+}
+
+/* Strikes off what is there or too late. The slaves' outcome stands over the flush's, as in RocketMQ. */
+static void update_needs(rp_lane *lane, rp_parked_response *entry, int64_t now_ns, int64_t flushed, int64_t replicated) {
+    const rp_broker_options *options = &lane->broker->options;
+    int64_t waited_ms = (now_ns - entry->arrived_ns) / NS_PER_MS;
+    if ((entry->needs & RP_NEEDS_FLUSH) && flushed >= entry->end_offset)
+        entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
+    if ((entry->needs & RP_NEEDS_SLAVES) && replicated >= entry->end_offset)
+        entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
+    if ((entry->needs & RP_NEEDS_FLUSH) && waited_ms >= options->sync_flush_timeout_ms) {
+        entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
+        if (entry->code == RP_RESPONSE_SUCCESS)
+            entry->code = RP_RESPONSE_FLUSH_DISK_TIMEOUT;
+        rp_count(&lane->counters.flush_timeouts, 1);
+    }
+    if ((entry->needs & RP_NEEDS_SLAVES) && waited_ms >= options->slave_timeout_ms) {
+        entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
+        entry->code = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT;
+        rp_count(&lane->counters.slave_timeouts, 1);
+    }
+}
+
+static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry) {
+    int64_t wait_ms = INT64_MAX / NS_PER_MS;
+    if (entry->needs & RP_NEEDS_FLUSH)
+        wait_ms = lane->broker->options.sync_flush_timeout_ms;
+    if ((entry->needs & RP_NEEDS_SLAVES) && (int64_t)lane->broker->options.slave_timeout_ms < wait_ms)
+        wait_ms = lane->broker->options.slave_timeout_ms;
+    return entry->arrived_ns + wait_ms * NS_PER_MS;
+}
+
+int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {
+    rp_parked_responses *parked = &lane->parked;
+    uint32_t sent = 0;
+    int64_t next = INT64_MAX;
+    if (parked->count == 0)
+        return next;
+    int64_t flushed = rp_commit_log_flushed_offset(lane->broker->commit_log);
+    int64_t replicated = replicated_offset(lane->broker);
+    while (parked->count > 0) {
+        rp_parked_response *entry = &parked->ring[parked->head & (parked->capacity - 1)];
+        update_needs(lane, entry, now_ns, flushed, replicated);
+        if (entry->needs != 0) {
+            next = deadline_of(lane, entry);
+            break;
+        }
+        send_head(lane, entry);
+        parked->head = (parked->head + 1) & (parked->capacity - 1);
+        parked->count--;
+        sent++;
+    }
+    if (sent > 0)
+        atomic_fetch_sub_explicit(&lane->counters.parked, sent, memory_order_acq_rel);
+    return next;
+}

@@ -1,0 +1,56 @@
+/* parked_responses.h: responses of one reactor that wait until their messages are on disk, on slaves, or both. Private to csrc/broker.
+ * RocketMQ: GroupCommitRequest, GroupTransferService, CommitLog.handleDiskFlushAndHA (5.3.3 store/).
+ *
+ *   append ─ frame written with SUCCESS ─ push ─ [FIFO by log offset] ─ flushed and replicated pass its end ─► connection
+ *                                                                    └ deadline: code replaced, the message stays
+ *
+ * A reactor appends in log order, so offsets in the FIFO only grow and looking at the head is enough.
+ *
+ * Threads  the reactor's, but for the broker's look at the lane's `parked` counter.
+ * Owns     copies of the frames.
+ * Bounds   RP_PARKED_MAX responses; senders are told SYSTEM_BUSY before their message is stored (is_full).
+ */
+#ifndef RP_BROKER_PARKED_RESPONSES_H
+#define RP_BROKER_PARKED_RESPONSES_H
+
+#include <stdint.h>
+
+#include "broker.h"
+
+#define RP_PARKED_MAX 131072
+#define RP_PARKED_INLINE 320
+
+struct rp_lane;
+
+enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2 };
+
+typedef struct rp_parked_response {
+    int64_t end_offset; /* of the last byte that must be safe */
+    int64_t arrived_ns;
+    uint64_t connection_id;
+    uint8_t *large; /* the frame when it does not fit inside; owned */
+    uint32_t size;
+    int16_t code; /* 0, or what already went wrong */
+    uint16_t needs;
+    uint8_t frame[RP_PARKED_INLINE];
+} rp_parked_response;
+
+typedef struct rp_parked_responses {
+    rp_parked_response *ring; /* capacity is a power of two, grown by doubling */
+    uint32_t capacity, head, count;
+} rp_parked_responses;
+
+void rp_parked_responses_free(rp_parked_responses *parked);
+int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more);
+
+/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *code is what is already known to be wrong
+ * (SLAVE_NOT_AVAILABLE). */
+uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code);
+
+/* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
+int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code, const uint8_t *frame,
+                             uint32_t size);
+/* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */
+int64_t rp_parked_responses_complete(struct rp_lane *lane, int64_t now_ns);
+
+#endif

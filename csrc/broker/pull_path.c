@@ -1,0 +1,233 @@
+/* pull_path.c: see pull_path.h. The order of the checks is RocketMQ's, so that a request with two faults gets the same answer. */
+#include "pull_path.h"
+
+#include <string.h>
+
+#include "lane.h"
+#include "pull_response.h"
+
+#define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
+
+static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
+    return (rp_answer_to){connection, pull->opaque, pull->serialize_type, pull->oneway};
+}
+
+static int forbid(rp_answer_to to, const char *type, const char *format, rp_slice name) {
+    rp_field field = {{(const uint8_t *)"forbiddenType", 13}, {(const uint8_t *)type, 1}};
+    return rp_answer(to, RP_RESPONSE_NO_PERMISSION, &field, 1, format, (int)name.size, (const char *)name.data);
+}
+
+static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
+
+/* What holds for the broker and the group. RP_OK: go on. */
+static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_to to) {
+    const rp_live_settings *settings = &broker->settings;
+    rp_slice ip = {(const uint8_t *)broker->options.broker_ip, (uint32_t)strlen(broker->options.broker_ip)};
+    if (setting(&settings->role) == 2 && !setting(&settings->slave_read_enable))
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
+    if (!(setting(&settings->permission) & RP_PERMISSION_READ))
+        return forbid(to, "1", "the broker[%.*s] pulling message is forbidden", ip);
+    if (pull->lite && !setting(&settings->lite_pull_enable))
+        return forbid(to, "1", "the broker[%.*s] for lite pull consumer is forbidden", ip);
+    if (!rp_group_is_live(pull->group))
+        return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_GROUP_NOT_EXIST, NULL, 0, "subscription group [%.*s] does not exist, " RP_FAQ_TIP,
+                         (int)pull->group->head.name.size, (const char *)pull->group->head.name.data);
+    if (!setting(&pull->group->consume_enable))
+        return forbid(to, "2", "subscription group no permission, %.*s", pull->group->head.name);
+    return RP_OK;
+}
+
+static int check_topic(const rp_pull *pull, rp_answer_to to) {
+    const rp_topic *topic = pull->topic;
+    rp_slice name = topic->head.name;
+    if (!rp_topic_is_live(topic))
+        return rp_answer(to, RP_RESPONSE_TOPIC_NOT_EXIST, NULL, 0, "topic[%.*s] not exist, apply first please! " RP_FAQ_TIP, (int)name.size,
+                         (const char *)name.data);
+    if (!(setting(&topic->permission) & RP_PERMISSION_READ))
+        return forbid(to, "3", "the topic[%.*s] pulling message is forbidden", name);
+    int32_t read_queues = setting(&topic->read_queues);
+    if (pull->queue_id < 0 || pull->queue_id >= read_queues) {
+        char peer[RP_PEER_TEXT_MAX];
+        rp_peer_text(to.connection, peer);
+        return rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
+                         "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d] consumer:[/%s]", pull->queue_id, (int)name.size,
+                         (const char *)name.data, read_queues, peer);
+    }
+    return RP_OK;
+}
+
+/* The filter of the group's heartbeat. RP_OK: *filter is set. */
+static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to to, rp_tag_filter *filter) {
+    if (pull->sys_flag & RP_PULL_SUBSCRIPTION) {
+        *filter = pull->filter;
+        return RP_OK;
+    }
+    rp_subscription_view view;
+    int status = rp_consumption_read_subscription(pull->consumption, rp_reactor_arena(lane->reactor), &view);
+    if (status != RP_OK)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    rp_slice group = pull->group->head.name;
+    if (setting(&pull->group->subscriptions) <= 0)
+        return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's group info not exist" RP_FAQ_TIP);
+    if (view.present && view.broadcast && !setting(&pull->group->broadcast_enable))
+        return forbid(to, "4", "the consumer group[%.*s] can not consume by broadcast way", group);
+    if (!view.present)
+        return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's subscription not exist" RP_FAQ_TIP);
+    if (view.version < pull->sub_version)
+        return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_LATEST, NULL, 0, "the consumer's subscription not latest");
+    if (!view.native)
+        return PUNTED;
+    *filter = view.filter;
+    return RP_OK;
+}
+
+static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
+    const rp_broker_options *options = &broker->options;
+    const rp_live_settings *settings = &broker->settings;
+    *limits = (rp_get_limits){
+        .transfer_bytes_memory = options->transfer_bytes_max_memory,
+        .transfer_count_memory = options->transfer_count_max_memory,
+        .transfer_bytes_disk = options->transfer_bytes_max_disk,
+        .transfer_count_disk = options->transfer_count_max_disk,
+        .filter_bytes_max = options->filter_bytes_max,
+        .memory_bytes = (int64_t)(options->memory_bytes / 100 * options->memory_ratio_max),
+        .keep_bad_offset = setting(&settings->role) == 2 && !setting(&settings->offset_check_in_slave),
+    };
+}
+
+/* The messages, or where a server-side reset sends the consumer. */
+static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter, rp_offset_cell *cell, rp_get_result *result) {
+    int64_t reset = RP_OFFSET_NONE;
+    if (cell != NULL && atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
+        reset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
+    if (reset != RP_OFFSET_NONE) {
+        *result = (rp_get_result){.status = RP_GET_OFFSET_RESET, .next_offset = reset};
+        result->min_offset = rp_consume_queue_min_offset(pull->queue);
+        result->max_offset = rp_consume_queue_max_offset(pull->queue);
+        return;
+    }
+    rp_get_limits limits;
+    read_limits(lane->broker, &limits);
+    rp_get_request request = {
+        .commit_log = lane->broker->commit_log,
+        .queue = pull->queue,
+        .offset = pull->from,
+        .max_messages = pull->max_messages,
+        .max_bytes = pull->max_bytes,
+        .filter = filter,
+    };
+    rp_get_message(&request, &limits, &lane->scratch, result);
+}
+
+/* Notes where the consumer stands: each pull's end, and the offset it commits with its first try. */
+static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cell, int attempt, int64_t next_offset) {
+    if (cell == NULL)
+        return;
+    atomic_store_explicit(&cell->pulled, next_offset, memory_order_relaxed);
+    if (attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_COMMIT_OFFSET) && rp_offset_cell_commit(cell, pull->commit_offset))
+        atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
+}
+
+/* One try. RP_HANDLED: answered; PUNTED; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
+static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
+    rp_answer_to to = answer_to(pull, connection);
+    rp_tag_filter filter;
+    int outcome = check_group(lane->broker, pull, to);
+    if (outcome == RP_OK)
+        outcome = check_topic(pull, to);
+    if (outcome == RP_OK)
+        outcome = check_subscription(lane, pull, to, &filter);
+    if (outcome != RP_OK)
+        return outcome;
+    pull->slot = rp_topic_open_queue(lane->broker->topics, pull->topic, pull->queue_id, &pull->queue);
+    if (pull->slot == NULL)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
+    rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
+    rp_get_result result;
+    get(lane, pull, &filter, cell, &result);
+    int found = result.status == RP_GET_FOUND;
+    lane->pulled |= found;
+    rp_count(found ? &lane->counters.pulls_found : &lane->counters.pulls_missed, 1);
+    if (attempt == RP_PULL_WOKEN && result.status == RP_GET_NO_MATCHED_MESSAGE && result.next_offset >= result.max_offset) {
+        pull->from = result.next_offset;
+        return RP_OK;
+    }
+    note_offsets(lane, pull, cell, attempt, result.next_offset);
+    int32_t code = rp_pull_response_code(lane->broker, pull, &result);
+    int may_wait = attempt == RP_PULL_WOKEN || (attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_SUSPEND));
+    if (code == RP_RESPONSE_PULL_NOT_FOUND && may_wait)
+        return RP_OK;
+    return rp_pull_response_send(lane, pull, to, code, &result);
+}
+
+/* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
+static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pull *pull) {
+    rp_broker *broker = lane->broker;
+    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_pull_header header;
+    rp_header_fault fault;
+    if (rp_pull_header_read(command, &header, &fault) != RP_OK)
+        return rp_answer_fault(to, &fault);
+    rp_group *group = rp_group_table_find(broker->groups, header.group);
+    rp_topic *topic = rp_topic_table_find(broker->topics, header.topic);
+    if (group == NULL || topic == NULL || !(atomic_load_explicit(&topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL) ||
+        (header.sys_flag & RP_PULL_CLASS_FILTER))
+        return PUNTED;
+    *pull = (rp_pull){
+        .topic = topic,
+        .group = group,
+        .consumption = rp_group_table_consumption_entry(broker->groups, group, topic),
+        .offset = header.queue_offset,
+        .from = header.queue_offset,
+        .max_bytes = header.max_bytes > 0 ? header.max_bytes : INT32_MAX,
+        .sub_version = header.sub_version,
+        .suspend_ms = broker->options.long_polling_enable ? header.suspend_timeout_ms : (int64_t)broker->options.short_polling_ms,
+        .commit_offset = header.commit_offset,
+        .connection_id = rp_connection_id(connection),
+        .queue_id = header.queue_id,
+        .max_messages = header.max_messages,
+        .sys_flag = header.sys_flag,
+        .opaque = to.opaque,
+        .serialize_type = to.serialize_type,
+        .oneway = to.oneway,
+        .lite = command->code == RP_CODE_LITE_PULL_MESSAGE,
+    };
+    if (pull->consumption == NULL)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
+        return RP_OK;
+    rp_slice type = header.expression_type;
+    if (type.data != NULL && !(type.size == 3 && memcmp(type.data, "TAG", 3) == 0))
+        return PUNTED;
+    int status = rp_tag_filter_parse(header.subscription, rp_reactor_arena(lane->reactor), &pull->filter);
+    if (status == RP_OK)
+        return RP_OK;
+    return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed");
+}
+
+int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    rp_pull pull;
+    int outcome = read_pull(lane, connection, command, &pull);
+    if (outcome == RP_OK)
+        outcome = try_pull(lane, &pull, connection, RP_PULL_FIRST);
+    if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))
+        outcome = try_pull(lane, &pull, connection, RP_PULL_LAST);
+    if (outcome == PUNTED) {
+        rp_count(&lane->counters.pulls_punted, 1);
+        return RP_PUNT;
+    }
+    rp_count(&lane->counters.pulls, 1);
+    return outcome < 0 ? outcome : RP_HANDLED;
+}
+
+int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
+    rp_connection *connection = rp_reactor_connection(lane->reactor, pull->connection_id);
+    if (connection == NULL)
+        return 1;
+    int outcome = try_pull(lane, pull, connection, attempt);
+    if (outcome == PUNTED) /* the request is gone; the consumer asks again and Python gets it */
+        outcome = rp_answer(answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, NULL, 0, "NO_MATCHED_MESSAGE");
+    if (outcome < 0)
+        rp_server_close_connection(lane->server, pull->connection_id);
+    return outcome != RP_OK;
+}

@@ -1,0 +1,65 @@
+/* pull_path.h: answers pulls: checks, messages, response; what finds nothing goes to long_polling. Private to csrc/broker.
+ * RocketMQ: PullMessageProcessor, DefaultPullMessageResultHandler (5.3.3 broker/processor/).
+ *
+ *   request ─ rp_pull ─ check ─ get_message ─┬─ FOUND, or a status the consumer acts on ─► response
+ *                          ▲                 └─ PULL_NOT_FOUND and it may wait ─► long_polling
+ *                          └──────────── woken or out of time (then it does not wait again) ◄──┘
+ *
+ * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are not tags, subscriptions
+ *          Python keeps to itself.
+ * Threads  the reactor's.
+ */
+#ifndef RP_BROKER_PULL_PATH_H
+#define RP_BROKER_PULL_PATH_H
+
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "answers.h"
+#include "group_table.h"
+#include "tag_filter.h"
+#include "topic_table.h"
+
+struct rp_lane;
+
+#define RP_PULL_COMMIT_OFFSET 1
+#define RP_PULL_SUSPEND 2
+#define RP_PULL_SUBSCRIPTION 4
+#define RP_PULL_CLASS_FILTER 8
+
+/* A pull as this broker understands it: nothing in it points into the request but the filter's codes. */
+typedef struct rp_pull {
+    rp_topic *topic;
+    rp_group *group;
+    rp_consumption *consumption;
+    rp_queue_slot *slot;
+    rp_consume_queue *queue;
+    int64_t offset; /* as asked */
+    int64_t from;   /* offset, or further: up to here nothing matched */
+    int64_t max_bytes;
+    int64_t sub_version;
+    int64_t suspend_ms;
+    int64_t commit_offset;
+    uint64_t connection_id;
+    rp_tag_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
+    int32_t queue_id;
+    int32_t max_messages;
+    int32_t sys_flag;
+    int32_t opaque;
+    uint8_t serialize_type;
+    uint8_t oneway;
+    uint8_t lite;
+} rp_pull;
+
+enum rp_pull_attempt {
+    RP_PULL_FIRST,    /* from a request: may punt, may wait, commits its offset */
+    RP_PULL_WOKEN,    /* messages came: stays waiting when none of them matches */
+    RP_PULL_LAST      /* its time is up: is answered whatever there is */
+};
+
+int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* Tries a suspended pull again. 1: answered (or its connection is gone); 0: it goes on waiting, pull->from may have moved. */
+int rp_pull_path_retry(struct rp_lane *lane, rp_pull *pull, int attempt);
+
+#endif

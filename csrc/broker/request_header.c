@@ -1,0 +1,186 @@
+/* request_header.c: see request_header.h. One table a header says where each field goes; one loop over the command's fields reads them.
+ * Fields are told apart by size and last byte first, so a hit costs one memcmp. */
+#include "request_header.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum field_kind { TEXT, NUMBER_32, NUMBER_64, BOOLEAN };
+
+typedef struct field_rule {
+    const char *name;
+    uint8_t size;
+    uint8_t kind;
+    uint8_t required;
+    uint16_t place; /* offset in the header struct */
+} field_rule;
+
+#define RULE(name, kind, required, type, member)                                                                                           \
+    { name, sizeof(name) - 1, kind, required, offsetof(type, member) }
+
+static const field_rule send_v1[] = {
+    RULE("topic", TEXT, 0, rp_send_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_send_header, queue_id),
+    RULE("sysFlag", NUMBER_32, 1, rp_send_header, sys_flag),
+    RULE("bornTimestamp", NUMBER_64, 1, rp_send_header, born_timestamp_ms),
+    RULE("flag", NUMBER_32, 1, rp_send_header, flag),
+    RULE("properties", TEXT, 0, rp_send_header, properties),
+    RULE("reconsumeTimes", NUMBER_32, 0, rp_send_header, reconsume_times),
+    RULE("batch", BOOLEAN, 0, rp_send_header, batch),
+};
+
+/* Indexed by letter: b topic, e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes, m batch. */
+static const field_rule send_v2[26] = {
+    ['b' - 'a'] = RULE("b", TEXT, 0, rp_send_header, topic),
+    ['e' - 'a'] = RULE("e", NUMBER_32, 1, rp_send_header, queue_id),
+    ['f' - 'a'] = RULE("f", NUMBER_32, 1, rp_send_header, sys_flag),
+    ['g' - 'a'] = RULE("g", NUMBER_64, 1, rp_send_header, born_timestamp_ms),
+    ['h' - 'a'] = RULE("h", NUMBER_32, 1, rp_send_header, flag),
+    ['i' - 'a'] = RULE("i", TEXT, 0, rp_send_header, properties),
+    ['j' - 'a'] = RULE("j", NUMBER_32, 0, rp_send_header, reconsume_times),
+    ['m' - 'a'] = RULE("m", BOOLEAN, 0, rp_send_header, batch),
+};
+
+static const field_rule pull[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pull_header, group),
+    RULE("topic", TEXT, 1, rp_pull_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pull_header, queue_id),
+    RULE("queueOffset", NUMBER_64, 1, rp_pull_header, queue_offset),
+    RULE("maxMsgNums", NUMBER_32, 1, rp_pull_header, max_messages),
+    RULE("sysFlag", NUMBER_32, 1, rp_pull_header, sys_flag),
+    RULE("commitOffset", NUMBER_64, 0, rp_pull_header, commit_offset),
+    RULE("suspendTimeoutMillis", NUMBER_64, 0, rp_pull_header, suspend_timeout_ms),
+    RULE("subscription", TEXT, 0, rp_pull_header, subscription),
+    RULE("subVersion", NUMBER_64, 0, rp_pull_header, sub_version),
+    RULE("expressionType", TEXT, 0, rp_pull_header, expression_type),
+    RULE("maxMsgBytes", NUMBER_32, 0, rp_pull_header, max_bytes),
+};
+
+static const field_rule offset[] = {
+    RULE("consumerGroup", TEXT, 0, rp_offset_header, group),
+    RULE("topic", TEXT, 0, rp_offset_header, topic),
+    RULE("queueId", NUMBER_32, 0, rp_offset_header, queue_id),
+    RULE("commitOffset", NUMBER_64, 0, rp_offset_header, commit_offset),
+    RULE("setZeroIfNotFound", BOOLEAN, 0, rp_offset_header, set_zero_if_not_found),
+};
+
+#define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
+
+/* Most numbers are a few digits without a sign; the rest goes the full way. */
+static int parse_i64(rp_slice text, int64_t *value) {
+    if (text.size - 1u > 17u)
+        return rp_slice_to_i64(text, value);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < text.size; i++) {
+        uint32_t digit = (uint32_t)text.data[i] - '0';
+        if (digit > 9)
+            return rp_slice_to_i64(text, value);
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return RP_OK;
+}
+
+static int read_field(const field_rule *rule, rp_slice value, void *header, rp_header_fault *fault) {
+    uint8_t *place = (uint8_t *)header + rule->place;
+    int64_t number = 0;
+    switch (rule->kind) {
+    case TEXT:
+        memcpy(place, &value, sizeof value);
+        return RP_OK;
+    case BOOLEAN: {
+        int32_t truth = rp_slice_to_bool(value);
+        memcpy(place, &truth, sizeof truth);
+        return RP_OK;
+    }
+    default:
+        if (parse_i64(value, &number) != RP_OK || (rule->kind == NUMBER_32 && number != (int32_t)number)) {
+            *fault = (rp_header_fault){rule->name, value};
+            return RP_E_PROTOCOL;
+        }
+        if (rule->kind == NUMBER_64) {
+            memcpy(place, &number, sizeof number);
+        } else {
+            int32_t narrow = (int32_t)number;
+            memcpy(place, &narrow, sizeof narrow);
+        }
+        return RP_OK;
+    }
+}
+
+static const field_rule *find_rule(const field_rule *rules, size_t count, rp_slice key) {
+    for (size_t i = 0; i < count; i++) {
+        const field_rule *rule = &rules[i];
+        if (rule->size == key.size && rule->name[key.size - 1] == (char)key.data[key.size - 1] && memcmp(rule->name, key.data, key.size) == 0)
+            return rule;
+    }
+    return NULL;
+}
+
+/* Reads every known field; *seen gets one bit a rule. The binary encoding cannot tell an empty value from none, nor does RocketMQ. */
+static int read_fields(const rp_command *command, const field_rule *rules, size_t count, void *header, uint32_t *seen, rp_header_fault *fault) {
+    *seen = 0;
+    for (uint16_t i = 0; i < command->field_count; i++) {
+        rp_slice key = command->fields[i].key, value = command->fields[i].value;
+        if (key.size == 0 || value.data == NULL)
+            continue;
+        const field_rule *rule = find_rule(rules, count, key);
+        if (rule == NULL)
+            continue;
+        int status = read_field(rule, value, header, fault);
+        if (status != RP_OK)
+            return status;
+        *seen |= 1u << (rule - rules);
+    }
+    return RP_OK;
+}
+
+static int check_required(const field_rule *rules, size_t count, uint32_t seen, rp_header_fault *fault) {
+    for (size_t i = 0; i < count; i++) {
+        if (!rules[i].required || (seen & (1u << i)) != 0)
+            continue;
+        *fault = (rp_header_fault){rules[i].name, {NULL, 0}};
+        return RP_E_PROTOCOL;
+    }
+    return RP_OK;
+}
+
+static int read_v2(const rp_command *command, rp_send_header *header, rp_header_fault *fault) {
+    uint32_t seen = 0;
+    for (uint16_t i = 0; i < command->field_count; i++) {
+        rp_slice key = command->fields[i].key, value = command->fields[i].value;
+        uint32_t letter = key.size == 1 ? (uint32_t)key.data[0] - 'a' : 26;
+        if (letter >= 26 || send_v2[letter].name == NULL || value.data == NULL)
+            continue;
+        int status = read_field(&send_v2[letter], value, header, fault);
+        if (status != RP_OK)
+            return status;
+        seen |= 1u << letter;
+    }
+    return check_required(send_v2, COUNT(send_v2), seen, fault);
+}
+
+int rp_send_header_read(const rp_command *command, rp_send_header *header, rp_header_fault *fault) {
+    *header = (rp_send_header){0};
+    if (command->code != RP_CODE_SEND_MESSAGE)
+        return read_v2(command, header, fault);
+    uint32_t seen;
+    int status = read_fields(command, send_v1, COUNT(send_v1), header, &seen, fault);
+    return status != RP_OK ? status : check_required(send_v1, COUNT(send_v1), seen, fault);
+}
+
+int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault) {
+    *header = (rp_pull_header){0};
+    uint32_t seen;
+    int status = read_fields(command, pull, COUNT(pull), header, &seen, fault);
+    return status != RP_OK ? status : check_required(pull, COUNT(pull), seen, fault);
+}
+
+int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault) {
+    *header = (rp_offset_header){.set_zero_if_not_found = -1};
+    uint32_t seen;
+    int status = read_fields(command, offset, COUNT(offset), header, &seen, fault);
+    header->has_queue_id = (seen & (1u << 2)) != 0;
+    header->has_commit_offset = (seen & (1u << 3)) != 0;
+    return status;
+}

@@ -1,0 +1,73 @@
+/* request_header.h: the fields of send, pull and offset requests, picked out of a decoded command in one pass. Private to csrc/broker.
+ * RocketMQ: SendMessageRequestHeader, SendMessageRequestHeaderV2 (names a..n), PullMessageRequestHeader,
+ * UpdateConsumerOffsetRequestHeader, QueryConsumerOffsetRequestHeader (5.3.3 remoting/protocol/header/).
+ *
+ * A field that is absent keeps its bit in `missing`; a number that is none is reported with its text, as Java's parse does.
+ *
+ * Threads  pure functions; slices are the command's.
+ */
+#ifndef RP_BROKER_REQUEST_HEADER_H
+#define RP_BROKER_REQUEST_HEADER_H
+
+#include <stdint.h>
+
+#include "../remoting/command.h"
+
+/* The first field that could not be used. */
+typedef struct rp_header_fault {
+    const char *field; /* static storage */
+    rp_slice value;    /* data NULL: the field is absent */
+} rp_header_fault;
+
+typedef struct rp_send_header {
+    rp_slice topic;
+    rp_slice properties;
+    int64_t born_timestamp_ms;
+    int32_t queue_id;
+    int32_t sys_flag;
+    int32_t flag;
+    int32_t reconsume_times;
+    int32_t batch;
+} rp_send_header;
+
+typedef struct rp_pull_header {
+    rp_slice group;
+    rp_slice topic;
+    rp_slice subscription;
+    rp_slice expression_type;
+    int64_t queue_offset;
+    int64_t commit_offset;
+    int64_t suspend_timeout_ms;
+    int64_t sub_version;
+    int32_t queue_id;
+    int32_t max_messages;
+    int32_t max_bytes; /* 0: absent */
+    int32_t sys_flag;
+} rp_pull_header;
+
+typedef struct rp_offset_header {
+    rp_slice group;
+    rp_slice topic;
+    int64_t commit_offset;
+    int32_t queue_id;
+    int32_t set_zero_if_not_found; /* -1: absent */
+    int32_t has_queue_id, has_commit_offset;
+} rp_offset_header;
+
+/* RP_OK, or RP_E_PROTOCOL with the fault: a number that is none, or an absent field without which RocketMQ fails too. */
+int rp_send_header_read(const rp_command *command, rp_send_header *header, rp_header_fault *fault);
+int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
+int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
+
+/* Request codes of this room. */
+#define RP_CODE_SEND_MESSAGE 10
+#define RP_CODE_PULL_MESSAGE 11
+#define RP_CODE_QUERY_CONSUMER_OFFSET 14
+#define RP_CODE_UPDATE_CONSUMER_OFFSET 15
+#define RP_CODE_GET_MAX_OFFSET 30
+#define RP_CODE_GET_MIN_OFFSET 31
+#define RP_CODE_SEND_MESSAGE_V2 310
+#define RP_CODE_SEND_BATCH_MESSAGE 320
+#define RP_CODE_LITE_PULL_MESSAGE 361
+
+#endif

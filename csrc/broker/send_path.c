@@ -1,0 +1,296 @@
+/* send_path.c: see send_path.h. The checks stand in RocketMQ's order. */
+#include "send_path.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../base/bytes_inl.h"
+#include "../base/clock.h"
+#include "../store/message.h"
+#include "lane.h"
+#include "message_properties.h"
+#include "request_header.h"
+#include "send_batch.h"
+#include "send_response.h"
+
+#define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the compression type */
+#define ILLEGAL_MESSAGE                                                                                                                    \
+    "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32                              \
+    "B, msg properties length limit 32KB."
+
+/* One send on its way through the checks. */
+typedef struct send_request {
+    rp_lane *lane;
+    const rp_command *command;
+    rp_answer_to to;
+    rp_send_header header;
+    rp_sent_properties properties;
+    rp_topic *topic;
+    rp_consume_queue *queue;
+    int32_t queue_id;
+} send_request;
+
+int rp_send_batch_init(rp_send_batch *batch) {
+    batch->items = malloc(RP_SEND_ITEMS * sizeof *batch->items);
+    batch->sends = malloc(RP_SEND_ITEMS * sizeof *batch->sends);
+    batch->item_capacity = batch->send_capacity = RP_SEND_ITEMS;
+    return batch->items != NULL && batch->sends != NULL ? RP_OK : RP_E_NO_MEMORY;
+}
+
+void rp_send_batch_free(rp_send_batch *batch) {
+    free(batch->items);
+    free(batch->sends);
+}
+
+static int answer_illegal(const send_request *request) {
+    return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, ILLEGAL_MESSAGE, request->lane->broker->options.message_size_max);
+}
+
+static int answer_not_yet(const send_request *request, int64_t accept_after_ms) {
+    time_t seconds = (time_t)(accept_after_ms / 1000);
+    struct tm local;
+    char text[32];
+    localtime_r(&seconds, &local);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "broker unable to service, until %s,%03d", text,
+                     (int)(accept_after_ms % 1000));
+}
+
+/* What concerns the broker alone. RP_OK: go on. */
+static int check_broker(const send_request *request) {
+    const rp_live_settings *settings = &request->lane->broker->settings;
+    if (atomic_load_explicit(&settings->role, memory_order_relaxed) == 2)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
+    int64_t accept_after_ms = atomic_load_explicit(&settings->accept_after_ms, memory_order_relaxed);
+    if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)
+        return answer_not_yet(request, accept_after_ms);
+    if (rp_parked_responses_are_full(&request->lane->parked, request->lane->sends.send_count))
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    return RP_OK;
+}
+
+static int answer_bad_queue(const send_request *request, int32_t read_queues, int32_t write_queues) {
+    int32_t permission = atomic_load_explicit(&request->topic->permission, memory_order_relaxed);
+    uint32_t flags = atomic_load_explicit(&request->topic->flags, memory_order_relaxed);
+    char peer[RP_PEER_TEXT_MAX];
+    rp_peer_text(request->to.connection, peer);
+    return rp_answer(request->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
+                     "request queueId[%d] is illegal, TopicConfig [topicName=%.*s, readQueueNums=%d, writeQueueNums=%d, perm=%c%c%c, "
+                     "topicFilterType=%s, topicSysFlag=%d, order=%s, attributes={}] Producer: %s",
+                     request->header.queue_id, (int)request->topic->head.name.size, (const char *)request->topic->head.name.data, read_queues,
+                     write_queues, permission & RP_PERMISSION_READ ? 'R' : '-', permission & RP_PERMISSION_WRITE ? 'W' : '-',
+                     permission & 1 ? 'X' : '-', flags & RP_TOPIC_MULTI_TAG ? "MULTI_TAG" : "SINGLE_TAG",
+                     atomic_load_explicit(&request->topic->sys_flag, memory_order_relaxed), flags & RP_TOPIC_ORDER ? "true" : "false", peer);
+}
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return *state = x;
+}
+
+/* Finds the topic and the queue. RP_OK, RP_PUNT, or answered. */
+static int check_topic(send_request *request) {
+    rp_broker *broker = request->lane->broker;
+    rp_slice name = request->header.topic;
+    rp_topic *topic = request->topic = rp_topic_table_find(broker->topics, name);
+    if (topic == NULL || name.data[0] == '%')
+        return RP_PUNT;
+    uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
+    if (!(flags & RP_TOPIC_NATIVE_SEND))
+        return RP_PUNT;
+    int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
+    if (!writable && (flags & RP_TOPIC_ORDER))
+        return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, NULL, 0, "the broker[%s] sending message is forbidden",
+                         broker->options.broker_ip);
+    int32_t read_queues = atomic_load_explicit(&topic->read_queues, memory_order_relaxed);
+    int32_t write_queues = atomic_load_explicit(&topic->write_queues, memory_order_relaxed);
+    int32_t queue_id = request->header.queue_id;
+    if (queue_id >= (read_queues > write_queues ? read_queues : write_queues) || (queue_id < 0 && write_queues == 0))
+        return answer_bad_queue(request, read_queues, write_queues);
+    request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
+    if (rp_topic_open_queue(broker->topics, topic, request->queue_id, &request->queue) == NULL)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "create mapped file failed, server is busy or broken.");
+    return RP_OK;
+}
+
+static int check_message(send_request *request) {
+    rp_broker *broker = request->lane->broker;
+    rp_send_header *header = &request->header;
+    if ((header->sys_flag & ~SYSFLAG_PLAIN) != 0)
+        return RP_PUNT;
+    if (rp_sent_properties_scan(header->properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    if (request->properties.special)
+        return RP_PUNT;
+    if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
+        return rp_send_answer_not_writable(request->lane, request->to);
+    if (request->command->body.size == 0 || request->command->body.size > broker->options.message_size_max)
+        return answer_illegal(request);
+    if (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_MULTI_TAG)
+        header->sys_flag |= RP_SYSFLAG_MULTI_TAGS;
+    return RP_OK;
+}
+
+/* ---- items ---- */
+
+/* Room for item_count more items and one send; what is there is appended first when it does not fit beside them. */
+static int make_room(rp_lane *lane, uint32_t item_count) {
+    rp_send_batch *batch = &lane->sends;
+    if (batch->item_count + item_count > batch->item_capacity || batch->send_count == batch->send_capacity)
+        rp_send_path_flush(lane);
+    if (item_count <= batch->item_capacity)
+        return RP_OK;
+    rp_append_item *items = realloc(batch->items, item_count * sizeof *items);
+    if (items == NULL)
+        return RP_E_NO_MEMORY;
+    batch->items = items;
+    batch->item_capacity = item_count;
+    return RP_OK;
+}
+
+static void set_born_host(rp_append_item *item, const rp_connection *connection) {
+    uint16_t port = 0;
+    int size = rp_connection_peer(connection, item->born_host, &port);
+    if (size == 16)
+        item->sys_flag |= RP_SYSFLAG_BORN_V6;
+    rp_put_u32(item->born_host + size, port);
+}
+
+static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice body) {
+    rp_send_batch *batch = &request->lane->sends;
+    rp_append_item *item = &batch->items[batch->item_count++];
+    *item = (rp_append_item){
+        .queue = request->queue,
+        .flag = flag,
+        .sys_flag = request->header.sys_flag,
+        .born_timestamp_ms = request->header.born_timestamp_ms,
+        .reconsume_times = request->header.reconsume_times,
+        .body = body,
+    };
+    set_born_host(item, request->to.connection);
+    return item;
+}
+
+static void add_send(send_request *request, uint32_t item_count, int batch_request) {
+    rp_send_batch *batch = &request->lane->sends;
+    batch->sends[batch->send_count++] = (rp_pending_send){
+        .to = request->to,
+        .topic = request->topic,
+        .unique_key = request->properties.unique_key,
+        .item_first = batch->item_count - item_count,
+        .item_count = item_count,
+        .queue_id = request->queue_id,
+        .wait = request->properties.wait != 0,
+        .batch = batch_request != 0,
+    };
+}
+
+static int ends_with_separator(rp_slice properties) {
+    return properties.size == 0 || properties.data[properties.size - 1] == RP_PROPERTY_VALUE_END;
+}
+
+/* The broker's pairs; their first byte is a separator, skipped when what stands before needs none. */
+static rp_slice tail_behind(rp_slice before, rp_slice tail) {
+    return ends_with_separator(before) ? (rp_slice){tail.data + 1, tail.size - 1} : tail;
+}
+
+/* UNIQ_KEY for a message that came without one. */
+static int make_unique_key(send_request *request, rp_append_item *item) {
+    static const char name[] = "UNIQ_KEY\1";
+    uint8_t *pair = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof name + RP_UNIQUE_ID_SIZE);
+    if (pair == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *key = pair + sizeof name - 1;
+    memcpy(pair, name, sizeof name - 1);
+    rp_unique_id_next(&request->lane->unique_id, rp_clock_wall_ms(rp_clock_system()), key);
+    key[RP_UNIQUE_ID_SIZE] = RP_PROPERTY_VALUE_END;
+    item->properties[2] = (rp_slice){pair, sizeof name + RP_UNIQUE_ID_SIZE};
+    request->properties.unique_key = (rp_slice){key, RP_UNIQUE_ID_SIZE};
+    return RP_OK;
+}
+
+static int add_single(send_request *request) {
+    rp_send_batch *batch = &request->lane->sends;
+    if (make_room(request->lane, 1) != RP_OK)
+        return RP_E_NO_MEMORY;
+    rp_append_item *item = add_item(request, request->header.flag, request->command->body);
+    item->tags_code = request->properties.tags_code;
+    item->properties[0] = request->properties.text;
+    item->properties[1] = tail_behind(request->properties.text, request->lane->broker->property_tail);
+    if (request->properties.unique_key.size == 0 && make_unique_key(request, item) != RP_OK) {
+        batch->item_count--;
+        return RP_E_NO_MEMORY;
+    }
+    add_send(request, 1, 0);
+    return RP_OK;
+}
+
+/* What every message of a batch gets: a separator, the batch's own properties, the broker's. */
+static int make_batch_tail(send_request *request, rp_slice *tail) {
+    rp_slice own = request->properties.text;
+    rp_slice behind = tail_behind(own, request->lane->broker->property_tail);
+    uint8_t *text = rp_arena_take(rp_reactor_arena(request->lane->reactor), 1 + (size_t)own.size + behind.size);
+    if (text == NULL)
+        return RP_E_NO_MEMORY;
+    text[0] = RP_PROPERTY_VALUE_END;
+    if (own.size > 0)
+        memcpy(text + 1, own.data, own.size);
+    memcpy(text + 1 + own.size, behind.data, behind.size);
+    *tail = (rp_slice){text, 1 + own.size + behind.size};
+    return RP_OK;
+}
+
+static int add_batch(send_request *request) {
+    rp_slice body = request->command->body, tail;
+    uint32_t position = 0;
+    int64_t count = rp_batch_count(body, &position);
+    if (count < 0)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0,
+                         "java.nio.BufferUnderflowException: the batch body is cut off or its sizes are wrong, at byte %" PRIu32, position);
+    if (make_batch_tail(request, &tail) != RP_OK || make_room(request->lane, (uint32_t)count) != RP_OK)
+        return RP_E_NO_MEMORY;
+    rp_batch_message message;
+    position = 0;
+    while (rp_batch_next(body, &position, &message) == 1) {
+        rp_append_item *item = add_item(request, message.flag, message.body);
+        item->tags_code = rp_message_tags_code(message.properties);
+        item->properties[0] = message.properties;
+        item->properties[1] = tail_behind(message.properties, tail);
+    }
+    add_send(request, (uint32_t)count, 1);
+    return RP_OK;
+}
+
+int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    send_request request = {.lane = lane, .command = command, .to = rp_answer_to_command(connection, command)};
+    rp_header_fault fault;
+    int outcome = check_broker(&request);
+    if (outcome == RP_OK && rp_send_header_read(command, &request.header, &fault) != RP_OK)
+        outcome = rp_answer_fault(request.to, &fault);
+    if (outcome == RP_OK)
+        outcome = check_topic(&request);
+    if (outcome == RP_OK)
+        outcome = check_message(&request);
+    if (outcome == RP_OK) {
+        outcome = request.header.batch ? add_batch(&request) : add_single(&request);
+        if (outcome == RP_E_NO_MEMORY)
+            outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+        if (outcome == RP_OK)
+            return RP_HANDLED;
+    }
+    rp_count(outcome == RP_PUNT ? &lane->counters.sends_punted : &lane->counters.sends_failed, 1);
+    return outcome;
+}
+
+void rp_send_path_connection_closed(rp_lane *lane, const rp_connection *connection) {
+    rp_send_batch *batch = &lane->sends;
+    for (uint32_t i = 0; i < batch->send_count; i++) {
+        if (batch->sends[i].to.connection == connection)
+            batch->sends[i].to.connection = NULL;
+    }
+}

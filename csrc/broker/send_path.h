@@ -1,0 +1,53 @@
+/* send_path.h: plain sends: checked as they come, appended together at the turn's end. Private to csrc/broker.
+ * RocketMQ: SendMessageProcessor, AbstractSendMessageProcessor.msgCheck, HookUtils.checkBeforePutMessage (5.3.3 broker/).
+ *
+ *   request ─ checks ─ items of this turn ─┐                       ┌─ response now
+ *   request ─ checks ─ items of this turn ─┼─ one append (a lock) ─┤
+ *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
+ *
+ * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND, %RETRY% and %DLQ% topics, sys flags other than compression and
+ *          multi tags, delays, timers, half messages, inner batches.
+ * Threads  the reactor's.
+ * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
+ */
+#ifndef RP_BROKER_SEND_PATH_H
+#define RP_BROKER_SEND_PATH_H
+
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "../store/commit_log.h"
+#include "answers.h"
+#include "topic_table.h"
+
+#define RP_SEND_ITEMS 1024
+
+struct rp_lane;
+
+/* One accepted request of this turn. */
+typedef struct rp_pending_send {
+    rp_answer_to to; /* connection NULL: it closed meanwhile */
+    rp_topic *topic;
+    rp_slice unique_key; /* transactionId of the response */
+    uint32_t item_first, item_count;
+    int32_t queue_id;
+    uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
+    uint8_t batch;
+} rp_pending_send;
+
+typedef struct rp_send_batch {
+    rp_append_item *items; /* slices point into this turn's frames and arena */
+    rp_pending_send *sends;
+    uint32_t item_count, item_capacity;
+    uint32_t send_count, send_capacity;
+} rp_send_batch;
+
+int rp_send_batch_init(rp_send_batch *batch);
+void rp_send_batch_free(rp_send_batch *batch);
+
+int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+/* Appends what this turn collected and answers it. */
+void rp_send_path_flush(struct rp_lane *lane);
+void rp_send_path_connection_closed(struct rp_lane *lane, const rp_connection *connection);
+
+#endif

@@ -1,0 +1,31 @@
+/* tag_filter.h: which tag codes a pull wants. Private to csrc/broker.
+ * RocketMQ: FilterAPI.buildSubscriptionData, ExpressionMessageFilter.isMatchedByConsumeQueue (5.3.3 remoting/, broker/filter/).
+ *
+ * Threads  pure; a filter is a view of codes owned by somebody else.
+ */
+#ifndef RP_BROKER_TAG_FILTER_H
+#define RP_BROKER_TAG_FILTER_H
+
+#include <stdint.h>
+
+#include "../base/arena.h"
+#include "../base/slice.h"
+
+typedef struct rp_tag_filter {
+    const int32_t *codes; /* ascending */
+    uint32_t count;
+    int32_t all; /* 1: everything matches, whatever codes say */
+} rp_tag_filter;
+
+/* Parses "*", "" or "a || b": pieces between "||", trimmed, empty ones dropped. The codes lie in the arena. RP_OK;
+ * RP_E_PROTOCOL when nothing but separators is there (SUBSCRIPTION_PARSE_FAILED); RP_E_NO_MEMORY; RP_E_TOO_LARGE past
+ * RP_SUBSCRIPTION_CODES_MAX pieces. */
+int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_tag_filter *filter);
+
+/* Sorts codes, as a filter needs them. */
+void rp_tag_codes_sort(int32_t *codes, uint32_t count);
+
+/* 1 when a queue entry with this tags code passes. Only the low 32 bits count, as in RocketMQ. */
+int rp_tag_filter_matches(const rp_tag_filter *filter, int64_t tags_code);
+
+#endif

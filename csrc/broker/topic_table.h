@@ -1,0 +1,66 @@
+/* topic_table.h: the topics this broker serves, as the hot path needs them. Private to csrc/broker.
+ * RocketMQ: TopicConfigManager, TopicConfig (5.3.3 broker/topic/, common/).
+ *
+ * An entry is made once and never moves; a deleted topic is an entry that is not live, and putting it again makes the same one
+ * live with a new generation. Queue pointers are looked up in the store once and kept in the entry's slots.
+ *
+ * Threads  put and delete from one thread (Python's); everything else from any thread without locks.
+ */
+#ifndef RP_BROKER_TOPIC_TABLE_H
+#define RP_BROKER_TOPIC_TABLE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../store/message_store.h"
+#include "growing_inl.h"
+#include "name_table.h"
+
+#define RP_TOPIC_NAME_MAX 255
+#define RP_PERMISSION_READ 4
+#define RP_PERMISSION_WRITE 2
+
+typedef struct rp_topic rp_topic;
+typedef struct rp_queue_waiters rp_queue_waiters; /* long_polling.h */
+
+/* One queue of one topic. The store's queue points back here (rp_consume_queue_user). */
+typedef struct rp_queue_slot {
+    rp_topic *topic;                      /* fixed */
+    int32_t queue_id;                     /* fixed */
+    _Atomic(rp_consume_queue *) queue;    /* NULL until asked for, and again when the topic is deleted */
+    _Atomic(rp_queue_waiters *) waiters;  /* made once, by the first pull that waits here */
+} rp_queue_slot;
+
+/* All fields but the head are atomic and relaxed: each stands for itself, and a request that sees half of a change is a request
+ * that came while it was made. `live` is stored last (release) when a topic appears and first when it goes. */
+struct rp_topic {
+    rp_name_entry head;
+    _Atomic int32_t live;
+    _Atomic uint32_t generation; /* grows with each delete: a slot filled before it is emptied again */
+    _Atomic int32_t read_queues, write_queues, permission, sys_flag;
+    _Atomic uint32_t flags; /* RP_TOPIC_ */
+    _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out;
+    _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
+};
+
+typedef struct rp_topic_table rp_topic_table;
+
+rp_topic_table *rp_topic_table_create(rp_message_store *store);
+void rp_topic_table_destroy(rp_topic_table *table, void (*free_waiters)(rp_queue_waiters *waiters));
+
+/* The entry of a live topic, NULL otherwise. */
+rp_topic *rp_topic_table_find(const rp_topic_table *table, rp_slice name);
+/* The entry whether live or not, made when it is missing. NULL: memory, bound, or an empty or too long name. */
+rp_topic *rp_topic_table_entry(rp_topic_table *table, rp_slice name);
+void rp_topic_table_each(const rp_topic_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
+
+int rp_topic_put(rp_topic *topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag, uint32_t flags);
+void rp_topic_delete(rp_topic *topic);
+int rp_topic_is_live(const rp_topic *topic);
+/* Calls visit for every slot that was ever used. */
+void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_slot *slot), void *context);
+
+/* The slot of a queue with its queue open in the store. NULL: memory or disk is out, or the topic is being deleted. */
+rp_queue_slot *rp_topic_open_queue(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue);
+
+#endif
