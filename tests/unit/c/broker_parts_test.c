@@ -1,0 +1,226 @@
+/* The parts of csrc/broker that need no server: properties, headers, tag filters, batches, tables. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/bytes_inl.h"
+#include "base/hash.h"
+#include "broker/broker.h"
+#include "broker/group_table.h"
+#include "broker/message_properties.h"
+#include "broker/name_table.h"
+#include "broker/offset_table.h"
+#include "broker/request_header.h"
+#include "broker/response_writer_inl.h"
+#include "broker/send_batch.h"
+#include "broker/tag_filter.h"
+#include "broker/unique_id.h"
+#include "check.h"
+
+static rp_slice text(const char *chars) { return (rp_slice){(const uint8_t *)chars, (uint32_t)strlen(chars)}; }
+static int is(rp_slice slice, const char *chars) { return slice.size == strlen(chars) && memcmp(slice.data, chars, slice.size) == 0; }
+
+static void properties_are_kept_unless_the_broker_owns_them(void) {
+    static const struct {
+        const char *sent, *stored;
+        int special, wait;
+    } cases[] = {
+        {"", "", 0, 1},
+        {"A\1b\2", "A\1b\2", 0, 1},
+        {"A\1b", "A\1b", 0, 1},
+        {"WAIT\1true\2A\1b\2", "WAIT\1true\2A\1b\2", 0, 1},
+        {"WAIT\1false\2", "WAIT\1false\2", 0, 0},
+        {"A\1b\2CLUSTER\1x\2C\1d", "A\1b\2C\1d\2", 0, 1},
+        {"MSG_REGION\1x\2TRACE_ON\1true\2POP_CK\1z\2__CRC32#\0011234567890\2A\1b\2", "A\1b\2", 0, 1},
+        {"A\1\2B\1c\2", "B\1c\2", 0, 1},          /* a pair without value */
+        {"\1x\2B\1c\2", "B\1c\2", 0, 1},          /* without name */
+        {"abc\2B\1c\2\2\2", "B\1c\2", 0, 1},      /* without separator, and empty pieces */
+        {"DELAY\0013\2", "DELAY\0013\2", 1, 1},
+        {"DELAY\0010\2", "DELAY\0010\2", 0, 1},
+        {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", 1, 1},
+        {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", 0, 1},
+        {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
+        {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
+        {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
+        {"CLUSTER\1x\2INNER_NUM\0012\2", "INNER_NUM\0012\2", 1, 1},
+    };
+    rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rp_sent_properties properties;
+        CHECK(rp_sent_properties_scan(text(cases[i].sent), arena, &properties) == RP_OK);
+        CHECK(is(properties.text, cases[i].stored));
+        CHECK((properties.special != 0) == cases[i].special);
+        CHECK(properties.wait == cases[i].wait);
+    }
+    rp_sent_properties properties;
+    CHECK(rp_sent_properties_scan(text("TAGS\1TagA\2UNIQ_KEY\1ABC\2"), arena, &properties) == RP_OK);
+    CHECK(properties.tags_code == 2598919 && is(properties.unique_key, "ABC"));
+    rp_arena_destroy(arena);
+}
+
+static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
+    static const struct {
+        const char *expression;
+        int status;
+        uint32_t count;
+        int all;
+    } cases[] = {
+        {"*", RP_OK, 0, 1},      {"", RP_OK, 0, 1},         {"a", RP_OK, 1, 0},        {"a||b", RP_OK, 2, 0},
+        {" a || b ", RP_OK, 2, 0}, {"a||", RP_OK, 1, 0},      {"||a", RP_OK, 1, 0},      {"||", RP_E_PROTOCOL, 0, 0},
+        {"||||", RP_E_PROTOCOL, 0, 0}, {" || ", RP_OK, 0, 0}, {"a|b", RP_OK, 1, 0},      {"|||", RP_OK, 1, 0},
+        {"a || * ", RP_OK, 2, 0},
+    };
+    rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rp_tag_filter filter;
+        CHECK(rp_tag_filter_parse(text(cases[i].expression), arena, &filter) == cases[i].status);
+        if (cases[i].status == RP_OK)
+            CHECK(filter.count == cases[i].count && filter.all == cases[i].all);
+    }
+    char many[256] = "t0";
+    for (int i = 1; i < 20; i++)
+        sprintf(many + strlen(many), "||t%d", i);
+    rp_tag_filter filter;
+    CHECK(rp_tag_filter_parse(text(many), arena, &filter) == RP_OK && filter.count == 20);
+    CHECK(rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t13", 3)));
+    CHECK(!rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t20", 3)));
+    CHECK(!rp_tag_filter_matches(&filter, 0));
+    rp_arena_destroy(arena);
+}
+
+static void a_send_header_is_read_in_both_spellings(void) {
+    rp_command command = {.code = 310, .field_count = 7};
+    const char *pairs[][2] = {{"b", "T"}, {"e", "-1"}, {"f", "1"}, {"g", "1700000000000"}, {"h", "2147483647"}, {"i", "P"}, {"m", "TRUE"}};
+    for (int i = 0; i < 7; i++)
+        command.fields[i] = (rp_field){text(pairs[i][0]), text(pairs[i][1])};
+    rp_send_header header;
+    rp_header_fault fault;
+    CHECK(rp_send_header_read(&command, &header, &fault) == RP_OK);
+    CHECK(is(header.topic, "T") && header.queue_id == -1 && header.sys_flag == 1 && header.born_timestamp_ms == 1700000000000);
+    CHECK(header.flag == 2147483647 && is(header.properties, "P") && header.batch == 1 && header.reconsume_times == 0);
+    command.fields[4].value = text("2147483648");
+    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 && fault.value.size == 10);
+    command.fields[4] = (rp_field){text("zz"), text("1")};
+    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 && fault.value.data == NULL);
+    const char *names[] = {"topic", "queueId", "sysFlag", "bornTimestamp", "flag", "properties", "batch"};
+    const char *values[] = {"T", "3", "0", "5", "0", "P", "false"};
+    for (int i = 0; i < 7; i++)
+        command.fields[i] = (rp_field){text(names[i]), text(values[i])};
+    command.code = 10;
+    CHECK(rp_send_header_read(&command, &header, &fault) == RP_OK && header.queue_id == 3 && header.batch == 0);
+    command.fields[1].value = text("");
+    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "queueId") == 0);
+}
+
+static void batches_with_wrong_sizes_are_refused(void) {
+    uint8_t bytes[64] = {0};
+    rp_put_u32(bytes + 12, 9);
+    rp_put_u32(bytes + 16, 3);
+    memcpy(bytes + 20, "abc", 3);
+    rp_put_u16(bytes + 23, 4);
+    memcpy(bytes + 25, "A\1b\2", 4);
+    rp_batch_message message;
+    uint32_t position = 0;
+    rp_slice body = {bytes, 29};
+    CHECK(rp_batch_next(body, &position, &message) == 1 && message.flag == 9 && is(message.body, "abc") && is(message.properties, "A\1b\2"));
+    CHECK(rp_batch_next(body, &position, &message) == 0);
+    for (uint32_t size = 1; size < 29; size++) {
+        position = 0;
+        CHECK(rp_batch_count((rp_slice){bytes, size}, &position) == RP_E_PROTOCOL);
+    }
+    rp_put_u32(bytes + 16, 0xFFFFFFFF);
+    position = 0;
+    CHECK(rp_batch_count(body, &position) == RP_E_PROTOCOL);
+}
+
+static void a_table_finds_every_name_it_was_given(void) {
+    rp_name_table *table = rp_name_table_create(sizeof(rp_name_entry), NULL, NULL);
+    char name[32];
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "topic-%d", i);
+        CHECK(rp_name_table_find(table, text(name)) == NULL);
+        rp_name_entry *entry = rp_name_table_put(table, text(name));
+        CHECK(entry != NULL && rp_name_table_put(table, text(name)) == entry);
+    }
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "topic-%d", i);
+        CHECK(is(rp_name_table_find(table, text(name))->name, name));
+    }
+    rp_name_table_destroy(table, NULL);
+}
+
+static void offsets_stand_in_cells_that_never_move(void) {
+    rp_offset_cells cells = {0};
+    CHECK(rp_offset_cells_find(&cells, 0) == NULL && rp_offset_cells_open(&cells, -1) == NULL);
+    CHECK(rp_offset_cells_open(&cells, RP_TOPIC_QUEUES_MAX) == NULL);
+    rp_offset_cell *first = rp_offset_cells_open(&cells, 0);
+    rp_offset_cell *last = rp_offset_cells_open(&cells, RP_TOPIC_QUEUES_MAX - 1);
+    CHECK(rp_offset_cell_commit(first, 5) && !rp_offset_cell_commit(first, 5) && rp_offset_cell_commit(last, 6));
+    CHECK(rp_offset_cells_find(&cells, 0) == first && rp_offset_cells_find(&cells, RP_TOPIC_QUEUES_MAX - 1) == last);
+    CHECK(rp_offset_cells_clear(&cells) == 1 && rp_offset_cells_clear(&cells) == 0);
+    rp_offset_cells_free(&cells);
+}
+
+static void a_subscription_reads_as_it_was_written(void) {
+    rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
+    rp_group_table *groups = rp_group_table_create();
+    rp_topic topic = {0};
+    rp_consumption *consumption = rp_group_table_consumption_entry(groups, rp_group_table_entry(groups, text("G")), &topic);
+    rp_subscription_view view;
+    CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && !view.present);
+    int32_t codes[100];
+    for (int i = 0; i < 100; i++)
+        codes[i] = 1000 - i;
+    for (uint32_t count = 0; count <= 100; count += 25) {
+        CHECK(rp_consumption_subscribe(consumption, codes, count, count, 0, 1) == RP_OK);
+        CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && view.present && view.version == (int64_t)count);
+        CHECK(view.filter.count == count && view.filter.all == (count == 0));
+        CHECK(rp_tag_filter_matches(&view.filter, 1000) && rp_tag_filter_matches(&view.filter, 5) == (count == 0));
+    }
+    CHECK(consumption->group->subscriptions == 1);
+    rp_consumption_unsubscribe(consumption);
+    CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && !view.present && consumption->group->subscriptions == 0);
+    rp_group_table_destroy(groups);
+    rp_arena_destroy(arena);
+}
+
+static void unique_ids_hold_their_time_and_differ(void) {
+    rp_unique_id id;
+    uint8_t one[RP_UNIQUE_ID_SIZE], two[RP_UNIQUE_ID_SIZE];
+    rp_unique_id_init(&id, (const uint8_t[]){127, 0, 0, 1}, 99);
+    rp_unique_id_next(&id, 1700000000000, one);
+    rp_unique_id_next(&id, 1700000000000, two);
+    CHECK(memcmp(one, "7F000001", 8) == 0 && memcmp(one, two, 28) == 0 && memcmp(one + 28, "0000", 4) == 0 && memcmp(two + 28, "0001", 4) == 0);
+}
+
+static void written_responses_decode_to_what_was_written(void) {
+    for (int type = 0; type < 2; type++) {
+        uint8_t frame[RP_RESPONSE_SIZE_BASE];
+        rp_response_writer writer;
+        rp_response_begin(&writer, frame, (uint8_t)type, 0, -7, text("a\"b\\c\n"));
+        RP_RESPONSE_NUMBER(&writer, "low", INT64_MIN);
+        RP_RESPONSE_NUMBER(&writer, "zero", 0);
+        RP_RESPONSE_TEXT(&writer, "text", text("x\ty\"z"));
+        uint32_t size = rp_response_end(&writer, 0);
+        rp_response_set_code(frame, 12);
+        rp_arena *arena = rp_arena_create(1 << 12, 1 << 16);
+        rp_command command;
+        CHECK(rp_command_decode(frame, size, arena, &command, NULL) == RP_OK);
+        CHECK(command.code == 12 && command.opaque == -7 && command.flag == RP_COMMAND_RESPONSE && is(command.remark, "a\"b\\c\n"));
+        CHECK(is(rp_command_field(&command, "low"), "-9223372036854775808") && is(rp_command_field(&command, "zero"), "0"));
+        CHECK(is(rp_command_field(&command, "text"), "x\ty\"z") && command.serialize_type == type);
+        rp_arena_destroy(arena);
+    }
+}
+
+int main(void) {
+    RUN(properties_are_kept_unless_the_broker_owns_them);
+    RUN(tag_expressions_are_cut_as_filter_api_cuts_them);
+    RUN(a_send_header_is_read_in_both_spellings);
+    RUN(batches_with_wrong_sizes_are_refused);
+    RUN(a_table_finds_every_name_it_was_given);
+    RUN(offsets_stand_in_cells_that_never_move);
+    RUN(a_subscription_reads_as_it_was_written);
+    RUN(unique_ids_hold_their_time_and_differ);
+    RUN(written_responses_decode_to_what_was_written);
+    return 0;
+}
