@@ -55,8 +55,10 @@ static void on_turn_end(void *context, rp_reactor *reactor) {
         return;
     rp_send_path_flush(lane);
     rp_long_polling_drain(lane);
-    if (lane->parked.count > 0)
+    if (lane->parked.count > 0) {
+        rp_parked_responses_request_flush(lane);
         rp_lane_complete(lane);
+    }
     if (lane->pulled) {
         lane->pulled = 0;
         rp_count_max(&lane->counters.get_ns_max, (uint64_t)(rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(reactor)));
@@ -308,7 +310,10 @@ int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t con
         return rp_server_send(server, connection_id, response);
     int status = rp_durable_responses_submit(&broker->durable, server, connection_id, commit_log_end,
                                              rp_clock_monotonic_ns(rp_clock_system()), response);
-    if (status == RP_OK)
+    if (status == RP_OK) {
+        if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
+            rp_message_store_request_flush(broker->store, commit_log_end);
         rp_reactor_wake(lane->reactor);
+    }
     return status;
 }

@@ -75,9 +75,19 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
     entry->code = (int16_t)code;
     entry->needs = (uint16_t)needs;
     parked->count++;
+    if (needs & RP_NEEDS_FLUSH)
+        parked->flush_wanted = end_offset;
     /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (see rp_broker_wake_parked). */
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
     return RP_OK;
+}
+
+void rp_parked_responses_request_flush(rp_lane *lane) {
+    rp_parked_responses *parked = &lane->parked;
+    if (parked->flush_wanted <= parked->flush_requested)
+        return;
+    parked->flush_requested = parked->flush_wanted;
+    rp_message_store_request_flush(lane->broker->store, parked->flush_wanted);
 }
 
 static void send_head(rp_lane *lane, rp_parked_response *entry) {

@@ -38,6 +38,7 @@ typedef struct rp_parked_response {
 typedef struct rp_parked_responses {
     rp_parked_response *ring; /* capacity is a power of two, grown by doubling */
     uint32_t capacity, head, count;
+    int64_t flush_wanted, flush_requested; /* log offsets */
 } rp_parked_responses;
 
 void rp_parked_responses_free(rp_parked_responses *parked);
@@ -50,6 +51,8 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *c
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
 int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code, const uint8_t *frame,
                              uint32_t size);
+/* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
+void rp_parked_responses_request_flush(struct rp_lane *lane);
 /* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */
 int64_t rp_parked_responses_complete(struct rp_lane *lane, int64_t now_ns);
 

@@ -1,0 +1,231 @@
+/* Responses that wait for disk and slaves. */
+#include <pthread.h>
+
+#include "base/file_ops.h"
+#include "broker_fixture.h"
+
+enum { SUCCESS = 0, FLUSH_DISK_TIMEOUT = 10, SLAVE_NOT_AVAILABLE = 11, FLUSH_SLAVE_TIMEOUT = 12 };
+
+static void set_modes(fixture *fx, int32_t flush_mode, int32_t slave_acks) {
+    rp_broker_settings settings;
+    rp_broker_settings_default(&settings);
+    settings.flush_mode = flush_mode;
+    settings.slave_acks = slave_acks;
+    settings.role = slave_acks > 0;
+    rp_broker_set_settings(fx->broker, &settings);
+}
+
+static void a_sync_flush_answers_when_the_message_is_on_disk(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.flush_interval_ms = 60000; /* only requests flush */
+    fx.server_options.reactors = 2;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    client clients[8];
+    rp_command response;
+    for (int i = 0; i < 8; i++)
+        clients[i] = client_open(&fx, (uint8_t)(i % 2));
+    for (int round = 0; round < 50; round++) {
+        number_text queue;
+        for (int i = 0; i < 8; i++) {
+            rp_command request = send_request_v2(&clients[i], RP_CODE_SEND_MESSAGE_V2, "T", i % 4, NULL, text("durable"), &queue);
+            client_send(&clients[i], &request);
+        }
+        for (int i = 0; i < 8; i++) {
+            CHECK(client_receive(&clients[i], &response, WAIT_MS) == 1 && response.code == SUCCESS);
+            int64_t end = 0;
+            rp_queue_entry entry;
+            rp_consume_queue *found = rp_message_store_queue(fx.store, text("T"), i % 4, 0, NULL);
+            CHECK(rp_consume_queue_read(found, field_number(&response, "queueOffset"), &entry, 1) == 1);
+            end = entry.commit_log_offset + entry.size;
+            CHECK(rp_commit_log_flushed_offset(rp_message_store_commit_log(fx.store)) >= end);
+        }
+    }
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.responses_parked_now == 0 && stats.flush_timeouts == 0 && stats.sends == 400);
+    for (int i = 0; i < 8; i++)
+        client_close(&clients[i]);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void without_slaves_a_sync_master_says_so(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_ASYNC, 1);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        number_text queue;
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+        rp_command response = client_call(&c, &request);
+        CHECK(response.code == SLAVE_NOT_AVAILABLE && field_number(&response, "queueOffset") == type); /* stored all the same */
+        client_close(&c);
+    }
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.slaves_missing == 2);
+    fixture_close(&fx);
+}
+
+typedef struct parked_claim {
+    const fixture *fx;
+    uint64_t count;
+} parked_claim;
+
+static int are_parked(void *context) {
+    const parked_claim *claim = context;
+    rp_broker_stats stats;
+    rp_broker_read_stats(claim->fx->broker, &stats);
+    return stats.responses_parked_now == claim->count;
+}
+
+static void one_ack_completes_all_sends_below_it(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.slave_timeout_ms = 60000;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_ASYNC, 1);
+    rp_broker_set_replicated(fx.broker, 0);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    number_text queue;
+    rp_command response;
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 100; i++) {
+            rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+            client_send(&c, &request);
+        }
+        wait_until(are_parked, &(parked_claim){&fx, 100});
+        CHECK(client_receive(&c, &response, 0) == 0);
+        rp_broker_set_replicated(fx.broker, rp_commit_log_max_offset(log) - 1);
+        for (int i = 0; i < 99; i++)
+            CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && response.opaque == round * 100 + i + 1);
+        CHECK(client_receive(&c, &response, 5) == 0);
+        rp_broker_set_replicated(fx.broker, rp_commit_log_max_offset(log));
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    }
+    /* WAIT=false is answered without the slave. */
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, "WAIT\1false\2", text("x"), &queue);
+    CHECK(client_call(&c, &request).code == SUCCESS);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.slave_timeout_ms = 30;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_ASYNC, 1);
+    rp_broker_set_replicated(fx.broker, 0);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        number_text queue;
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+        int64_t began_ms = now_ms();
+        rp_command response = client_call(&c, &request);
+        CHECK(response.code == FLUSH_SLAVE_TIMEOUT && field_number(&response, "queueOffset") == type && now_ms() - began_ms >= 29);
+        client_close(&c);
+    }
+    fixture_close(&fx);
+}
+
+/* A disk whose syncs hang until it is opened again. */
+typedef struct slow_disk {
+    pthread_mutex_t gate;
+} slow_disk;
+
+static int slow_sync_data(void *context, int fd) {
+    slow_disk *disk = context;
+    pthread_mutex_lock(&disk->gate);
+    pthread_mutex_unlock(&disk->gate);
+    return rp_file_ops_system()->sync_data(rp_file_ops_system()->context, fd);
+}
+static int slow_sync_map(void *context, void *address, size_t size) {
+    slow_disk *disk = context;
+    pthread_mutex_lock(&disk->gate);
+    pthread_mutex_unlock(&disk->gate);
+    return rp_file_ops_system()->sync_map(rp_file_ops_system()->context, address, size);
+}
+
+static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) {
+    slow_disk disk = {PTHREAD_MUTEX_INITIALIZER};
+    rp_file_ops ops = *rp_file_ops_system();
+    CHECK(ops.context == NULL); /* ours goes in its place */
+    ops.context = &disk;
+    ops.sync_data = slow_sync_data;
+    ops.sync_map = slow_sync_map;
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.sync_flush_timeout_ms = 30;
+    fx.store_options.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.file_ops = &ops;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text queue;
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+    pthread_mutex_lock(&disk.gate);
+    rp_command response = client_call(&c, &request);
+    CHECK(response.code == FLUSH_DISK_TIMEOUT && field_number(&response, "queueOffset") == 0);
+    pthread_mutex_unlock(&disk.gate);
+    CHECK(client_call(&c, &request).code == SUCCESS);
+    CHECK(rp_consume_queue_max_offset(rp_message_store_queue(fx.store, text("T"), 0, 0, NULL)) == 2);
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.flush_timeouts == 1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void pythons_responses_wait_in_the_same_way(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.slave_timeout_ms = 60000;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_ASYNC, 1);
+    rp_broker_set_replicated(fx.broker, 0);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_command requests[3], response;
+    int64_t ends[3] = {0};
+    uint64_t connection_id = 0;
+    for (int i = 0; i < 3; i++) {
+        requests[i] = request_of(&c, 999);
+        client_send(&c, &requests[i]);
+        rp_request *punted = take_punted(&fx);
+        connection_id = punted->connection_id;
+        rp_request_free(punted);
+        rp_append_item item = {.queue = rp_message_store_queue(fx.store, text("T"), 2, 1, NULL), .body = text("from elsewhere")};
+        CHECK(rp_broker_append(fx.broker, &item) == RP_OK);
+        ends[i] = item.commit_log_offset + item.size;
+    }
+    for (int i = 2; i >= 0; i--) { /* the last first: they are answered in the order of the log */
+        rp_command answer = {.code = 0, .version = 479, .opaque = requests[i].opaque, .flag = RP_COMMAND_RESPONSE};
+        with_text(&answer, "number", i == 0 ? "zero" : i == 1 ? "one" : "two");
+        CHECK(rp_broker_respond_durable(fx.broker, fx.server, connection_id, ends[i], &answer) == RP_OK);
+    }
+    CHECK(client_receive(&c, &response, 5) == 0);
+    rp_broker_set_replicated(fx.broker, ends[1]);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && slice_is(rp_command_field(&response, "number"), "zero"));
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && slice_is(rp_command_field(&response, "number"), "one"));
+    CHECK(client_receive(&c, &response, 5) == 0);
+    rp_broker_set_replicated(fx.broker, -1); /* the slave left before it had the rest */
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SLAVE_NOT_AVAILABLE);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(a_sync_flush_answers_when_the_message_is_on_disk);
+    RUN(without_slaves_a_sync_master_says_so);
+    RUN(one_ack_completes_all_sends_below_it);
+    RUN(late_slaves_are_not_waited_for_and_the_message_stays);
+    RUN(a_disk_that_does_not_answer_is_reported_and_the_message_stays);
+    RUN(pythons_responses_wait_in_the_same_way);
+    return 0;
+}

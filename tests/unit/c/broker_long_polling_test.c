@@ -1,0 +1,205 @@
+/* Pulls that wait: woken by arrival, by deadline, by a deleted topic; dropped with their connection. */
+#include "broker_fixture.h"
+
+enum { SUCCESS = 0, NOT_FOUND = 19, RETRY = 20, TOPIC_NOT_EXIST = 17 };
+
+static pull_request waiting_pull(int32_t queue_id, int64_t offset, int64_t suspend_ms) {
+    pull_request pull = pull_of(queue_id, offset);
+    pull.sys_flag = 4 | 2;
+    pull.suspend_ms = suspend_ms;
+    return pull;
+}
+
+typedef struct suspended_claim {
+    const fixture *fx;
+    uint64_t count;
+} suspended_claim;
+
+static int are_suspended(void *context) {
+    const suspended_claim *claim = context;
+    rp_broker_stats stats;
+    rp_broker_read_stats(claim->fx->broker, &stats);
+    return stats.pulls_suspended_now == claim->count;
+}
+
+static void wait_suspended(const fixture *fx, uint64_t count) { wait_until(are_suspended, &(suspended_claim){fx, count}); }
+
+static void a_message_wakes_the_pulls_of_its_queue_at_once(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.server_options.reactors = 2;
+    fixture_open(&fx);
+    client producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ), consumers[4];
+    for (int i = 0; i < 4; i++)
+        consumers[i] = client_open(&fx, i % 2 == 0 ? RP_SERIALIZE_JSON : RP_SERIALIZE_ROCKETMQ);
+    rp_command response;
+    for (int64_t round = 0; round < 20; round++) {
+        pull_request pull = waiting_pull(0, round, 15000), other = waiting_pull(1, 0, 15000);
+        for (int i = 0; i < 4; i++)
+            client_send_pull(&consumers[i], &pull);
+        if (round == 0)
+            client_send_pull(&consumers[0], &other);
+        wait_suspended(&fx, 5);
+        int64_t sent_ms = now_ms();
+        send_message(&producer, "T", 0, "UNIQ_KEY\1K\2", "wake up");
+        for (int i = 0; i < 4; i++) {
+            CHECK(client_receive(&consumers[i], &response, WAIT_MS) == 1);
+            CHECK(response.code == SUCCESS && field_number(&response, "nextBeginOffset") == round + 1);
+        }
+        CHECK(now_ms() - sent_ms < 1000); /* milliseconds on a free machine; RocketMQ's hold service looks every 5,000 */
+    }
+    wait_suspended(&fx, 1);
+    for (int i = 0; i < 4; i++)
+        client_close(&consumers[i]);
+    client_close(&producer);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void a_pull_goes_on_waiting_until_its_tag_comes(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ), consumer = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    pull_request pull = waiting_pull(0, 0, 15000);
+    pull.subscription = "B || C";
+    client_send_pull(&consumer, &pull);
+    wait_suspended(&fx, 1);
+    for (int i = 0; i < 5; i++)
+        send_message(&producer, "T", 0, "UNIQ_KEY\1K\2TAGS\1A\2", "not for you");
+    rp_command response;
+    CHECK(client_receive(&consumer, &response, 20) == 0);
+    wait_suspended(&fx, 1);
+    send_message(&producer, "T", 0, "UNIQ_KEY\1K\2TAGS\1C\2", "for you");
+    CHECK(client_receive(&consumer, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    CHECK(field_number(&response, "nextBeginOffset") == 6);
+    rp_message message;
+    rp_error error;
+    must(rp_message_decode(response.body.data, response.body.size, 1, &message, &error), &error, "record");
+    CHECK(message.size == response.body.size && slice_is(message.body, "for you") && message.queue_offset == 5);
+    client_close(&consumer);
+    client_close(&producer);
+    fixture_close(&fx);
+}
+
+static void a_pull_is_answered_when_its_time_is_up(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_command response;
+    static const int64_t waits[] = {0, 1, 60, 30};
+    for (size_t i = 0; i < 4; i++) {
+        int64_t began_ms = now_ms();
+        pull_request pull = waiting_pull(0, 0, waits[i]);
+        client_send_pull(&c, &pull);
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == NOT_FOUND);
+        CHECK(now_ms() - began_ms >= waits[i]);
+    }
+    /* Messages that did not match: the consumer learns how far it got. */
+    client producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    pull_request pull = waiting_pull(0, 0, 200);
+    pull.subscription = "B";
+    client_send_pull(&c, &pull);
+    wait_suspended(&fx, 1);
+    send_message(&producer, "T", 0, "UNIQ_KEY\1K\2TAGS\1A\2", "x");
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1);
+    CHECK(response.code == NOT_FOUND || response.code == RETRY);
+    CHECK(field_number(&response, "nextBeginOffset") == 1);
+    client_close(&c);
+    client_close(&producer);
+    fixture_close(&fx);
+}
+
+static void a_closed_connection_takes_its_pulls_along(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client staying = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    for (int round = 0; round < 10; round++) {
+        client leaving = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+        for (int i = 0; i < 20; i++) {
+            pull_request pull = waiting_pull(i % 4, 0, 60000);
+            pull.subscription = i % 2 == 0 ? "A || B" : "*";
+            client_send_pull(&leaving, &pull);
+        }
+        wait_suspended(&fx, 20);
+        client_close(&leaving);
+        wait_suspended(&fx, 0);
+    }
+    send_message(&staying, "T", 0, "UNIQ_KEY\1K\2", "nobody waits");
+    client_close(&staying);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void the_bound_of_suspended_pulls_holds(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.suspended_pulls_max = 3;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    pull_request pull = waiting_pull(0, 0, 60000);
+    for (int i = 0; i < 3; i++)
+        client_send_pull(&c, &pull);
+    wait_suspended(&fx, 3);
+    rp_command response;
+    int32_t opaque = client_send_pull(&c, &pull);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == NOT_FOUND && response.opaque == opaque);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void a_deleted_topic_answers_its_waiting_pulls_and_may_come_back(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON), producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    rp_command response;
+    rp_error error = {0};
+    for (int round = 0; round < 3; round++) {
+        pull_request pull = waiting_pull(0, 0, 15000);
+        client_send_pull(&c, &pull);
+        wait_suspended(&fx, 1);
+        send_message(&producer, "T", 0, "UNIQ_KEY\1K\2", "here");
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+        pull.offset = 1;
+        client_send_pull(&c, &pull);
+        wait_suspended(&fx, 1);
+        rp_broker_delete_topic(fx.broker, text("T"));
+        must(rp_message_store_delete_topic(fx.store, text("T"), &error), &error, "delete topic");
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == TOPIC_NOT_EXIST);
+        CHECK(slice_starts(response.remark, "topic[T] not exist, apply first please! "));
+        CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    }
+    client_close(&c);
+    client_close(&producer);
+    fixture_close(&fx);
+}
+
+static void python_appends_wake_pulls_too(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    pull_request pull = waiting_pull(2, 0, 15000);
+    client_send_pull(&c, &pull);
+    wait_suspended(&fx, 1);
+    rp_append_item item = {.queue = rp_message_store_queue(fx.store, text("T"), 2, 1, NULL), .body = text("from elsewhere")};
+    CHECK(rp_broker_append(fx.broker, &item) == RP_OK && item.queue_offset == 0);
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(a_message_wakes_the_pulls_of_its_queue_at_once);
+    RUN(a_pull_goes_on_waiting_until_its_tag_comes);
+    RUN(a_pull_is_answered_when_its_time_is_up);
+    RUN(a_closed_connection_takes_its_pulls_along);
+    RUN(the_bound_of_suspended_pulls_holds);
+    RUN(a_deleted_topic_answers_its_waiting_pulls_and_may_come_back);
+    RUN(python_appends_wake_pulls_too);
+    return 0;
+}

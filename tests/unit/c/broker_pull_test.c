@@ -1,0 +1,413 @@
+/* Pulls through a real server on loopback: status rules, filters, limits, offsets. */
+#include "base/hash.h"
+#include "broker_fixture.h"
+
+enum { SUCCESS = 0, NOT_FOUND = 19, RETRY = 20, MOVED = 21 };
+
+/* Counts the records of a pull's body, checking each. */
+static int64_t count_records(const rp_command *response, int64_t first_offset) {
+    int64_t count = 0;
+    for (uint32_t at = 0; at < response->body.size;) {
+        rp_message message;
+        rp_error error;
+        must(rp_message_decode(response->body.data + at, response->body.size - at, 1, &message, &error), &error, "pulled record");
+        CHECK(first_offset < 0 || message.queue_offset == first_offset + count);
+        at += message.size;
+        count++;
+    }
+    return count;
+}
+
+static void send_many(client *c, int32_t queue_id, int count, const char *tag) {
+    char properties[64], body[64];
+    for (int i = 0; i < count; i++) {
+        snprintf(properties, sizeof properties, "TAGS\1%s\2UNIQ_KEY\1K\2", tag);
+        snprintf(body, sizeof body, "message %d of %s", i, tag);
+        send_message(c, "T", queue_id, properties, body);
+    }
+}
+
+typedef struct offset_rule {
+    const char *why;
+    int32_t queue_id;
+    int64_t offset;
+    int32_t code;
+    const char *status;
+    int64_t next;
+} offset_rule;
+
+static void offsets_are_answered_by_rocketmqs_rules(void) {
+    static const offset_rule rules[] = {
+        {"empty queue from 0", 3, 0, NOT_FOUND, "NO_MESSAGE_IN_QUEUE", 0},
+        {"empty queue from elsewhere", 3, 7, MOVED, "NO_MESSAGE_IN_QUEUE", 0},
+        {"negative", 0, -1, MOVED, "OFFSET_TOO_SMALL", 0},
+        {"first", 0, 0, SUCCESS, "FOUND", 10},
+        {"last", 0, 9, SUCCESS, "FOUND", 10},
+        {"one past", 0, 10, NOT_FOUND, "OFFSET_OVERFLOW_ONE", 10},
+        {"far past", 0, 11, MOVED, "OFFSET_OVERFLOW_BADLY", 10},
+        {"very far", 0, INT64_MAX, MOVED, "OFFSET_OVERFLOW_BADLY", 10},
+    };
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        if (type == 0)
+            send_many(&c, 0, 10, "A");
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            pull_request pull = pull_of(rules[i].queue_id, rules[i].offset);
+            pull.code = i % 2 == 0 ? RP_CODE_PULL_MESSAGE : RP_CODE_LITE_PULL_MESSAGE;
+            rp_command response = client_pull(&c, &pull);
+            CHECK(response.code == rules[i].code && slice_is(response.remark, rules[i].status));
+            CHECK(field_number(&response, "nextBeginOffset") == rules[i].next && field_number(&response, "minOffset") == 0);
+            CHECK(field_number(&response, "maxOffset") == (rules[i].queue_id == 0 ? 10 : 0));
+            CHECK(field_number(&response, "suggestWhichBrokerId") == 0);
+            CHECK(field_number(&response, "topicSysFlag") == 0 && field_number(&response, "groupSysFlag") == 0);
+            CHECK(response.code != SUCCESS || count_records(&response, rules[i].offset) == 10 - rules[i].offset);
+        }
+        client_close(&c);
+    }
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.pulls_found == 4 && stats.messages_out == 22 && stats.pulls == 16);
+    fixture_close(&fx);
+}
+
+static void a_slave_keeps_bad_offsets_and_sends_consumers_back(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.broker_id = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_many(&c, 0, 3, "A");
+    rp_broker_settings settings;
+    rp_broker_settings_default(&settings);
+    settings.role = 2;
+    rp_broker_set_settings(fx.broker, &settings);
+    pull_request pull = pull_of(0, 50);
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == 2 && slice_starts(response.remark, "[REJECTREQUEST]"));
+    settings.slave_read_enable = 1;
+    rp_broker_set_settings(fx.broker, &settings);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 50 && field_number(&response, "suggestWhichBrokerId") == 0);
+    settings.broker_id_min = 1; /* the master is gone */
+    rp_broker_set_settings(fx.broker, &settings);
+    CHECK(rp_broker_put_group(fx.broker, text("G"), 1, 1, 5, 6, 3) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == RETRY && field_number(&response, "suggestWhichBrokerId") == 5 && field_number(&response, "groupSysFlag") == 3);
+    pull.offset = 0;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == SUCCESS && field_number(&response, "suggestWhichBrokerId") == 5);
+    settings.offset_check_in_slave = 1;
+    rp_broker_set_settings(fx.broker, &settings);
+    pull.offset = 50;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == MOVED && field_number(&response, "nextBeginOffset") == 3);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void tags_are_filtered_by_their_code(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    for (int i = 0; i < 10; i++) {
+        send_many(&c, 0, 1, "A");
+        send_many(&c, 0, 1, "B");
+        send_many(&c, 0, 1, "C");
+    }
+    static const struct {
+        const char *subscription;
+        int64_t count;
+    } cases[] = {{"*", 30}, {"A", 10}, {"A || B", 20}, {"A||B||C||D", 30}, {"", 30}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        pull_request pull = pull_of(0, 0);
+        pull.subscription = cases[i].subscription;
+        pull.expression_type = i % 2 == 0 ? "TAG" : NULL;
+        rp_command response = client_pull(&c, &pull);
+        CHECK(response.code == SUCCESS && count_records(&response, -1) == cases[i].count);
+        CHECK(field_number(&response, "nextBeginOffset") == 30);
+    }
+    pull_request pull = pull_of(0, 0);
+    pull.subscription = "D";
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == RETRY && slice_is(response.remark, "NO_MATCHED_MESSAGE") && field_number(&response, "nextBeginOffset") == 30);
+    pull.subscription = "||";
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 23 && slice_is(response.remark, "parse the consumer's subscription failed"));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void a_pull_stops_at_its_limits(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.transfer_count_max_memory = 8;
+    fx.broker_options.transfer_bytes_max_memory = 2000;
+    fx.broker_options.filter_bytes_max = 20 * 20;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    char body[801];
+    memset(body, 'x', 800);
+    body[800] = 0;
+    for (int i = 0; i < 50; i++)
+        send_message(&c, "T", 0, "UNIQ_KEY\1K\2", "small");
+    for (int i = 0; i < 5; i++)
+        send_message(&c, "T", 1, "UNIQ_KEY\1K\2", body);
+    pull_request pull = pull_of(0, 0);
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == SUCCESS && count_records(&response, 0) == 8); /* maxTransferCountOnMessageInMemory */
+    pull.max_messages = 3;
+    response = client_pull(&c, &pull);
+    CHECK(count_records(&response, 0) == 3);
+    pull.max_messages = 0; /* one at least, as in RocketMQ */
+    response = client_pull(&c, &pull);
+    CHECK(count_records(&response, 0) == 1);
+    pull = pull_of(1, 0);
+    response = client_pull(&c, &pull);
+    CHECK(count_records(&response, 0) == 2); /* maxTransferBytesOnMessageInMemory */
+    pull.max_bytes = 100;
+    response = client_pull(&c, &pull);
+    CHECK(count_records(&response, 0) == 1);
+    pull = pull_of(0, 0); /* maxFilterMessageSize: 20 entries without a match, then the consumer comes back */
+    pull.subscription = "nothing";
+    pull.max_messages = 5;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 20);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void messages_in_several_files_come_whole(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 16384;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    char body[1001];
+    memset(body, 'y', 1000);
+    body[1000] = 0;
+    for (int i = 0; i < 60; i++)
+        send_message(&c, "T", i % 2, "UNIQ_KEY\1K\2", body);
+    int64_t offset = 0;
+    while (offset < 30) {
+        pull_request pull = pull_of(0, offset);
+        rp_command response = client_pull(&c, &pull);
+        CHECK(response.code == SUCCESS);
+        int64_t count = count_records(&response, offset);
+        CHECK(count > 0 && field_number(&response, "nextBeginOffset") == offset + count);
+        offset += count;
+    }
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void subscriptions_come_from_heartbeats_when_the_request_has_none(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_many(&c, 0, 2, "A");
+    send_many(&c, 0, 3, "B");
+    pull_request pull = pull_of(0, 0);
+    pull.subscription = NULL;
+    pull.sys_flag = 0;
+    pull.sub_version = 5;
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == 24 && slice_starts(response.remark, "the consumer's group info not exist\nSee https://"));
+    int32_t code = rp_hash_java((const uint8_t *)"B", 1);
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("OTHER"), NULL, 0, 1, 0, 1) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 24 && slice_starts(response.remark, "the consumer's subscription not exist\nSee https://"));
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), &code, 1, 4, 0, 1) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 25 && slice_is(response.remark, "the consumer's subscription not latest"));
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), &code, 1, 5, 0, 1) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == SUCCESS && count_records(&response, 2) == 3);
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 6, 1, 1) == RP_OK);
+    CHECK(rp_broker_put_group(fx.broker, text("G"), 1, 0, 0, 1, 0) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 16 && field_number(&response, "forbiddenType") == 4);
+    CHECK(slice_is(response.remark, "the consumer group[G] can not consume by broadcast way"));
+    CHECK(rp_broker_put_group(fx.broker, text("G"), 1, 1, 0, 1, 0) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == SUCCESS && count_records(&response, 0) == 5);
+    rp_broker_delete_subscription(fx.broker, text("G"), text("T"));
+    CHECK(client_pull(&c, &pull).code == 24);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void permissions_and_queue_ids_are_checked(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    pull_request pull = pull_of(4, 0);
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == 29 && slice_starts(response.remark, "queueId[4] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[/127.0.0.1:"));
+    pull.queue_id = -1;
+    CHECK(client_pull(&c, &pull).code == 29);
+    pull.queue_id = 0;
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 2, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 16 && field_number(&response, "forbiddenType") == 3);
+    CHECK(slice_is(response.remark, "the topic[T] pulling message is forbidden"));
+    CHECK(rp_broker_put_group(fx.broker, text("G"), 0, 1, 0, 1, 0) == RP_OK);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 16 && field_number(&response, "forbiddenType") == 2);
+    CHECK(slice_is(response.remark, "subscription group no permission, G"));
+    rp_broker_settings settings;
+    rp_broker_settings_default(&settings);
+    settings.permission = 2;
+    rp_broker_set_settings(fx.broker, &settings);
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 16 && field_number(&response, "forbiddenType") == 1);
+    CHECK(slice_is(response.remark, "the broker[127.0.0.1] pulling message is forbidden"));
+    settings.permission = 6;
+    settings.lite_pull_enable = 0;
+    rp_broker_set_settings(fx.broker, &settings);
+    pull.code = RP_CODE_LITE_PULL_MESSAGE;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == 16 && slice_is(response.remark, "the broker[127.0.0.1] for lite pull consumer is forbidden"));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void faulty_headers_are_system_errors(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_command request = request_of(&c, RP_CODE_PULL_MESSAGE);
+    rp_command response = client_call(&c, &request);
+    CHECK(response.code == 1 && slice_is(response.remark, "the custom field <consumerGroup> is null"));
+    with_text(&request, "queueOffset", "0x10");
+    response = client_call(&c, &request);
+    CHECK(response.code == 1 && slice_starts(response.remark, "java.lang.NumberFormatException: For input string: \"0x10\""));
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void what_is_not_native_goes_to_python(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text("PYTHON"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 1, 0, 0) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    pull_request pulls[6];
+    for (int i = 0; i < 6; i++)
+        pulls[i] = pull_of(0, 0);
+    pulls[0].topic = "unknown";
+    pulls[1].group = "unknown";
+    pulls[2].topic = "PYTHON";
+    pulls[3].expression_type = "SQL92";
+    pulls[4].sys_flag = 4 | 8;
+    pulls[5].sys_flag = 0; /* the heartbeat's subscription is Python's */
+    for (int i = 0; i < 6; i++) {
+        client_send_pull(&c, &pulls[i]);
+        rp_request *punted = take_punted(&fx);
+        CHECK(punted->command.code == RP_CODE_PULL_MESSAGE);
+        rp_request_free(punted);
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static int find_offset(void *context, const rp_offset_row *row) {
+    int64_t *found = context;
+    CHECK(slice_is(row->group, "G") && slice_is(row->topic, "T"));
+    found[row->queue_id] = row->offset;
+    return 0;
+}
+
+static rp_command offset_call(client *c, int32_t code, const char *queue_id, const char *offset, const char *set_zero) {
+    rp_command request = request_of(c, code);
+    with_text(&request, "consumerGroup", "G");
+    with_text(&request, "topic", "T");
+    if (queue_id != NULL)
+        with_text(&request, "queueId", queue_id);
+    if (offset != NULL)
+        with_text(&request, "commitOffset", offset);
+    if (set_zero != NULL)
+        with_text(&request, "setZeroIfNotFound", set_zero);
+    return client_call(c, &request);
+}
+
+static void offsets_are_committed_queried_and_reset(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_many(&c, 0, 4, "A");
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == -1);
+    rp_command response = offset_call(&c, 14, "0", NULL, NULL);
+    CHECK(response.code == 0 && field_number(&response, "offset") == 0); /* its first message is still in memory */
+    CHECK(offset_call(&c, 14, "0", NULL, "false").code == 22);
+    CHECK(offset_call(&c, 14, "1", NULL, NULL).code == 22); /* an empty queue */
+    uint64_t version = rp_broker_offset_version(fx.broker);
+    CHECK(offset_call(&c, 15, "0", "3", NULL).code == 0);
+    CHECK(rp_broker_offset_version(fx.broker) == version + 1);
+    CHECK(offset_call(&c, 15, "0", "3", NULL).code == 0);
+    CHECK(rp_broker_offset_version(fx.broker) == version + 1);
+    response = offset_call(&c, 14, "0", NULL, NULL);
+    CHECK(response.code == 0 && field_number(&response, "offset") == 3);
+    response = offset_call(&c, 15, NULL, "3", NULL);
+    CHECK(response.code == 29 && slice_is(response.remark, "QueueId is null, topic is T"));
+    response = offset_call(&c, 15, "0", NULL, NULL);
+    CHECK(response.code == 29 && slice_is(response.remark, "Offset is null, topic is T"));
+    response = offset_call(&c, 30, "0", NULL, NULL);
+    CHECK(response.code == 0 && field_number(&response, "offset") == 4);
+    response = offset_call(&c, 31, "0", NULL, NULL);
+    CHECK(response.code == 0 && field_number(&response, "offset") == 0);
+    response = offset_call(&c, 30, "77", NULL, NULL);
+    CHECK(response.code == 0 && field_number(&response, "offset") == 0);
+
+    pull_request pull = pull_of(0, 1);
+    pull.sys_flag = 4 | 1;
+    pull.commit_offset = 1;
+    CHECK(client_pull(&c, &pull).code == SUCCESS);
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == 1);
+    CHECK(rp_broker_read_pull_offset(fx.broker, text("G"), text("T"), 0) == 4);
+
+    CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 0, 2) == RP_OK);
+    response = offset_call(&c, 15, "0", "4", NULL);
+    CHECK(response.code == 0 && slice_is(response.remark, "Offset has been previously reset"));
+    response = offset_call(&c, 14, "0", NULL, NULL);
+    CHECK(field_number(&response, "offset") == 2);
+    pull.sys_flag = 4;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == MOVED && slice_is(response.remark, "OFFSET_RESET") && field_number(&response, "nextBeginOffset") == 2);
+    CHECK(client_pull(&c, &pull).code == SUCCESS);
+    CHECK(offset_call(&c, 15, "0", "4", NULL).code == 0 && rp_broker_read_offset(fx.broker, text("G"), text("T"), 0) == 4);
+
+    CHECK(rp_broker_put_offset(fx.broker, text("G"), text("T"), 3, 99) == RP_OK);
+    int64_t found[4] = {-1, -1, -1, -1};
+    rp_broker_each_offset(fx.broker, find_offset, found);
+    CHECK(found[0] == 4 && found[1] == -1 && found[2] == -1 && found[3] == 99);
+    rp_broker_delete_offsets(fx.broker, text("G"), text("other"));
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 3) == 99);
+    rp_broker_delete_offsets(fx.broker, text("G"), (rp_slice){NULL, 0});
+    CHECK(rp_broker_read_offset(fx.broker, text("G"), text("T"), 3) == -1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(offsets_are_answered_by_rocketmqs_rules);
+    RUN(a_slave_keeps_bad_offsets_and_sends_consumers_back);
+    RUN(tags_are_filtered_by_their_code);
+    RUN(a_pull_stops_at_its_limits);
+    RUN(messages_in_several_files_come_whole);
+    RUN(subscriptions_come_from_heartbeats_when_the_request_has_none);
+    RUN(permissions_and_queue_ids_are_checked);
+    RUN(faulty_headers_are_system_errors);
+    RUN(what_is_not_native_goes_to_python);
+    RUN(offsets_are_committed_queried_and_reset);
+    return 0;
+}
