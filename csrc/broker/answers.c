@@ -44,8 +44,8 @@ int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault) {
     if (fault->value.data == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the custom field <%s> is null", fault->field);
     int size = fault->value.size > 64 ? 64 : (int)fault->value.size;
-    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "java.lang.NumberFormatException: For input string: \"%.*s\" (field <%s>)", size,
-                     (const char *)fault->value.data, fault->field);
+    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "java.lang.NumberFormatException: For input string: \"%.*s\" (field <%s>)",
+                     size, (const char *)fault->value.data, fault->field);
 }
 
 void rp_peer_text(const rp_connection *connection, char text[RP_PEER_TEXT_MAX]) {

@@ -188,7 +188,8 @@ static void append_text(uint8_t **at, const char *text) {
 
 /* Copies the options' strings and writes the pairs every stored message gets. */
 static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
-    size_t size = strlen(options->cluster_name) + strlen(options->broker_name) + strlen(options->broker_ip) + strlen(options->region_id) + 4;
+    size_t size =
+        strlen(options->cluster_name) + strlen(options->broker_name) + strlen(options->broker_ip) + strlen(options->region_id) + 4;
     size_t tail_max = strlen(options->cluster_name) + strlen(options->region_id) + 64;
     char *at = broker->strings = malloc(size + tail_max);
     if (at == NULL)
@@ -215,7 +216,8 @@ static int check_options(const rp_broker_options *options, rp_error *error) {
         options->region_id == NULL)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the broker needs a store and its four names");
     if (strlen(options->cluster_name) > 255 || strlen(options->region_id) > 255)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "brokerClusterName and regionId go into every message: at most 255 bytes each");
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                            "brokerClusterName and regionId go into every message: at most 255 bytes each");
     if (options->transfer_count_max_memory > 65536 || options->transfer_count_max_disk > 65536)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "maxTransferCountOnMessageInMemory and …InDisk: at most 65536");
     return RP_OK;
@@ -301,7 +303,8 @@ int rp_broker_append(rp_broker *broker, rp_append_item *item) {
     return RP_OK;
 }
 
-int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end, const rp_command *response) {
+int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end,
+                              const rp_command *response) {
     if (atomic_load_explicit(&broker->lane_count, memory_order_acquire) == 0)
         return rp_server_send(server, connection_id, response);
     int32_t code = 0;

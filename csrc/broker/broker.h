@@ -97,8 +97,8 @@ void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 /* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (SQL92, class filter,
  * forbidden). RP_OK, RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes, RP_E_NO_MEMORY. */
 #define RP_SUBSCRIPTION_CODES_MAX 4096
-int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version,
-                               int32_t broadcast, int32_t native);
+int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
+                               int64_t version, int32_t broadcast, int32_t native);
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
 
 /* Consumer offsets. Reads return -1 when there is none. */
@@ -122,7 +122,8 @@ int rp_broker_append(rp_broker *broker, rp_append_item *item);
 /* Sends response on a connection of server (an attached one) when the flush and replication mode in force allow: now, or once
  * commit_log_end is durable; its code is replaced by FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE when that fails.
  * Any thread. RP_OK (sent or parked), RP_E_CLOSED, RP_E_NO_MEMORY, RP_E_BUSY. */
-int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end, const rp_command *response);
+int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end,
+                              const rp_command *response);
 
 /* Counters per topic, group and the whole broker. */
 typedef struct rp_topic_stats {

@@ -51,8 +51,8 @@ static rp_consumption *pair_entry(rp_broker *broker, rp_slice group_name, rp_sli
     return group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
 }
 
-int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count, int64_t version,
-                               int32_t broadcast, int32_t native) {
+int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
+                               int64_t version, int32_t broadcast, int32_t native) {
     rp_consumption *consumption = pair_entry(broker, group, topic);
     if (consumption == NULL)
         return RP_E_NO_MEMORY;

@@ -49,8 +49,8 @@ static rp_durable_response *copy_response(const rp_command *command) {
     return response;
 }
 
-int rp_durable_responses_submit(rp_durable_responses *durable, rp_server *server, uint64_t connection_id, int64_t end_offset, int64_t now_ns,
-                                const rp_command *command) {
+int rp_durable_responses_submit(rp_durable_responses *durable, rp_server *server, uint64_t connection_id, int64_t end_offset,
+                                int64_t now_ns, const rp_command *command) {
     if (atomic_load_explicit(&durable->count, memory_order_relaxed) >= RP_DURABLE_MAX)
         return RP_E_BUSY;
     rp_durable_response *response = copy_response(command);

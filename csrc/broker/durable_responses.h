@@ -28,8 +28,8 @@ typedef struct rp_durable_responses {
 } rp_durable_responses;
 
 /* RP_OK, RP_E_NO_MEMORY, RP_E_BUSY. The caller wakes lane 0. */
-int rp_durable_responses_submit(rp_durable_responses *durable, rp_server *server, uint64_t connection_id, int64_t end_offset, int64_t now_ns,
-                                const rp_command *response);
+int rp_durable_responses_submit(rp_durable_responses *durable, rp_server *server, uint64_t connection_id, int64_t end_offset,
+                                int64_t now_ns, const rp_command *response);
 /* As rp_parked_responses_complete. */
 int64_t rp_durable_responses_complete(struct rp_lane *lane, int64_t now_ns);
 void rp_durable_responses_free(rp_durable_responses *durable);

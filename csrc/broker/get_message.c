@@ -30,7 +30,8 @@ const char *rp_get_status_name(int status) {
 }
 
 int rp_get_scratch_init(rp_get_scratch *scratch, const rp_get_limits *limits) {
-    uint32_t most = limits->transfer_count_memory > limits->transfer_count_disk ? limits->transfer_count_memory : limits->transfer_count_disk;
+    uint32_t most =
+        limits->transfer_count_memory > limits->transfer_count_disk ? limits->transfer_count_memory : limits->transfer_count_disk;
     if (most == 0)
         most = 1;
     scratch->ranges = calloc(most, sizeof *scratch->ranges);

@@ -94,9 +94,7 @@ void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(v
 
 /* The sequence lock. Data is stored with release after the odd number and loaded with acquire before the second look, which is
  * what keeps both in order (a fence would do, but ThreadSanitizer does not know fences). */
-static void begin_write(rp_subscription *subscription) {
-    atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_acq_rel);
-}
+static void begin_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_acq_rel); }
 static void end_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_release); }
 
 static rp_code_array *room_for(rp_subscription *subscription, uint32_t count) {

@@ -49,8 +49,8 @@ int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t mor
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code);
 
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
-int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code, const uint8_t *frame,
-                             uint32_t size);
+int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code,
+                             const uint8_t *frame, uint32_t size);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
 void rp_parked_responses_request_flush(struct rp_lane *lane);
 /* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */

@@ -50,8 +50,8 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
         char peer[RP_PEER_TEXT_MAX];
         rp_peer_text(to.connection, peer);
         return rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
-                         "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d] consumer:[/%s]", pull->queue_id, (int)name.size,
-                         (const char *)name.data, read_queues, peer);
+                         "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d] consumer:[/%s]", pull->queue_id,
+                         (int)name.size, (const char *)name.data, read_queues, peer);
     }
     return RP_OK;
 }

@@ -15,8 +15,7 @@ typedef struct field_rule {
     uint16_t place; /* offset in the header struct */
 } field_rule;
 
-#define RULE(name, kind, required, type, member)                                                                                           \
-    { name, sizeof(name) - 1, kind, required, offsetof(type, member) }
+#define RULE(name, kind, required, type, member) {name, sizeof(name) - 1, kind, required, offsetof(type, member)}
 
 static const field_rule send_v1[] = {
     RULE("topic", TEXT, 0, rp_send_header, topic),
@@ -111,14 +110,16 @@ static int read_field(const field_rule *rule, rp_slice value, void *header, rp_h
 static const field_rule *find_rule(const field_rule *rules, size_t count, rp_slice key) {
     for (size_t i = 0; i < count; i++) {
         const field_rule *rule = &rules[i];
-        if (rule->size == key.size && rule->name[key.size - 1] == (char)key.data[key.size - 1] && memcmp(rule->name, key.data, key.size) == 0)
+        if (rule->size == key.size && rule->name[key.size - 1] == (char)key.data[key.size - 1] &&
+            memcmp(rule->name, key.data, key.size) == 0)
             return rule;
     }
     return NULL;
 }
 
 /* Reads every known field; *seen gets one bit a rule. The binary encoding cannot tell an empty value from none, nor does RocketMQ. */
-static int read_fields(const rp_command *command, const field_rule *rules, size_t count, void *header, uint32_t *seen, rp_header_fault *fault) {
+static int read_fields(const rp_command *command, const field_rule *rules, size_t count, void *header, uint32_t *seen,
+                       rp_header_fault *fault) {
     *seen = 0;
     for (uint16_t i = 0; i < command->field_count; i++) {
         rp_slice key = command->fields[i].key, value = command->fields[i].value;

@@ -93,7 +93,8 @@ static inline void rp_response_begin(rp_response_writer *writer, uint8_t *target
     *writer = (rp_response_writer){.start = target, .at = target + 8, .json = serialize_type == RP_SERIALIZE_JSON, .first = 1};
     target[4] = serialize_type;
     if (writer->json) {
-        RP_RESPONSE_PUT(writer, "{\"code\":0 ,\"flag\":1,\"language\":\"JAVA\",\"version\":479,\"serializeTypeCurrentRPC\":\"JSON\",\"opaque\":");
+        RP_RESPONSE_PUT(writer,
+                        "{\"code\":0 ,\"flag\":1,\"language\":\"JAVA\",\"version\":479,\"serializeTypeCurrentRPC\":\"JSON\",\"opaque\":");
         writer->at = rp_decimal(writer->at, opaque);
         if (remark.data != NULL) {
             RP_RESPONSE_PUT(writer, ",\"remark\":\"");

@@ -79,10 +79,11 @@ static int answer_bad_queue(const send_request *request, int32_t read_queues, in
     return rp_answer(request->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
                      "request queueId[%d] is illegal, TopicConfig [topicName=%.*s, readQueueNums=%d, writeQueueNums=%d, perm=%c%c%c, "
                      "topicFilterType=%s, topicSysFlag=%d, order=%s, attributes={}] Producer: %s",
-                     request->header.queue_id, (int)request->topic->head.name.size, (const char *)request->topic->head.name.data, read_queues,
-                     write_queues, permission & RP_PERMISSION_READ ? 'R' : '-', permission & RP_PERMISSION_WRITE ? 'W' : '-',
+                     request->header.queue_id, (int)request->topic->head.name.size, (const char *)request->topic->head.name.data,
+                     read_queues, write_queues, permission & RP_PERMISSION_READ ? 'R' : '-', permission & RP_PERMISSION_WRITE ? 'W' : '-',
                      permission & 1 ? 'X' : '-', flags & RP_TOPIC_MULTI_TAG ? "MULTI_TAG" : "SINGLE_TAG",
-                     atomic_load_explicit(&request->topic->sys_flag, memory_order_relaxed), flags & RP_TOPIC_ORDER ? "true" : "false", peer);
+                     atomic_load_explicit(&request->topic->sys_flag, memory_order_relaxed), flags & RP_TOPIC_ORDER ? "true" : "false",
+                     peer);
 }
 
 static uint64_t next_random(uint64_t *state) {

@@ -19,7 +19,9 @@
 struct rp_flusher {
     rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
     rp_thread *thread;      /* owner */
-    void (*flushed)(void *context, int64_t flushed_offset); /* fixed before the first append */
+    pthread_mutex_t
+        tell_lock; /* held while `flushed` runs, so that whoever takes it away knows it runs no more; nothing of ours is taken inside */
+    void (*flushed)(void *context, int64_t flushed_offset); /* guarded by tell_lock */
     void *flushed_context;
 
     pthread_mutex_t sync_lock; /* guards is_syncing; not held over the sync itself */
@@ -42,6 +44,7 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
     flusher->setup = *setup;
     pthread_mutex_init(&flusher->sync_lock, NULL);
     pthread_mutex_init(&flusher->queue_lock, NULL);
+    pthread_mutex_init(&flusher->tell_lock, NULL);
     pthread_mutex_init(&flusher->wake_lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -57,6 +60,7 @@ void rp_flusher_close(rp_flusher *flusher) {
     if (flusher != NULL) {
         pthread_mutex_destroy(&flusher->sync_lock);
         pthread_mutex_destroy(&flusher->queue_lock);
+        pthread_mutex_destroy(&flusher->tell_lock);
         pthread_mutex_destroy(&flusher->wake_lock);
         pthread_cond_destroy(&flusher->wake);
         pthread_cond_destroy(&flusher->synced);
@@ -126,8 +130,12 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
         pthread_cond_broadcast(&flusher->synced);
     }
     pthread_mutex_unlock(&flusher->sync_lock);
-    if (flushed > before && flusher->flushed != NULL) {
-        flusher->flushed(flusher->flushed_context, flushed);
+    if (flushed > before) {
+        pthread_mutex_lock(&flusher->tell_lock);
+        if (flusher->flushed != NULL) {
+            flusher->flushed(flusher->flushed_context, flushed);
+        }
+        pthread_mutex_unlock(&flusher->tell_lock);
     }
     return rc;
 }
@@ -159,8 +167,10 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
 }
 
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context) {
+    pthread_mutex_lock(&flusher->tell_lock);
     flusher->flushed = flushed;
     flusher->flushed_context = context;
+    pthread_mutex_unlock(&flusher->tell_lock);
 }
 
 typedef struct queue_pass {

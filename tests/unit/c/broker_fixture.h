@@ -218,8 +218,8 @@ static inline int64_t field_number(const rp_command *response, const char *name)
 
 /* ---- requests of this room ---- */
 
-static inline rp_command send_request_v2(client *c, int32_t code, const char *topic, int32_t queue_id, const char *properties, rp_slice body,
-                                         number_text *queue_text) {
+static inline rp_command send_request_v2(client *c, int32_t code, const char *topic, int32_t queue_id, const char *properties,
+                                         rp_slice body, number_text *queue_text) {
     rp_command command = request_of(c, code);
     with_text(&command, "a", "PG");
     with_text(&command, "b", topic);

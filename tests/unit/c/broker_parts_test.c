@@ -64,10 +64,9 @@ static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
         uint32_t count;
         int all;
     } cases[] = {
-        {"*", RP_OK, 0, 1},      {"", RP_OK, 0, 1},         {"a", RP_OK, 1, 0},        {"a||b", RP_OK, 2, 0},
-        {" a || b ", RP_OK, 2, 0}, {"a||", RP_OK, 1, 0},      {"||a", RP_OK, 1, 0},      {"||", RP_E_PROTOCOL, 0, 0},
-        {"||||", RP_E_PROTOCOL, 0, 0}, {" || ", RP_OK, 0, 0}, {"a|b", RP_OK, 1, 0},      {"|||", RP_OK, 1, 0},
-        {"a || * ", RP_OK, 2, 0},
+        {"*", RP_OK, 0, 1},   {"", RP_OK, 0, 1},    {"a", RP_OK, 1, 0},          {"a||b", RP_OK, 2, 0},         {" a || b ", RP_OK, 2, 0},
+        {"a||", RP_OK, 1, 0}, {"||a", RP_OK, 1, 0}, {"||", RP_E_PROTOCOL, 0, 0}, {"||||", RP_E_PROTOCOL, 0, 0}, {" || ", RP_OK, 0, 0},
+        {"a|b", RP_OK, 1, 0}, {"|||", RP_OK, 1, 0}, {"a || * ", RP_OK, 2, 0},
     };
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -78,7 +77,7 @@ static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
     }
     char many[256] = "t0";
     for (int i = 1; i < 20; i++)
-        sprintf(many + strlen(many), "||t%d", i);
+        snprintf(many + strlen(many), sizeof many - strlen(many), "||t%d", i);
     rp_tag_filter filter;
     CHECK(rp_tag_filter_parse(text(many), arena, &filter) == RP_OK && filter.count == 20);
     CHECK(rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t13", 3)));
@@ -121,7 +120,8 @@ static void batches_with_wrong_sizes_are_refused(void) {
     rp_batch_message message;
     uint32_t position = 0;
     rp_slice body = {bytes, 29};
-    CHECK(rp_batch_next(body, &position, &message) == 1 && message.flag == 9 && is(message.body, "abc") && is(message.properties, "A\1b\2"));
+    CHECK(rp_batch_next(body, &position, &message) == 1 && message.flag == 9 && is(message.body, "abc") &&
+          is(message.properties, "A\1b\2"));
     CHECK(rp_batch_next(body, &position, &message) == 0);
     for (uint32_t size = 1; size < 29; size++) {
         position = 0;
@@ -189,7 +189,8 @@ static void unique_ids_hold_their_time_and_differ(void) {
     rp_unique_id_init(&id, (const uint8_t[]){127, 0, 0, 1}, 99);
     rp_unique_id_next(&id, 1700000000000, one);
     rp_unique_id_next(&id, 1700000000000, two);
-    CHECK(memcmp(one, "7F000001", 8) == 0 && memcmp(one, two, 28) == 0 && memcmp(one + 28, "0000", 4) == 0 && memcmp(two + 28, "0001", 4) == 0);
+    CHECK(memcmp(one, "7F000001", 8) == 0 && memcmp(one, two, 28) == 0 && memcmp(one + 28, "0000", 4) == 0 &&
+          memcmp(two + 28, "0001", 4) == 0);
 }
 
 static void written_responses_decode_to_what_was_written(void) {

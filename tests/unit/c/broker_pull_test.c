@@ -90,7 +90,8 @@ static void a_slave_keeps_bad_offsets_and_sends_consumers_back(void) {
     settings.slave_read_enable = 1;
     rp_broker_set_settings(fx.broker, &settings);
     response = client_pull(&c, &pull);
-    CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 50 && field_number(&response, "suggestWhichBrokerId") == 0);
+    CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 50 &&
+          field_number(&response, "suggestWhichBrokerId") == 0);
     settings.broker_id_min = 1; /* the master is gone */
     rp_broker_set_settings(fx.broker, &settings);
     CHECK(rp_broker_put_group(fx.broker, text("G"), 1, 1, 5, 6, 3) == RP_OK);
@@ -248,7 +249,8 @@ static void permissions_and_queue_ids_are_checked(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     pull_request pull = pull_of(4, 0);
     rp_command response = client_pull(&c, &pull);
-    CHECK(response.code == 29 && slice_starts(response.remark, "queueId[4] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[/127.0.0.1:"));
+    CHECK(response.code == 29 &&
+          slice_starts(response.remark, "queueId[4] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[/127.0.0.1:"));
     pull.queue_id = -1;
     CHECK(client_pull(&c, &pull).code == 29);
     pull.queue_id = 0;

@@ -59,12 +59,18 @@ static void a_message_is_stored_and_answered_in_both_encodings_and_spellings(voi
         check_answer(&response, offset);
         check_stored(&fx, offset++, "hello");
         rp_command v1 = request_of(&c, RP_CODE_SEND_MESSAGE);
-        static const char *const pairs[][2] = {{"producerGroup", "PG"}, {"topic", "T"},
-                                               {"defaultTopic", "TBW102"}, {"defaultTopicQueueNums", "4"},
-                                               {"queueId", "2"}, {"sysFlag", "0"},
-                                               {"bornTimestamp", "1700000000123"}, {"flag", "7"},
-                                               {"properties", properties}, {"reconsumeTimes", "0"},
-                                               {"unitMode", "false"}, {"batch", "false"}};
+        static const char *const pairs[][2] = {{"producerGroup", "PG"},
+                                               {"topic", "T"},
+                                               {"defaultTopic", "TBW102"},
+                                               {"defaultTopicQueueNums", "4"},
+                                               {"queueId", "2"},
+                                               {"sysFlag", "0"},
+                                               {"bornTimestamp", "1700000000123"},
+                                               {"flag", "7"},
+                                               {"properties", properties},
+                                               {"reconsumeTimes", "0"},
+                                               {"unitMode", "false"},
+                                               {"batch", "false"}};
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
             with_text(&v1, pairs[i][0], pairs[i][1]);
         v1.body = text("world");
@@ -131,7 +137,8 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
             rp_message message;
             int64_t tags_code;
             rp_log_range range = read_record(&fx, "T", 1, type * 3 + i, &message, &tags_code);
-            CHECK(message.flag == i + 1 && message.body.size == strlen(bodies[i]) && memcmp(message.body.data, bodies[i], message.body.size) == 0);
+            CHECK(message.flag == i + 1 && message.body.size == strlen(bodies[i]) &&
+                  memcmp(message.body.data, bodies[i], message.body.size) == 0);
             CHECK(slice_is(rp_message_property(message.properties, "WAIT"), "true"));
             CHECK(slice_is(rp_message_property(message.properties, "CLUSTER"), "DefaultCluster"));
             CHECK(i == 2 || slice_is(rp_message_property(message.properties, "UNIQ_KEY"), i == 0 ? "A1" : "A2"));
@@ -191,8 +198,9 @@ static void faulty_requests_get_rocketmqs_codes(void) {
         CHECK(client_call(&c, &request).code == 0);
         request.body.size = 1001;
         rp_command response = client_call(&c, &request);
-        CHECK(response.code == 13 && slice_starts(response.remark, "the message is illegal, maybe msg body or properties length not matched. "
-                                                                   "msg body length limit 1000B, msg properties length limit 32KB."));
+        CHECK(response.code == 13 &&
+              slice_starts(response.remark, "the message is illegal, maybe msg body or properties length not matched. "
+                                            "msg body length limit 1000B, msg properties length limit 32KB."));
         client_close(&c);
     }
     fixture_close(&fx);
@@ -246,11 +254,12 @@ static void settings_refuse_sends(void) {
     CHECK(client_call(&c, &request).code == 0); /* only order topics care, as in RocketMQ */
     settings.permission = 6;
     settings.store_writable = 0;
-    strcpy(settings.store_reason, "CL: 0.99");
+    snprintf(settings.store_reason, sizeof settings.store_reason, "CL: 0.99");
     rp_broker_set_settings(fx.broker, &settings);
     response = client_call(&c, &request);
-    CHECK(response.code == 14 && slice_starts(response.remark, "service not available now. It may be caused by one of the following reasons: "
-                                                               "the broker's disk is full [CL: 0.99]"));
+    CHECK(response.code == 14 &&
+          slice_starts(response.remark, "service not available now. It may be caused by one of the following reasons: "
+                                        "the broker's disk is full [CL: 0.99]"));
     settings.store_writable = 1;
     rp_broker_set_settings(fx.broker, &settings);
     CHECK(client_call(&c, &request).code == 0);
@@ -262,9 +271,15 @@ static void what_is_special_goes_to_python(void) {
     static const struct {
         const char *topic, *properties, *sys_flag;
     } cases[] = {
-        {"unknown", NULL, "0"},       {"PYTHON", NULL, "0"},           {"%RETRY%G", NULL, "0"},
-        {"T", "DELAY\0013\2", "0"},   {"T", "TRAN_MSG\1true\2", "0"},  {"T", "TIMER_DELAY_SEC\0015\2", "0"},
-        {"T", NULL, "4"},             {"T", NULL, "128"},              {"T", "INNER_NUM\0013\2", "0"},
+        {"unknown", NULL, "0"},
+        {"PYTHON", NULL, "0"},
+        {"%RETRY%G", NULL, "0"},
+        {"T", "DELAY\0013\2", "0"},
+        {"T", "TRAN_MSG\1true\2", "0"},
+        {"T", "TIMER_DELAY_SEC\0015\2", "0"},
+        {"T", NULL, "4"},
+        {"T", NULL, "128"},
+        {"T", "INNER_NUM\0013\2", "0"},
     };
     fixture fx;
     fixture_init(&fx);
