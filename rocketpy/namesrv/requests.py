@@ -292,7 +292,8 @@ def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody
         return RegisterBrokerBody()
     if request.version < VERSION_3_0_11:
         return RegisterBrokerBody.decode_topics(request.body)
-    return RegisterBrokerBody.decode(request.body, compressed=compressed, version=request.version)
+    is_zlib = request.body[:1] == b"\x78"  # brokers of 5.x compress with compressedRegister=true and still say compressed=false
+    return RegisterBrokerBody.decode(request.body, compressed=compressed or is_zlib, version=request.version)
 
 
 def _topics(names: list[str], broker_address: str | None = None) -> Response:

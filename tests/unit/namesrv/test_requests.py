@@ -103,6 +103,13 @@ def test_a_registration_in_either_form_makes_routes(namesrv: Harness, compressed
     assert route["brokerDatas"][0]["brokerAddrs"] == {"0": "a:1"}
 
 
+def test_a_compressed_registration_that_says_it_is_not_is_read_all_the_same(namesrv: Harness) -> None:
+    """RocketMQ 5.x's own brokers send that with compressedRegister=true, and its name servers refuse it."""
+    body = RegisterBrokerBody({name: TopicConfig(name) for name in ("t", "u")}).encode(compressed=True)
+    assert namesrv.register(raw=body).code == 0
+    assert namesrv.routes.all_topics() == ["t", "u"]
+
+
 def test_a_registration_whose_crc_is_wrong_is_refused(namesrv: Harness) -> None:
     response = namesrv.register(body_crc32=5)
     assert (response.code, response.remark) == (ResponseCode.SYSTEM_ERROR, "crc32 not match")
