@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: help quickstart up build test interop lint fuzz sanitize exports clean
+.PHONY: bench bench-peer help quickstart up build test interop lint fuzz sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -33,6 +33,12 @@ test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expre
 
 interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slow ones too; AGAINST=peer proves the tests against RocketMQ itself
 	@$(PY) -m pytest -q tests/interop -m "slow or not slow" $(if $(AGAINST),--against $(AGAINST)) $(if $(T),-k "$(T)")
+
+bench: $(VENV)/.built ## pytest-benchmark suites at full size, with the physical limit and the share of it reached; T=pattern
+	@ROCKETPY_BENCH=full $(PY) -m pytest -q bench --benchmark-enable $(if $(T),-k "$(T)")
+
+bench-peer: $(VENV)/.built ## the same load against RocketMQ 5.5.0, rocketpy and the floor, alternately; ARGS="--quick --flush SYNC …"
+	@$(PY) -m bench.peer $(ARGS)
 
 lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 	@$(VENV)/bin/ruff check .

@@ -1,0 +1,230 @@
+"""`make bench-peer`: the same load against RocketMQ, rocketpy and the floor, alternately, in one run.
+
+    start all three ─ warm RocketMQ up ─ for each shape: for each round: RocketMQ, rocketpy, floor ─ footprints ─ table, JSON
+
+Each measurement has a second of its own warm-up, and the disk is synced between two of them, so that nobody pays for another's dirty pages.
+A figure is the median of its rounds; ratios are those of medians. The floor (csrc/load/floor.h) does the unavoidable work of a send only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from rocketpy._core.load import Load
+
+from .peer_report import Footprint, Sample, print_report, save
+from .resources import cpu_share_while_idle, rss_without_files_mib
+from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
+
+TOPIC = "bench"
+QUEUES = 16
+MESSAGE_SIZE = 1024
+SEND, PULL = 1, 2
+ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
+RESULTS = Path(__file__).resolve().parent / "results"
+SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and how long."""
+
+    shapes: tuple[str, ...]
+    rounds: int
+    measured_ms: int
+    warm_up_ms: int
+    peer_warm_up_s: float
+    pull_messages: int
+    memory_messages: int
+    idle_s: float
+    encoding: str
+    durability: Durability
+
+
+def load_once(address: str, plan: Plan, shape: str, *, duration_ms: int = 0, warm_up_ms: int = 0, count: int = 0) -> dict[str, float]:
+    """One run of the generator. Raises what the native side raises; a run with failures of verification is an error."""
+    with ExitStack() as stack:
+        if shape == "pull":
+            load = Load(
+                address=address,
+                topic=TOPIC,
+                mode=PULL,
+                serialize_type=ENCODINGS[plan.encoding],
+                queue_count=QUEUES,
+                connections=QUEUES,
+                message_size=MESSAGE_SIZE,
+                repeat=1,
+                duration_ms=duration_ms,
+                warm_up_ms=warm_up_ms,
+            )
+        else:
+            connections, in_flight = (int(part) for part in shape.split("x"))
+            load = Load(
+                address=address,
+                topic=TOPIC,
+                mode=SEND,
+                serialize_type=ENCODINGS[plan.encoding],
+                queue_count=QUEUES,
+                connections=connections,
+                in_flight=in_flight,
+                message_size=MESSAGE_SIZE,
+                duration_ms=duration_ms,
+                warm_up_ms=warm_up_ms,
+                count=count,
+                request_timeout_ms=10000,
+            )
+        stack.enter_context(load)
+        load.start()
+        while not load.wait(1.0):
+            pass
+        result = load.result()
+    if result["totals"]["failures"]:
+        raise RuntimeError(f"{shape} at {address}: {result['first_offender']}")
+    pulled = shape == "pull"
+    messages, elapsed = ("measured_received", "measured_receive_ns") if pulled else ("measured_sent", "measured_ns")
+    latency = result["latency"]["fetch" if pulled else "publish"]
+    return {
+        "rate": result[messages] / max(result[elapsed], 1) * 1e9,
+        "p50_ms": latency["p50_ns"] / 1e6,
+        "p99_ms": latency["p99_ns"] / 1e6,
+        "p999_ms": latency["p999_ns"] / 1e6,
+        "errors": result["measured_errors"],
+        "generator_ns": result["cpu_ns"] / max(result["totals"]["acknowledged"] + result["totals"]["received"], 1),
+    }
+
+
+def measure(servers: Sequence[Server], plan: Plan, console: Console) -> list[Sample]:
+    samples = []
+    for shape in plan.shapes:
+        for round_number in range(1, plan.rounds + 1):
+            for server in servers:
+                if shape == "pull" and isinstance(server, FloorServer):
+                    continue
+                os.sync()
+                figures = load_once(server.address, plan, shape, duration_ms=plan.measured_ms, warm_up_ms=plan.warm_up_ms)
+                sample = Sample(server.name, shape, round_number, **figures)  # type: ignore[arg-type]
+                samples.append(sample)
+                console.print(
+                    f"{shape:6} round {round_number}  {server.name:9} {sample.rate:>10,.0f}/s  p99 {sample.p99_ms:8.2f} ms"
+                    f"  ({server.durability}; generator {sample.generator_ns:,.0f} ns a message)",
+                    highlight=False,
+                )
+    return samples
+
+
+def footprint_of(server: Server, plan: Plan) -> Footprint:
+    """Memory after memory_messages more sends (whatever came before them), then the CPU of doing nothing."""
+    load_once(server.address, plan, "16x32", count=plan.memory_messages)
+    rss = rss_without_files_mib(server.main_process.pid)
+    os.sync()
+    return Footprint(server.name, server.started_s, rss, cpu_share_while_idle(server.main_process.pid, plan.idle_s))
+
+
+def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory: Path, console: Console) -> int:
+    servers: list[Server] = []
+    if peer_script is not None:
+        servers.append(PeerServer(directory / "peer", plan.durability, plan.encoding, peer_script))
+    if with_rocketpy:
+        servers.append(RocketpyServer(directory / "rocketpy", plan.durability, plan.encoding))
+    servers.append(FloorServer(directory / "floor"))
+    with ExitStack() as stack:
+        for server in servers:
+            stack.callback(server.stop)
+            server.start(TOPIC, QUEUES)
+            console.print(f"{server.name} at {server.address}: {server.durability}", highlight=False)
+        brokers = [server for server in servers if not isinstance(server, FloorServer)]
+        for server in brokers:
+            if isinstance(server, PeerServer):
+                console.print(f"warming {server.name} up for {plan.peer_warm_up_s:.0f} s", highlight=False)
+                load_once(server.address, plan, "16x16", duration_ms=int(plan.peer_warm_up_s * 1000))
+            if "pull" in plan.shapes:
+                load_once(server.address, plan, "16x32", count=plan.pull_messages)
+                if isinstance(server, PeerServer):
+                    load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
+        samples = measure(servers, plan, console)
+        footprints = [footprint_of(server, plan) for server in brokers] if plan.memory_messages else []
+    durabilities = {server.name: server.durability for server in servers}
+    what = f"{MESSAGE_SIZE} bytes, {QUEUES} queues, {plan.encoding} headers"
+    print_report(samples, footprints, durabilities, plan.durability.flush, plan.durability.replication, what)
+    settings = {
+        "flush": plan.durability.flush,
+        "replication": plan.durability.replication,
+        "encoding": plan.encoding,
+        "message_size": MESSAGE_SIZE,
+        "queues": QUEUES,
+        "rounds": plan.rounds,
+        "measured_ms": plan.measured_ms,
+    }
+    console.print(f"saved as {save(RESULTS, samples, footprints, settings)}", highlight=False)
+    return 0
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    flush = f"{arguments.flush}_FLUSH"
+    replication = {"NONE": "NONE", "ASYNC": "ASYNC_MASTER", "SYNC": "SYNC_MASTER"}[arguments.replication]
+    shapes = tuple(arguments.shape or SHAPES_BY_DEFAULT[flush])
+    quick = arguments.quick
+    return Plan(
+        shapes=shapes,
+        rounds=arguments.rounds or (1 if quick else 3),
+        measured_ms=int(arguments.seconds * 1000) if arguments.seconds else (1500 if quick else 4000),
+        warm_up_ms=300 if quick else 1000,
+        peer_warm_up_s=5 if quick else 20,
+        pull_messages=50_000 if quick else 500_000,
+        memory_messages=0 if arguments.no_footprint else (100_000 if quick else 1_000_000),
+        idle_s=2 if quick else 5,
+        encoding=arguments.encoding,
+        durability=Durability(flush, replication),
+    )
+
+
+def is_shape(text: str) -> str:
+    connections, separator, in_flight = text.partition("x")
+    if text != "pull" and not (separator and connections.isdigit() and in_flight.isdigit()):
+        raise argparse.ArgumentTypeError("CONNECTIONSxIN_FLIGHT, such as 64x1, or pull")
+    return text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench-peer", description="The same load against RocketMQ, rocketpy and the floor.")
+    parser.add_argument("--quick", action="store_true", help="one short round: shows that it works, not what it measures")
+    parser.add_argument("--shape", action="append", type=is_shape, help="64x1, 16x32, pull…; repeatable")
+    parser.add_argument("--encoding", choices=sorted(ENCODINGS), default="JSON")
+    parser.add_argument("--rounds", type=int, default=0, help="default 3")
+    parser.add_argument("--seconds", type=float, default=0, help="of each measurement; default 4")
+    parser.add_argument("--flush", choices=("ASYNC", "SYNC"), default="ASYNC")
+    parser.add_argument("--replication", choices=("NONE", "ASYNC", "SYNC"), default="NONE")
+    parser.add_argument("--without-peer", action="store_true", help="rocketpy and the floor only")
+    parser.add_argument("--without-rocketpy", action="store_true", help="RocketMQ and the floor only")
+    parser.add_argument("--no-footprint", action="store_true", help="leave out memory and idle CPU")
+    parser.add_argument("--dir", type=Path, help="where stores live; default a temporary directory, removed at the end")
+    options = parser.parse_args(arguments)
+    console = Console()
+    peer_script = None if options.without_peer else find_peer()
+    if peer_script is None and not options.without_peer:
+        console.print(
+            "RocketMQ is not here: set ROCKETPY_PEER to the script that starts it, and install Java 17 "
+            "(apt-get install openjdk-17-jdk-headless maven); or leave it out with --without-peer"
+        )
+        return 2
+    with ExitStack() as stack:
+        directory = options.dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-bench-")))
+        try:
+            return run(
+                plan_of(options), peer_script, with_rocketpy=not options.without_rocketpy, directory=directory.resolve(), console=console
+            )
+        except KeyboardInterrupt:
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
