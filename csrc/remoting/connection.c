@@ -178,9 +178,21 @@ void rp_connection_close(rp_connection *connection, const char *reason) {
     }
 }
 
+static void leave_held_back(rp_connection *connection) {
+    rp_connection **link = &connection->reactor->held_back;
+    while (connection->is_held_back && *link != connection) {
+        link = &(*link)->next_held_back;
+    }
+    if (connection->is_held_back) {
+        *link = connection->next_held_back;
+        connection->is_held_back = false;
+    }
+}
+
 void rp_connection_reap(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
+    connection->is_dirty = true; /* so that a handler that writes in on_close does not put it into the dirty list */
     if (handler->on_close != NULL) {
         handler->on_close(handler->context, reactor, connection);
     }
@@ -190,6 +202,7 @@ void rp_connection_reap(rp_connection *connection) {
     connection->fd = -1;
     rp_output_drop(&connection->output, &reactor->pool);
     rp_connection_drop_input(connection);
+    leave_held_back(connection);
     rp_timer_wheel_cancel(&reactor->wheel, &connection->timer);
     rp_connection_resume(connection, RP_PAUSE_MEMORY);
     reactor->free_slots[reactor->free_slot_count++] = connection->slot;

@@ -411,8 +411,10 @@ static void turn(rp_reactor *reactor, struct epoll_event *events) {
     if (reactor->held_back != NULL) {
         handle_held_back(reactor);
     }
+    /* Each turn begins with another event: when the read arena is full before the last, epoll reports them in the same order again. */
+    int first = count > 0 ? (int)(atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed) % (uint64_t)count) : 0;
     for (int index = 0; index < count; index++) {
-        handle_socket_event(reactor, &events[index]);
+        handle_socket_event(reactor, &events[(first + index) % count]);
     }
     run_timers(reactor);
     end_turn(reactor);
