@@ -34,7 +34,7 @@ PYTHON_LEVELS = (
     {"config", "state_file"},
     {"remoting", "logs"},
     {"namesrv", "broker", "ha", "dledger", "controller", "proxy", "admin", "metrics"},
-    {"cli", "spark"},
+    {"cli", "spark", "__main__"},
 )
 BANNED_WORDS = {
     r"\bTODO\b|\bFIXME\b|\bXXX\b": "open an issue, or do it",

@@ -106,7 +106,7 @@ static int set_paths(rp_message_store *store, rp_error *error) {
         if (strlen(store->options.commit_log_path) >= RP_PATH_MAX) {
             return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the commit log's path is too long");
         }
-        strcpy(paths->commit_log, store->options.commit_log_path);
+        snprintf(paths->commit_log, sizeof paths->commit_log, "%s", store->options.commit_log_path);
     }
     store->options.root_path = store->options.commit_log_path = NULL;
     return rc;

@@ -136,26 +136,49 @@ _HeaderClass = TypeVar("_HeaderClass", bound=Header)
 _BY_REQUEST: dict[int, type[Header]] = {}
 
 
+class _PlanOnDemand:
+    """Stands for `plan` until somebody asks for it: most processes use a few of the 150 headers, and making all at import costs 0.2 s."""
+
+    def __get__(self, instance: object, owner: type[Header]) -> tuple[_Field, ...]:
+        _complete(owner)
+        return owner.plan
+
+
+def _complete_and_init(self: Header, **values: Any) -> None:
+    _complete(type(self))
+    type(self).__init__(self, **values)  # the one that _complete has made
+
+
+def _complete(cls: type[Header]) -> None:
+    """Makes a declared header and those it extends dataclasses with their codec, in place."""
+    for declared in reversed(cls.__mro__):
+        if isinstance(declared.__dict__.get("plan"), _PlanOnDemand):
+            del declared.__init__  # type: ignore[misc]
+            made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(declared)
+            hints = typing.get_type_hints(made, include_extras=True)
+            made.plan = tuple(
+                _Field(
+                    field.name,
+                    field.metadata.get("wire") or _camel_case(field.name),
+                    field.default is dataclasses.MISSING,
+                    field.default,
+                    *_codec_of(hints[field.name]),
+                )
+                for field in dataclasses.fields(made)
+            )
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(renamed,))
 def wire_header(*codes: RequestCode) -> Callable[[type[_HeaderClass]], type[_HeaderClass]]:
-    """Makes a header class a frozen, slotted, keyword-only dataclass with its codec, and the header of these requests."""
+    """Makes a header class a frozen, keyword-only dataclass with its codec, when it is first used, and the header of these requests."""
 
     def decorate(cls: type[_HeaderClass]) -> type[_HeaderClass]:
-        made: Any = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
-        hints = typing.get_type_hints(made, include_extras=True)
-        made.plan = tuple(
-            _Field(
-                field.name,
-                field.metadata.get("wire") or _camel_case(field.name),
-                field.default is dataclasses.MISSING,
-                field.default,
-                *_codec_of(hints[field.name]),
-            )
-            for field in dataclasses.fields(made)
-        )
+        declared: Any = cls
+        declared.plan = _PlanOnDemand()
+        declared.__init__ = _complete_and_init
         for code in codes:
-            _BY_REQUEST[code] = made
-        return typing.cast(type[_HeaderClass], made)
+            _BY_REQUEST[code] = cls
+        return cls
 
     return decorate
 

@@ -40,6 +40,7 @@ def values_of(cls: type[Header]) -> st.SearchStrategy[dict[str, Any]]:
         base = SPECIAL.get(field.name, base)
         return st.none() | base if "None" in kind else base
 
+    assert cls.plan is not None  # asking for it makes the class a dataclass
     return st.fixed_dictionaries({field.name: strategy(field) for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
 
 
