@@ -1,0 +1,66 @@
+"""The files in conf/: each loads without a word of complaint, sets what RocketMQ's sample of that name sets, and explains every key."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from rocketpy.config import TABLES, load_config, read_properties
+from rocketpy.config.loader import Role
+
+CONF = Path(__file__).resolve().parents[3] / "conf"
+SAMPLES = sorted(path for path in CONF.rglob("*") if path.suffix in (".conf", ".properties"))
+BROKER = {"brokerClusterName": "DefaultCluster", "deleteWhen": "04", "fileReservedTime": "48", "flushDiskType": "ASYNC_FLUSH"}
+
+SHIPPED: dict[str, dict[str, str]] = {
+    "broker.conf": {"brokerName": "broker-a", "brokerId": "0", "brokerRole": "ASYNC_MASTER"},
+    "2m-noslave/broker-a.properties": {"brokerName": "broker-a", "brokerId": "0", "brokerRole": "ASYNC_MASTER"},
+    "2m-noslave/broker-b.properties": {"brokerName": "broker-b", "brokerId": "0", "brokerRole": "ASYNC_MASTER"},
+    "2m-noslave/broker-trace.properties": {"brokerName": "broker-trace", "brokerId": "0", "brokerRole": "ASYNC_MASTER"},
+    **{
+        f"2m-2s-{kind}/broker-{name}.properties": {"brokerName": f"broker-{name}", "brokerId": "0", "brokerRole": f"{kind.upper()}_MASTER"}
+        for kind in ("async", "sync")
+        for name in "ab"
+    },
+    **{
+        f"2m-2s-{kind}/broker-{name}-s.properties": {"brokerName": f"broker-{name}", "brokerId": "1", "brokerRole": "SLAVE"}
+        for kind in ("async", "sync")
+        for name in "ab"
+    },
+}
+
+
+def role_of(path: Path) -> Role:
+    return "namesrv" if path.name.startswith("namesrv") else "broker"
+
+
+def test_rocketmqs_samples_are_all_there() -> None:
+    assert {str(path.relative_to(CONF)) for path in SAMPLES} >= {*SHIPPED, "namesrv.conf"}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_sample_sets_what_rocketmqs_sets(name: str) -> None:
+    set_here = {entry.key: entry.value for entry in read_properties((CONF / name).read_text(encoding="utf-8"))}
+    expected = {**BROKER, **SHIPPED[name]}
+    assert {key: set_here.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.relative_to(CONF)))
+def test_a_sample_loads_without_complaint(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        load_config(role_of(path), path)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.relative_to(CONF)))
+def test_every_key_of_a_sample_exists_and_stands_under_its_explanation(path: Path) -> None:
+    table = TABLES[role_of(path)]
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n")[1:]:
+        lines = paragraph.strip().splitlines()
+        keys = [match.group(1) for line in lines if (match := re.fullmatch(r"(?:# )?(\w+) = .*", line))]
+        assert keys, f"nothing is set under: {lines[0]}"
+        assert set(keys) <= table.keys()
+        assert lines[0].startswith("# ") and not re.fullmatch(r"# \w+ = .*", lines[0]), f"{keys} are not explained"
