@@ -45,6 +45,10 @@ class SavedState:
             self._saved_version = self._version()
         return True
 
+    def mark_saved(self) -> None:
+        """The table as it is needs no file: it is what every broker begins with."""
+        self._saved_version = self._version()
+
     @property
     def is_dirty(self) -> bool:
         return self._version() != self._saved_version

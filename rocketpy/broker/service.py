@@ -264,7 +264,8 @@ class BrokerService:
         parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
         parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
-        parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load)
+        if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
+            parts.saved.request_modes.mark_saved()
 
     def _serve(self, parts: Parts) -> None:
         clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)

@@ -230,7 +230,7 @@ class QueryTopicsByConsumerRequestHeader(RpcRequestHeader):
 class ResetOffsetRequestHeader(TopicQueueRequestHeader):
     group: str
     topic: str
-    queue_id: I32 = 0
+    queue_id: I32 = -1
     offset: I64 | None = None
     timestamp: I64
     is_force: bool
