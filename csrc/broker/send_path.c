@@ -231,29 +231,16 @@ static int add_single(send_request *request) {
     return RP_OK;
 }
 
-/* What every message of a batch gets: a separator, the batch's own properties, the broker's. */
-static int make_batch_tail(send_request *request, rp_slice *tail) {
-    rp_slice own = request->properties.text;
-    rp_slice behind = tail_behind(own, request->lane->broker->property_tail);
-    uint8_t *text = rp_arena_take(rp_reactor_arena(request->lane->reactor), 1 + (size_t)own.size + behind.size);
-    if (text == NULL)
-        return RP_E_NO_MEMORY;
-    text[0] = RP_PROPERTY_VALUE_END;
-    if (own.size > 0)
-        memcpy(text + 1, own.data, own.size);
-    memcpy(text + 1 + own.size, behind.data, behind.size);
-    *tail = (rp_slice){text, 1 + own.size + behind.size};
-    return RP_OK;
-}
-
+/* Each message gets the broker's pairs behind its own. The request's properties are the batch's, not theirs: 5.x clients give a batch a
+ * UNIQ_KEY too, which would hide those of its messages. */
 static int add_batch(send_request *request) {
-    rp_slice body = request->command->body, tail;
+    rp_slice body = request->command->body;
     uint32_t position = 0;
     int64_t count = rp_batch_count(body, &position);
     if (count < 0)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0,
                          "java.nio.BufferUnderflowException: the batch body is cut off or its sizes are wrong, at byte %" PRIu32, position);
-    if (make_batch_tail(request, &tail) != RP_OK || make_room(request->lane, (uint32_t)count) != RP_OK)
+    if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;
     rp_batch_message message;
     position = 0;
@@ -261,7 +248,7 @@ static int add_batch(send_request *request) {
         rp_append_item *item = add_item(request, message.flag, message.body);
         item->tags_code = rp_message_tags_code(message.properties);
         item->properties[0] = message.properties;
-        item->properties[1] = tail_behind(message.properties, tail);
+        item->properties[1] = tail_behind(message.properties, request->lane->broker->property_tail);
     }
     add_send(request, (uint32_t)count, 1);
     return RP_OK;
