@@ -233,6 +233,19 @@ class LiteConsumer(Handle):
         return decode_messages(self.call("poll", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
 
 
+class Load(Handle):
+    """Threads that send without pause. `stop` gives every acknowledged message: (body, broker, queue id, queue offset)."""
+
+    kind = "load"
+
+    def count(self) -> int:
+        return int(self.call("count"))
+
+    def stop(self) -> list[tuple[bytes, str, int, int]]:
+        self.is_open = False
+        return [(body.encode(), broker, queue, offset) for body, broker, queue, offset in self.call("shutdown")]
+
+
 _names = itertools.count(1)
 
 
@@ -262,6 +275,9 @@ class JavaClients:
 
     def lite(self, group: str, topic: str, **fields: Any) -> LiteConsumer:
         return self._make(LiteConsumer, group=group, topic=topic, **fields)
+
+    def load(self, topic: str, **fields: Any) -> Load:
+        return self._make(Load, group="interop-load", topic=topic, **fields)
 
     def close(self) -> None:
         """Shutdowns begin here and end behind the next tests: a Java client takes up to three seconds to leave."""

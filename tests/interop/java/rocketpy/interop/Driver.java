@@ -38,14 +38,11 @@ public final class Driver {
 
     private void serve() throws Exception {
         System.setOut(System.err);
-        Producers producers = new Producers();
-        PushConsumers pushConsumers = new PushConsumers();
-        PullConsumers pullConsumers = new PullConsumers();
-        LiteConsumers liteConsumers = new LiteConsumers();
-        producers.register(commands);
-        pushConsumers.register(commands);
-        pullConsumers.register(commands);
-        liteConsumers.register(commands);
+        new Producers().register(commands);
+        new PushConsumers().register(commands);
+        new PullConsumers().register(commands);
+        new LiteConsumers().register(commands);
+        new Loads().register(commands);
         new Admin().register(commands);
         commands.put("ping", request -> System.getProperty("java.version"));
 

@@ -1,0 +1,110 @@
+"""Master and slave of different products: replication, reads from the slave, byte-identical stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from . import wire
+from .javaenv import JavaClients
+from .processes import wait_until
+from .products import Broker, Cluster, Product
+
+TOPIC = "paired"
+
+pytestmark = pytest.mark.slow
+
+
+def runtime(broker: Broker) -> dict[str, str]:
+    get_broker_runtime_info = 28
+    return wire.call(broker.address, get_broker_runtime_info).json()["table"]
+
+
+def log_end(broker: Broker) -> int:
+    return int(runtime(broker)["commitLogMaxOffset"])
+
+
+def log_bytes(broker: Broker, end: int) -> bytes:
+    """The commit log from offset 0 up to `end`."""
+    data = bytearray()
+    for file in sorted((broker.store / "commitlog").iterdir()):
+        assert int(file.name) == len(data)
+        data += file.read_bytes()
+    assert len(data) >= end
+    return bytes(data[:end])
+
+
+@pytest.fixture
+def pair(
+    request: pytest.FixtureRequest, new_cluster: Callable[..., Cluster], product: Product, peer: Product, tmp_path: Path
+) -> Callable[[str, bool], Cluster]:
+    def make(role: str, we_are_master: bool) -> Cluster:
+        master, slave = (product, peer) if we_are_master else (peer, product)
+        common = {"mappedFileSizeCommitLog": 1 << 20, "maxMessageSize": 1 << 18, "slaveReadEnable": True}
+        sync = {"inSyncReplicas": 2, "totalReplicas": 2, "slaveTimeout": 10_000} if role == "SYNC_MASTER" else {}
+        cluster = new_cluster(namesrv=product, brokers=[master], brokerRole=role, **common, **sync)
+        cluster.brokers.append(Broker(slave, tmp_path / "slave", cluster.address, common, "broker-a", 1).start(cluster.namesrv))
+        return cluster
+
+    return make
+
+
+def connected(cluster: Cluster) -> None:
+    """Until the slave has followed the master's log to its end."""
+    wait_until(lambda: log_end(cluster.brokers[1]) == log_end(cluster.brokers[0]) > 0, 40, "the slave follows the master")
+
+
+@pytest.mark.parametrize("role", ["SYNC_MASTER", "ASYNC_MASTER"])
+@pytest.mark.parametrize("we_are_master", [True, False], ids=["our-master", "our-slave"])
+def test_a_slave_of_the_other_product_holds_the_same_bytes(
+    pair: Callable[[str, bool], Cluster], clients: Callable[..., JavaClients], role: str, we_are_master: bool
+) -> None:
+    cluster = pair(role, we_are_master)
+    master, slave = cluster.brokers
+    java = clients(cluster)
+    cluster.create_topic(TOPIC)
+    java.producer(timeoutMs=15_000).send(TOPIC, "first", timeout=30)
+    connected(cluster)
+    load = java.load(TOPIC)
+    wait_until(lambda: load.count() >= 1500, 60, "1500 messages")
+    acknowledged = load.stop()
+    connected(cluster)
+    end = log_end(master)
+    master.kill()
+    slave.kill()
+    assert end > 1 << 20, "more than one file"
+    assert log_bytes(master, end) == log_bytes(slave, end)
+    assert len({(broker, queue, offset) for _, broker, queue, offset in acknowledged}) == len(acknowledged)
+
+
+@pytest.mark.parametrize("we_are_master", [True, False], ids=["our-master", "our-slave"])
+def test_what_a_sync_master_acknowledged_is_read_from_the_slave_when_the_master_is_killed(
+    pair: Callable[[str, bool], Cluster], clients: Callable[..., JavaClients], we_are_master: bool
+) -> None:
+    cluster = pair("SYNC_MASTER", we_are_master)
+    master, _slave = cluster.brokers
+    java = clients(cluster)
+    cluster.create_topic(TOPIC)
+    java.producer(timeoutMs=15_000).send(TOPIC, "first", timeout=30)
+    connected(cluster)
+    early = java.push("GID-paired", TOPIC)
+    assert len(early.received(1)) == 1
+    load = java.load(TOPIC)
+    wait_until(lambda: load.count() >= 500, 60, "500 messages")
+    master.kill()
+    expected = {body for body, *_ in load.stop()} | {b"first"}
+    wait_until(lambda: set(cluster.namesrv.broker_addresses().get("broker-a", {})) == {"1"}, 10, "only the slave is left")
+
+    def all_there() -> bool:
+        return expected <= {each["body"] for each in early.received()}
+
+    wait_until(all_there, 60, "the group goes on at the slave", every=0.5)
+    master.start(cluster.namesrv)
+    results = java.producer(timeoutMs=15_000).send(TOPIC, "the master is back", timeout=30)
+    assert results[0]["status"] in ("SEND_OK", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+    wait_until(
+        lambda: b"the master is back" in {each["body"] for each in early.received()}, 60, "the group is back at the master", every=0.5
+    )
+    connected(cluster)
