@@ -1,0 +1,42 @@
+/* ha_connection.h: the master's end of one slave's connection: reads acks, pumps log bytes. Private to csrc/ha.
+ * RocketMQ: DefaultHAConnection (5.3.3 store/ha/).
+ *
+ * States   WAITING (no request offset yet) → TRANSFER; the caller closes it on any negative status.
+ * Threads  the ha thread, but for the atomics that rp_ha_connection_row reads.
+ * Owns     the socket and, while a frame is under way, one pin on a commit log file.
+ */
+#ifndef RP_HA_HA_CONNECTION_H
+#define RP_HA_HA_CONNECTION_H
+
+#include <stdint.h>
+
+#include "ha_master.h"
+
+typedef struct rp_ha_connection rp_ha_connection;
+
+/* Takes fd over (non-blocking, connected). NULL when memory is out; then fd is still the caller's. */
+rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const char *address, int64_t now_ns, int64_t now_ms);
+void rp_ha_connection_destroy(rp_ha_connection *connection);
+int rp_ha_connection_fd(const rp_ha_connection *connection);
+const char *rp_ha_connection_address(const rp_ha_connection *connection);
+
+/* Reads what the socket holds. 1 when the acked offset moved, 0 when not; RP_E_NETWORK when the slave left; RP_E_RANGE for an
+ * offset we cannot serve or never wrote (error says which). */
+int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error);
+
+/* Sends until the log's end, the socket's end or turn_bytes. RP_OK, or a negative status that ends the connection. */
+int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t turn_bytes, rp_error *error);
+
+int rp_ha_connection_wants_write(const rp_ha_connection *connection); /* the socket is full: wait for EPOLLOUT */
+int rp_ha_connection_has_work(const rp_ha_connection *connection);    /* bytes wait and the socket takes them */
+/* Monotonic ns of the next thing to do without any event: flow control, heartbeat, housekeeping. */
+int64_t rp_ha_connection_deadline(const rp_ha_connection *connection);
+int rp_ha_connection_is_silent(const rp_ha_connection *connection, int64_t now_ns); /* past the housekeeping interval */
+
+int64_t rp_ha_connection_acked(const rp_ha_connection *connection); /* any thread; -1 before the first */
+void rp_ha_connection_read_row(const rp_ha_connection *connection, rp_ha_slave_row *row); /* any thread */
+uint64_t rp_ha_connection_take_frames(rp_ha_connection *connection);     /* frames since the last call */
+uint64_t rp_ha_connection_take_heartbeats(rp_ha_connection *connection); /* likewise */
+uint64_t rp_ha_connection_take_bytes(rp_ha_connection *connection);      /* likewise, header bytes not counted */
+
+#endif

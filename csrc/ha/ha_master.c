@@ -1,0 +1,390 @@
+/* ha_master.c: see ha_master.h. One thread, one epoll: listener, wake-up, slaves (ha_connection.c does the talking).
+ *
+ * Sleep protocol: the thread says `sleeping`, looks once more whether the log has grown past any slave, then waits. An appender
+ * publishes its offset first and reads `sleeping` afterwards; both sides are sequentially consistent, so one of them sees the other.
+ */
+#include "ha_master.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ha_connection.h"
+
+#define MS_NS 1000000LL
+#define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
+#define TAG_LISTENER UINT64_MAX
+#define TAG_WAKE (UINT64_MAX - 1)
+
+struct rp_ha_master {
+    /* fixed after open */
+    rp_ha_master_options options;
+    char bind_address[RP_HA_ADDRESS_TEXT_MAX];
+    int epoll_fd, listen_fd, wake_fd;
+    uint16_t port;
+    pthread_t thread;
+    /* guarded by table_lock for readers; only the ha thread writes, so it reads without */
+    pthread_mutex_t table_lock;
+    rp_ha_connection *slots[RP_HA_SLAVES_MAX];
+    /* ha thread */
+    uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
+    /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
+    atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
+    atomic_int sleeping; /* sequentially consistent, see above */
+    atomic_int stopping;
+    struct {
+        atomic_uint_fast64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames, heartbeats, bytes, acks;
+    } counters; /* relaxed: figures only */
+};
+
+static void count(atomic_uint_fast64_t *counter, uint64_t more) { atomic_fetch_add_explicit(counter, more, memory_order_relaxed); }
+static uint64_t figure(const atomic_uint_fast64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
+
+void rp_ha_master_options_default(rp_ha_master_options *options) {
+    *options = (rp_ha_master_options){
+        .commit_log_file_size = 1ull << 30,
+        .bind_address = "0.0.0.0",
+        .slaves_max = 16,
+        .transfer_bytes = 32768,
+        .transfer_bytes_max = 1u << 20,
+        .heartbeat_interval_ms = 5000,
+        .housekeeping_interval_ms = 20000,
+        .gap_not_in_sync_bytes = 256ll << 20,
+    };
+}
+
+static int check_options(const rp_ha_master_options *options, rp_error *error) {
+    if (options->commit_log == NULL || options->commit_log_file_size == 0 || options->bind_address == NULL)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha master needs a commit log, its file size and a bind address");
+    if (options->slaves_max < 1 || options->slaves_max > RP_HA_SLAVES_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "slaves_max is %u, must be 1..%u", options->slaves_max, RP_HA_SLAVES_MAX);
+    if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes || options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes, RP_HA_FRAME_BYTES_MAX);
+    if (options->heartbeat_interval_ms < 1 || options->housekeeping_interval_ms < 1)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haSendHeartbeatInterval and haHousekeepingInterval must be at least 1 ms");
+    return RP_OK;
+}
+
+static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, uint64_t tag) {
+    struct epoll_event event = {.events = events, .data.u64 = tag};
+    return epoll_ctl(master->epoll_fd, operation, fd, &event);
+}
+
+/* ---- slaves, ha thread ---- */
+
+static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why) {
+    rp_ha_connection *connection = master->slots[slot];
+    rp_log_write(master->options.log, level, "ha: slave %s dropped at acked offset %lld: %s", rp_ha_connection_address(connection),
+                 (long long)rp_ha_connection_acked(connection), why);
+    (void)watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* close would do it too */
+    pthread_mutex_lock(&master->table_lock);
+    master->slots[slot] = NULL;
+    pthread_mutex_unlock(&master->table_lock);
+    atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
+    rp_ha_connection_destroy(connection);
+    if (master->options.on_acked != NULL) master->options.on_acked(master->options.context);
+}
+
+static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
+    int is_bad_ack = error->status == RP_E_RANGE;
+    count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
+    drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : RP_LOG_WARNING, error->message);
+}
+
+static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
+    rp_ha_connection *connection = master->slots[slot];
+    rp_error error;
+    if (rp_ha_connection_pump(connection, now_ns, TURN_BYTES_MAX, &error) < 0) {
+        drop_for(master, slot, &error);
+        return;
+    }
+    count(&master->counters.frames, rp_ha_connection_take_frames(connection));
+    count(&master->counters.heartbeats, rp_ha_connection_take_heartbeats(connection));
+    count(&master->counters.bytes, rp_ha_connection_take_bytes(connection));
+    uint32_t events = EPOLLIN | EPOLLRDHUP | (rp_ha_connection_wants_write(connection) ? EPOLLOUT : 0);
+    if (events != master->slot_events[slot]) {
+        master->slot_events[slot] = events;
+        (void)watch(master, EPOLL_CTL_MOD, rp_ha_connection_fd(connection), events, slot); /* the fd is registered and open */
+    }
+}
+
+static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
+    rp_error error;
+    int moved = rp_ha_connection_receive(master->slots[slot], now_ns, &error);
+    if (moved < 0) {
+        drop_for(master, slot, &error);
+        return;
+    }
+    if (moved == 0) return;
+    count(&master->counters.acks, 1);
+    atomic_store_explicit(&master->acked[slot], rp_ha_connection_acked(master->slots[slot]), memory_order_release);
+    if (master->options.on_acked != NULL) master->options.on_acked(master->options.context);
+}
+
+static void format_address(const struct sockaddr_storage *address, char text[RP_HA_ADDRESS_TEXT_MAX]) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (address->ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+        snprintf(text, RP_HA_ADDRESS_TEXT_MAX, "%s:%u", host, ntohs(v4->sin_port));
+    } else {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+        snprintf(text, RP_HA_ADDRESS_TEXT_MAX, "[%s]:%u", host, ntohs(v6->sin6_port));
+    }
+}
+
+static int free_slot(const rp_ha_master *master) {
+    for (int slot = 0; slot < master->options.slaves_max; slot++)
+        if (master->slots[slot] == NULL) return slot;
+    return -1;
+}
+
+static void accept_slaves(rp_ha_master *master, int64_t now_ns) {
+    for (int round = 0; round < RP_HA_SLAVES_MAX; round++) {
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        int fd = accept4(master->listen_fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                rp_log_write(master->options.log, RP_LOG_ERROR, "ha: accept failed: %s", strerror(errno));
+            return;
+        }
+        char address[RP_HA_ADDRESS_TEXT_MAX];
+        format_address(&peer, address);
+        int slot = free_slot(master);
+        rp_ha_connection *connection = slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
+        if (connection == NULL || watch(master, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, (uint64_t)slot) < 0) {
+            count(&master->counters.refused, 1);
+            rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", address,
+                         slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
+            if (connection != NULL) rp_ha_connection_destroy(connection);
+            else close(fd);
+            continue;
+        }
+        count(&master->counters.accepted, 1);
+        master->slot_events[slot] = EPOLLIN | EPOLLRDHUP;
+        pthread_mutex_lock(&master->table_lock);
+        master->slots[slot] = connection;
+        pthread_mutex_unlock(&master->table_lock);
+        rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", address);
+    }
+}
+
+/* ---- the thread ---- */
+
+/* Milliseconds epoll may wait; 0 when there is work. */
+static int wait_ms(rp_ha_master *master, int64_t now_ns) {
+    int64_t first = INT64_MAX;
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        const rp_ha_connection *connection = master->slots[slot];
+        if (connection == NULL) continue;
+        if (rp_ha_connection_has_work(connection)) return 0;
+        int64_t deadline = rp_ha_connection_deadline(connection);
+        if (deadline < first) first = deadline;
+    }
+    if (first == INT64_MAX) return -1;
+    int64_t left = first - now_ns;
+    if (left <= 0) return 1; /* the deadline's work was tried this turn and waits for the socket: never spin on it */
+    int64_t ms = (left + MS_NS - 1) / MS_NS;
+    return ms > 60000 ? 60000 : (int)ms;
+}
+
+static void handle_events(rp_ha_master *master, const struct epoll_event *events, int event_count, int64_t now_ns) {
+    for (int i = 0; i < event_count; i++) {
+        uint64_t tag = events[i].data.u64;
+        if (tag == TAG_LISTENER) {
+            accept_slaves(master, now_ns);
+        } else if (tag == TAG_WAKE) {
+            uint64_t drained;
+            (void)!read(master->wake_fd, &drained, sizeof drained); /* only its readiness counts */
+        } else if (master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
+            receive_from_slave(master, (uint32_t)tag, now_ns);
+        }
+    }
+}
+
+static void serve_slaves(rp_ha_master *master, int64_t now_ns) {
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        if (master->slots[slot] == NULL) continue;
+        if (rp_ha_connection_is_silent(master->slots[slot], now_ns)) {
+            count(&master->counters.dropped_silent, 1);
+            drop_slave(master, slot, RP_LOG_WARNING, "silent for longer than haHousekeepingInterval");
+            continue;
+        }
+        pump_slave(master, slot, now_ns);
+    }
+}
+
+static void *ha_master_run(void *argument) {
+    rp_ha_master *master = argument;
+    struct epoll_event events[RP_HA_SLAVES_MAX];
+    int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
+    while (!atomic_load_explicit(&master->stopping, memory_order_acquire)) {
+        atomic_store(&master->sleeping, 1);
+        int timeout = wait_ms(master, now_ns);
+        int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
+        atomic_store(&master->sleeping, 0);
+        now_ns = rp_clock_monotonic_ns(master->options.clock);
+        if (event_count > 0) handle_events(master, events, event_count, now_ns);
+        serve_slaves(master, now_ns);
+    }
+    return NULL;
+}
+
+void rp_ha_master_notify(rp_ha_master *master) {
+    atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at sleeping */
+    if (atomic_load(&master->sleeping) == 0 || atomic_exchange(&master->sleeping, 0) == 0) return;
+    uint64_t one = 1;
+    (void)!write(master->wake_fd, &one, sizeof one); /* fails only when it is readable already */
+}
+
+/* ---- open and close ---- */
+
+static int listen_on(rp_ha_master *master, rp_error *error) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char port[8];
+    snprintf(port, sizeof port, "%u", master->options.port);
+    int failed = getaddrinfo(master->bind_address, port, &hints, &found);
+    if (failed != 0)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address: %s", master->bind_address, gai_strerror(failed));
+    int one = 1;
+    master->listen_fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int bad = master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
+              bind(master->listen_fd, found->ai_addr, found->ai_addrlen) < 0 || listen(master->listen_fd, 64) < 0;
+    int cause = errno;
+    freeaddrinfo(found);
+    if (bad)
+        return rp_error_set(error, RP_E_NETWORK, cause, NULL, -1, "cannot listen on ha port %s:%u: %s (is another broker running? set haListenPort)",
+                            master->bind_address, master->options.port, strerror(cause));
+    struct sockaddr_storage bound;
+    socklen_t size = sizeof bound;
+    if (getsockname(master->listen_fd, (struct sockaddr *)&bound, &size) == 0)
+        master->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+    return RP_OK;
+}
+
+static int open_descriptors(rp_ha_master *master, rp_error *error) {
+    master->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    master->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (master->epoll_fd < 0 || master->wake_fd < 0)
+        return rp_error_set(error, RP_E_IO, errno, NULL, -1, "no descriptors for the ha master: %s (raise the open files limit)", strerror(errno));
+    int status = listen_on(master, error);
+    if (status < 0) return status;
+    if (watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) < 0 || watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN, TAG_WAKE) < 0)
+        return rp_error_set(error, RP_E_IO, errno, NULL, -1, "epoll refused the ha listener: %s", strerror(errno));
+    return RP_OK;
+}
+
+static void free_master(rp_ha_master *master) {
+    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
+        if (master->slots[slot] != NULL) rp_ha_connection_destroy(master->slots[slot]);
+    int fds[] = {master->listen_fd, master->wake_fd, master->epoll_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    pthread_mutex_destroy(&master->table_lock);
+    free(master);
+}
+
+int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened, rp_error *error) {
+    int status = check_options(options, error);
+    if (status < 0) return status;
+    rp_ha_master *master = calloc(1, sizeof *master);
+    if (master == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha master");
+    master->options = *options;
+    snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
+    master->options.bind_address = master->bind_address;
+    master->epoll_fd = master->listen_fd = master->wake_fd = -1;
+    pthread_mutex_init(&master->table_lock, NULL);
+    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++) atomic_init(&master->acked[slot], -1);
+    status = open_descriptors(master, error);
+    if (status == RP_OK) {
+        int failed = pthread_create(&master->thread, NULL, ha_master_run, master);
+        if (failed != 0) status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+    }
+    if (status < 0) {
+        free_master(master);
+        return status;
+    }
+    pthread_setname_np(master->thread, "ha-master");
+    *opened = master;
+    return RP_OK;
+}
+
+void rp_ha_master_close(rp_ha_master *master) {
+    if (master == NULL) return;
+    atomic_store_explicit(&master->stopping, 1, memory_order_release);
+    uint64_t one = 1;
+    (void)!write(master->wake_fd, &one, sizeof one);
+    pthread_join(master->thread, NULL);
+    free_master(master);
+}
+
+uint16_t rp_ha_master_port(const rp_ha_master *master) { return master->port; }
+
+/* ---- answers, any thread ---- */
+
+int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves) {
+    int64_t sorted[RP_HA_SLAVES_MAX];
+    uint32_t sorted_count = 0;
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
+        if (acked < 0) continue;
+        uint32_t place = sorted_count++;
+        for (; place > 0 && sorted[place - 1] < acked; place--) sorted[place] = sorted[place - 1];
+        sorted[place] = acked;
+    }
+    return slaves >= 1 && slaves <= sorted_count ? sorted[slaves - 1] : -1;
+}
+
+uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset) {
+    uint32_t in_sync = 0;
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
+        if (acked >= 0 && master_max_offset - acked <= master->options.gap_not_in_sync_bytes) in_sync++;
+    }
+    return in_sync;
+}
+
+uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master) {
+    uint32_t connected = 0;
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++)
+        if (atomic_load_explicit(&master->acked[slot], memory_order_acquire) >= 0) connected++;
+    return connected;
+}
+
+uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max) {
+    uint32_t found = 0;
+    pthread_mutex_lock(&master->table_lock);
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        if (master->slots[slot] == NULL) continue;
+        if (found < rows_max) rp_ha_connection_read_row(master->slots[slot], &rows[found]);
+        found++;
+    }
+    pthread_mutex_unlock(&master->table_lock);
+    return found;
+}
+
+void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats) {
+    *stats = (rp_ha_master_stats){
+        .accepted = figure(&master->counters.accepted),
+        .refused = figure(&master->counters.refused),
+        .dropped_bad_ack = figure(&master->counters.dropped_bad_ack),
+        .dropped_silent = figure(&master->counters.dropped_silent),
+        .dropped_other = figure(&master->counters.dropped_other),
+        .frames_sent = figure(&master->counters.frames),
+        .heartbeats_sent = figure(&master->counters.heartbeats),
+        .bytes_sent = figure(&master->counters.bytes),
+        .acks = figure(&master->counters.acks),
+    };
+}

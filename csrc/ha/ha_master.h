@@ -1,0 +1,90 @@
+/* ha_master.h: sends the commit log to slaves and counts what they have.
+ * RocketMQ: DefaultHAService, DefaultHAConnection, FlowMonitor (5.3.3 store/ha/).
+ *
+ * master → slave  [8 offset][4 size][size bytes of the log], size 0: heartbeat after 5 s without data
+ * slave → master  [8 max offset it holds]; the first one says where to start: 0 means "I am empty", answered from the start of
+ *                 the master's last file; anything else must lie in min..max
+ *
+ *   appender ─ rp_ha_master_notify ─► ha thread ─ header (MSG_MORE) + sendfile of the mapped file ─► slave
+ *                                        ▲                                                           │
+ *        parked responses ◄─ on_acked ───┴────────────────────── acks ◄──────────────────────────────┘
+ *
+ * The transfer never stops to wait for an ack: the socket buffer is the window. A frame holds what is there, up to the
+ * connection's frame bound, which doubles while a slave takes whole frames at once and halves when the socket fills; it stays
+ * below the 4 MB read buffer of a Java slave, and no frame crosses a file end.
+ *
+ * Threads  one ("ha-master") owns listener and connections. notify from any thread. Reads of acked offsets: any thread.
+ * Owns     its thread and sockets. Borrows the commit log, which must be closed after it.
+ * Bounds   slaves_max connections (then refused and logged); no queue: what is not sent yet is in the log.
+ * Rule     an acked offset above the master's own max drops that connection, is counted, and completes nothing.
+ */
+#ifndef RP_HA_HA_MASTER_H
+#define RP_HA_HA_MASTER_H
+
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "../store/commit_log.h"
+
+typedef struct rp_ha_master rp_ha_master;
+
+#define RP_HA_HEADER_SIZE 12
+#define RP_HA_SLAVES_MAX 64
+#define RP_HA_FRAME_BYTES_MAX 4194292 /* 4 MiB less the header: a Java slave's buffer */
+
+typedef struct rp_ha_master_options {
+    rp_commit_log *commit_log;
+    uint64_t commit_log_file_size;     /* where an empty slave starts: the last multiple of it */
+    const char *bind_address;
+    uint16_t port;                     /* haListenPort; 0: any free one */
+    uint16_t slaves_max;               /* default 16, at most RP_HA_SLAVES_MAX */
+    uint32_t transfer_bytes;           /* haTransferBatchSize 32,768: the frame bound a connection starts with */
+    uint32_t transfer_bytes_max;       /* what it may grow to, default 1 MiB, at most RP_HA_FRAME_BYTES_MAX */
+    uint32_t heartbeat_interval_ms;    /* haSendHeartbeatInterval 5,000 */
+    uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent slave is dropped */
+    int64_t gap_not_in_sync_bytes;     /* haMaxGapNotInSync 268,435,456 */
+    int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
+    const rp_clock *clock;
+    rp_log *log;
+    void (*on_acked)(void *context); /* on the ha thread, after an ack or a lost slave changed an answer below; may be NULL */
+    void *context;
+} rp_ha_master_options;
+
+void rp_ha_master_options_default(rp_ha_master_options *options);
+/* Binds, listens and starts the thread. RP_OK, RP_E_INVALID, RP_E_NETWORK, RP_E_NO_MEMORY. */
+int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **master, rp_error *error);
+/* Drops all slaves and joins the thread; nothing on NULL. */
+void rp_ha_master_close(rp_ha_master *master);
+uint16_t rp_ha_master_port(const rp_ha_master *master);
+
+/* The log has grown. One atomic read while the thread is awake, an eventfd write when it sleeps. */
+void rp_ha_master_notify(rp_ha_master *master);
+
+/* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
+int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);
+/* Connected slaves whose gap to master_max_offset is within gap_not_in_sync_bytes. */
+uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset);
+uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master);
+
+#define RP_HA_ADDRESS_TEXT_MAX 56
+
+typedef struct rp_ha_slave_row {
+    char address[RP_HA_ADDRESS_TEXT_MAX]; /* "ip:port" of the slave's end */
+    int64_t request_offset;               /* where it asked to start; -1 before it said */
+    int64_t acked_offset;                 /* -1 before the first ack */
+    int64_t next_offset;                  /* where the next frame starts; -1 before the first */
+    uint64_t bytes_sent;
+    uint64_t bytes_per_second;            /* over the last full second */
+    int64_t connected_ms;                 /* wall clock */
+} rp_ha_slave_row;
+/* Fills up to rows_max rows and returns how many slaves there are. Any thread. */
+uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max);
+
+typedef struct rp_ha_master_stats {
+    uint64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames_sent, heartbeats_sent, bytes_sent, acks;
+} rp_ha_master_stats;
+void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats);
+
+#endif

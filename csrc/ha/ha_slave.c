@@ -1,0 +1,390 @@
+/* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, say our offset, receive into the log, ack, repeat.
+ *
+ * Receiving: a frame's body goes by readv straight into the mapped file, with the next frame's 12 header bytes as the second
+ * part, so a stream of frames costs one system call each and no copy in between.
+ */
+#include "ha_slave.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "../base/bytes_inl.h"
+#include "ha_master.h"
+
+#define MS_NS 1000000LL
+#define SECOND_NS 1000000000LL
+#define ACK_SIZE 8
+#define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
+
+struct rp_ha_slave {
+    /* fixed after open */
+    rp_ha_slave_options options;
+    pthread_t thread;
+    int wake_fd;
+    /* guarded by lock (leaf) */
+    pthread_mutex_t lock;
+    char wanted_address[RP_HA_ADDRESS_TEXT_MAX];
+    rp_ha_slave_stats stats;
+    /* slave thread */
+    int fd; /* -1: not connected */
+    char address[RP_HA_ADDRESS_TEXT_MAX];
+    uint8_t header[RP_HA_HEADER_SIZE];
+    uint32_t header_size; /* header bytes received */
+    int64_t body_offset;  /* where the next body byte belongs */
+    uint32_t body_left;
+    uint8_t ack[ACK_SIZE];
+    uint32_t ack_left; /* ack bytes that the socket did not take yet */
+    int64_t acked_offset;
+    int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
+    uint64_t window_bytes;
+    atomic_int stopping;
+};
+
+void rp_ha_slave_options_default(rp_ha_slave_options *options) {
+    *options = (rp_ha_slave_options){
+        .report_interval_ms = 5000,
+        .housekeeping_interval_ms = 20000,
+        .reconnect_ms = 1000,
+        .connect_timeout_ms = 3000,
+    };
+}
+
+static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(slave->options.clock); }
+
+/* ---- connection ---- */
+
+static void disconnect(rp_ha_slave *slave, const char *why, int level) {
+    if (slave->fd >= 0) close(slave->fd);
+    slave->fd = -1;
+    slave->retry_ns = now_ns(slave) + (int64_t)slave->options.reconnect_ms * MS_NS;
+    pthread_mutex_lock(&slave->lock);
+    if (slave->stats.state == RP_HA_SLAVE_TRANSFER) slave->stats.disconnects++;
+    slave->stats.state = RP_HA_SLAVE_READY;
+    slave->stats.bytes_per_second = 0;
+    snprintf(slave->stats.last_error, sizeof slave->stats.last_error, "%s", why);
+    pthread_mutex_unlock(&slave->lock);
+    rp_log_write(slave->options.log, level, "ha: master %s: %s; our log ends at %lld", slave->address, why,
+                 (long long)rp_commit_log_max_offset(slave->options.commit_log));
+}
+
+static int split_address(const char *address, char host[RP_HA_ADDRESS_TEXT_MAX], const char **port) {
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_HA_ADDRESS_TEXT_MAX) return RP_E_INVALID;
+    size_t host_size = (size_t)(colon - address);
+    int bracketed = address[0] == '[' && colon[-1] == ']';
+    memcpy(host, address + (bracketed ? 1 : 0), host_size);
+    host[host_size - (bracketed ? 2 : 0)] = '\0';
+    *port = colon + 1;
+    return RP_OK;
+}
+
+/* Waits for a connect under way. 0, or an errno. */
+static int finish_connect(rp_ha_slave *slave, int fd) {
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    int ready = poll(&polled, 1, (int)slave->options.connect_timeout_ms);
+    if (ready == 0) return ETIMEDOUT;
+    if (ready < 0) return errno;
+    int cause = 0;
+    socklen_t size = sizeof cause;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
+}
+
+static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    if (getaddrinfo(host, port, &hints, &found) != 0) return EADDRNOTAVAIL;
+    int cause = 0;
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) cause = errno;
+    else if (connect(fd, found->ai_addr, found->ai_addrlen) < 0) cause = errno == EINPROGRESS ? finish_connect(slave, fd) : errno;
+    freeaddrinfo(found);
+    if (cause != 0) {
+        if (fd >= 0) close(fd);
+        return cause;
+    }
+    int one = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* acks leave at once; without it only later */
+    slave->fd = fd;
+    return 0;
+}
+
+/* ---- acks ---- */
+
+static int flush_ack(rp_ha_slave *slave) {
+    while (slave->ack_left > 0) {
+        ssize_t sent = send(slave->fd, slave->ack + ACK_SIZE - slave->ack_left, slave->ack_left, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? RP_OK : RP_E_NETWORK;
+        slave->ack_left -= (uint32_t)sent;
+        slave->last_write_ns = now_ns(slave);
+    }
+    return RP_OK;
+}
+
+/* Says our max offset when it moved, or always. An ack that waits for the socket is finished first: they are whole or nothing. */
+static int report_offset(rp_ha_slave *slave, int always) {
+    int status = flush_ack(slave);
+    if (status < 0 || slave->ack_left > 0) return status;
+    int64_t offset = rp_commit_log_max_offset(slave->options.commit_log);
+    if (!always && offset == slave->acked_offset) return RP_OK;
+    rp_put_u64(slave->ack, (uint64_t)offset);
+    slave->ack_left = ACK_SIZE;
+    slave->acked_offset = offset;
+    return flush_ack(slave);
+}
+
+/* ---- frames ---- */
+
+static int begin_body(rp_ha_slave *slave, rp_error *error) {
+    int64_t offset = (int64_t)rp_get_u64(slave->header);
+    uint32_t size = rp_get_u32(slave->header + 8);
+    int64_t ours = rp_commit_log_max_offset(slave->options.commit_log);
+    slave->header_size = 0;
+    if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset, "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size,
+                            (long long)offset);
+    if (ours != 0 && ours != offset)
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset, "master pushed offset %lld not equal the max phy offset in slave %lld", (long long)offset,
+                            (long long)ours);
+    slave->body_offset = offset;
+    slave->body_left = size;
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.frames_received++;
+    slave->stats.master_offset = offset + size;
+    pthread_mutex_unlock(&slave->lock);
+    return RP_OK;
+}
+
+static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
+    slave->window_bytes += size;
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.bytes_received += size;
+    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock);
+    int64_t span = time_ns - slave->window_start_ns;
+    if (span >= SECOND_NS) {
+        slave->stats.bytes_per_second = (uint64_t)((double)slave->window_bytes * (double)SECOND_NS / (double)span);
+        slave->window_start_ns = time_ns;
+        slave->window_bytes = 0;
+    }
+    pthread_mutex_unlock(&slave->lock);
+}
+
+/* One read. Bytes got, 0 when the socket is empty, negative ends the connection. */
+static int64_t receive_some(rp_ha_slave *slave, rp_error *error) {
+    struct iovec parts[2];
+    int part_count = 0;
+    uint32_t body_part = 0;
+    if (slave->body_left > 0) {
+        uint8_t *address = NULL;
+        uint32_t room = 0;
+        int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, &address, &room, error);
+        if (status < 0) return status;
+        body_part = slave->body_left < room ? slave->body_left : room;
+        parts[part_count++] = (struct iovec){address, body_part};
+    }
+    if (body_part == slave->body_left)
+        parts[part_count++] = (struct iovec){slave->header + slave->header_size, RP_HA_HEADER_SIZE - slave->header_size};
+    ssize_t got = readv(slave->fd, parts, part_count);
+    if (got == 0) return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
+    if (got < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
+    }
+    uint32_t of_body = (uint64_t)got < body_part ? (uint32_t)got : body_part;
+    if (of_body > 0) {
+        int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, of_body, error);
+        if (status < 0) return status;
+        slave->body_offset += of_body;
+        slave->body_left -= of_body;
+        count_received(slave, of_body, now_ns(slave));
+    }
+    slave->header_size += (uint32_t)got - of_body;
+    if (slave->header_size == RP_HA_HEADER_SIZE) {
+        int status = begin_body(slave, error);
+        if (status < 0) return status;
+    }
+    return got;
+}
+
+/* Takes what the socket holds, then acks. */
+static int receive_burst(rp_ha_slave *slave, rp_error *error) {
+    for (int i = 0; i < BURST_READS_MAX; i++) {
+        int64_t got = receive_some(slave, error);
+        if (got < 0) {
+            (void)report_offset(slave, 0); /* what did arrive counts; the connection ends anyway */
+            return (int)got;
+        }
+        if (got == 0) break;
+        slave->last_read_ns = now_ns(slave);
+    }
+    if (report_offset(slave, 0) < 0) return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "acknowledging failed: %s", strerror(errno));
+    return RP_OK;
+}
+
+/* ---- the thread ---- */
+
+/* Waits for the socket, the wake-up or timeout_ms (-1: for ever). Poll's events of the socket. */
+static int wait_for(rp_ha_slave *slave, int64_t timeout_ms) {
+    struct pollfd polled[2] = {{.fd = slave->wake_fd, .events = POLLIN}, {.fd = slave->fd, .events = (short)(POLLIN | (slave->ack_left > 0 ? POLLOUT : 0))}};
+    (void)poll(polled, slave->fd >= 0 ? 2 : 1, timeout_ms > 60000 ? 60000 : (int)timeout_ms); /* a failure reads as no event */
+    if (polled[0].revents != 0) {
+        uint64_t drained;
+        (void)!read(slave->wake_fd, &drained, sizeof drained);
+    }
+    return slave->fd >= 0 ? polled[1].revents : 0;
+}
+
+static int64_t ms_until(int64_t deadline_ns, int64_t time_ns) {
+    return deadline_ns <= time_ns ? 0 : (deadline_ns - time_ns + MS_NS - 1) / MS_NS;
+}
+
+/* Takes over a changed address. 1 when it changed. */
+static int follow_wanted_address(rp_ha_slave *slave) {
+    char wanted[RP_HA_ADDRESS_TEXT_MAX];
+    pthread_mutex_lock(&slave->lock);
+    memcpy(wanted, slave->wanted_address, sizeof wanted);
+    pthread_mutex_unlock(&slave->lock);
+    if (strcmp(wanted, slave->address) == 0) return 0;
+    if (slave->fd >= 0) disconnect(slave, "the master's address changed", RP_LOG_INFO);
+    memcpy(slave->address, wanted, sizeof wanted);
+    slave->retry_ns = 0;
+    return 1;
+}
+
+static void try_connect(rp_ha_slave *slave) {
+    char host[RP_HA_ADDRESS_TEXT_MAX];
+    const char *port;
+    if (split_address(slave->address, host, &port) < 0) return; /* checked by set_master */
+    int cause = connect_to(slave, host, port);
+    if (cause != 0) {
+        char why[160];
+        snprintf(why, sizeof why, "connect failed: %s", strerror(cause));
+        disconnect(slave, why, RP_LOG_WARNING);
+        return;
+    }
+    int64_t time_ns = now_ns(slave);
+    slave->header_size = slave->body_left = slave->ack_left = 0;
+    slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
+    slave->window_bytes = 0;
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.state = RP_HA_SLAVE_TRANSFER;
+    slave->stats.connects++;
+    pthread_mutex_unlock(&slave->lock);
+    rp_log_write(slave->options.log, RP_LOG_INFO, "ha: connected to master %s, our log ends at %lld", slave->address,
+                 (long long)rp_commit_log_max_offset(slave->options.commit_log));
+    if (report_offset(slave, 1) < 0) disconnect(slave, "the first report failed", RP_LOG_WARNING);
+}
+
+static void serve_connection(rp_ha_slave *slave) {
+    int64_t time_ns = now_ns(slave);
+    int64_t report_at = slave->last_write_ns + (int64_t)slave->options.report_interval_ms * MS_NS;
+    int64_t leave_at = slave->last_read_ns + (int64_t)slave->options.housekeeping_interval_ms * MS_NS;
+    int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
+    rp_error error;
+    if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
+        disconnect(slave, error.message, RP_LOG_WARNING);
+        return;
+    }
+    time_ns = now_ns(slave);
+    if (time_ns - slave->last_read_ns > (int64_t)slave->options.housekeeping_interval_ms * MS_NS)
+        disconnect(slave, "silent for longer than haHousekeepingInterval", RP_LOG_WARNING);
+    else if (((events & POLLOUT) != 0 || time_ns >= report_at) && report_offset(slave, time_ns >= report_at) < 0)
+        disconnect(slave, "reporting our offset failed", RP_LOG_WARNING);
+}
+
+static void *ha_slave_run(void *argument) {
+    rp_ha_slave *slave = argument;
+    while (!atomic_load_explicit(&slave->stopping, memory_order_acquire)) {
+        (void)follow_wanted_address(slave);
+        if (slave->fd >= 0) {
+            serve_connection(slave);
+            continue;
+        }
+        int64_t time_ns = now_ns(slave);
+        if (slave->address[0] == '\0') (void)wait_for(slave, -1);
+        else if (time_ns < slave->retry_ns) (void)wait_for(slave, ms_until(slave->retry_ns, time_ns));
+        else try_connect(slave);
+    }
+    if (slave->fd >= 0) close(slave->fd);
+    slave->fd = -1;
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.state = RP_HA_SLAVE_SHUTDOWN;
+    pthread_mutex_unlock(&slave->lock);
+    return NULL;
+}
+
+static void wake(rp_ha_slave *slave) {
+    uint64_t one = 1;
+    (void)!write(slave->wake_fd, &one, sizeof one); /* fails only when it is readable already */
+}
+
+/* ---- open, close, any thread ---- */
+
+int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, rp_error *error) {
+    if (options->commit_log == NULL || options->report_interval_ms < 1 || options->housekeeping_interval_ms < 1)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha slave needs a commit log and intervals of at least 1 ms");
+    rp_ha_slave *slave = calloc(1, sizeof *slave);
+    if (slave == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha slave");
+    slave->options = *options;
+    slave->fd = -1;
+    slave->stats.master_offset = -1;
+    pthread_mutex_init(&slave->lock, NULL);
+    slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int status = slave->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
+    if (status == RP_OK) {
+        int failed = pthread_create(&slave->thread, NULL, ha_slave_run, slave);
+        if (failed != 0) status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+    }
+    if (status < 0) {
+        if (slave->wake_fd >= 0) close(slave->wake_fd);
+        pthread_mutex_destroy(&slave->lock);
+        free(slave);
+        return status;
+    }
+    pthread_setname_np(slave->thread, "ha-slave");
+    *opened = slave;
+    return RP_OK;
+}
+
+void rp_ha_slave_close(rp_ha_slave *slave) {
+    if (slave == NULL) return;
+    atomic_store_explicit(&slave->stopping, 1, memory_order_release);
+    wake(slave);
+    pthread_join(slave->thread, NULL);
+    close(slave->wake_fd);
+    pthread_mutex_destroy(&slave->lock);
+    free(slave);
+}
+
+int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
+    char host[RP_HA_ADDRESS_TEXT_MAX];
+    const char *port;
+    int has_address = address != NULL && address[0] != '\0';
+    if (has_address && split_address(address, host, &port) < 0) return RP_E_INVALID;
+    pthread_mutex_lock(&slave->lock);
+    snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
+    snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", has_address ? address : "");
+    pthread_mutex_unlock(&slave->lock);
+    wake(slave);
+    return RP_OK;
+}
+
+void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats) {
+    pthread_mutex_lock(&slave->lock);
+    *stats = slave->stats;
+    pthread_mutex_unlock(&slave->lock);
+    stats->max_offset = rp_commit_log_max_offset(slave->options.commit_log);
+}

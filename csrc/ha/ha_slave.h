@@ -1,0 +1,53 @@
+/* ha_slave.h: follows one master: receives its commit log straight into ours and says how far it got.
+ * RocketMQ: DefaultHAClient (5.3.3 store/ha/). Frames: ha_master.h.
+ *
+ * States   READY (no address, or waiting to reconnect) → TRANSFER (connected) → READY on any error, after reconnect_ms; → SHUTDOWN.
+ * Data     a frame's bytes are received into the mapped file and published as they come; the ack follows every read burst.
+ *          A frame whose offset is not our max offset (and we are not empty) ends the connection: the stores have diverged or
+ *          the master jumped; the log line says both offsets.
+ *
+ * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
+ * Owns     its thread and socket. Borrows the store's commit log.
+ */
+#ifndef RP_HA_HA_SLAVE_H
+#define RP_HA_HA_SLAVE_H
+
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "../store/commit_log.h"
+
+typedef struct rp_ha_slave rp_ha_slave;
+
+enum rp_ha_slave_state { RP_HA_SLAVE_READY = 0, RP_HA_SLAVE_TRANSFER = 1, RP_HA_SLAVE_SHUTDOWN = 2 };
+
+typedef struct rp_ha_slave_options {
+    rp_commit_log *commit_log;
+    uint32_t report_interval_ms;       /* haSendHeartbeatInterval 5,000: our offset is said at least this often */
+    uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent master is left */
+    uint32_t reconnect_ms;             /* default 1,000; a new address connects at once */
+    uint32_t connect_timeout_ms;       /* default 3,000 */
+    const rp_clock *clock;
+    rp_log *log;
+} rp_ha_slave_options;
+
+void rp_ha_slave_options_default(rp_ha_slave_options *options);
+int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error);
+void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
+/* "ip:port" of the master's HA listener, NULL or "" for none. A change drops the old connection. RP_OK, RP_E_INVALID. */
+int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
+
+typedef struct rp_ha_slave_stats {
+    int32_t state;               /* rp_ha_slave_state */
+    char master_address[56];
+    uint64_t connects, disconnects, frames_received, bytes_received, bytes_per_second;
+    int64_t max_offset;          /* where our log ends: what we report */
+    int64_t master_offset;       /* end of the last frame announced: the master's max as far as we know; -1 before the first */
+    int64_t last_read_ms;        /* wall clock; 0 before the first */
+    char last_error[160];        /* why the last connection ended, "" when none did */
+} rp_ha_slave_stats;
+void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats);
+
+#endif
