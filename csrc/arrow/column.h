@@ -1,0 +1,50 @@
+/* column.h: one growing Arrow column: validity bits, 32-bit offsets, bytes. Private to csrc/arrow.
+ *
+ * Layout   fixed: values side by side; text and binary: offsets[rows+1] + bytes; bits: one bit a row, least significant first;
+ *          map: offsets[rows+1] into two text children (keys, values).
+ * Threads  one owner.
+ * Owns     its buffers until rp_column_export hands them to an ArrowArray.
+ */
+#ifndef RP_ARROW_COLUMN_H
+#define RP_ARROW_COLUMN_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+#include "arrow_abi.h"
+
+enum rp_column_kind { RP_COLUMN_INT32 = 0, RP_COLUMN_INT64 = 1, RP_COLUMN_TEXT = 2, RP_COLUMN_BINARY = 3, RP_COLUMN_BIT = 4, RP_COLUMN_MAP = 5 };
+
+typedef struct rp_bytes {
+    uint8_t *data;
+    uint64_t size, capacity;
+} rp_bytes;
+
+typedef struct rp_column {
+    int32_t kind;
+    int32_t is_nullable;
+    int64_t rows, null_count;
+    rp_bytes validity, offsets, values;
+    struct rp_column *keys, *items; /* of a map */
+} rp_column;
+
+/* RP_OK or RP_E_NO_MEMORY. rp_column_free also after a failure. */
+int rp_column_init(rp_column *column, int kind, int is_nullable);
+void rp_column_free(rp_column *column);
+
+/* Each appends one row: RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE when 32-bit offsets would overflow. */
+int rp_column_put_i32(rp_column *column, int32_t value);
+int rp_column_put_i64(rp_column *column, int64_t value);
+int rp_column_put_bit(rp_column *column, int value);
+int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size);
+int rp_column_put_null(rp_column *column);
+/* A map row: begin, then pairs, then end. */
+int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value);
+int rp_column_end_map(rp_column *column);
+
+uint64_t rp_column_bytes(const rp_column *column); /* held in buffers */
+
+/* Moves the buffers into array (all fields set); the column is empty afterwards. RP_OK or RP_E_NO_MEMORY (nothing moved). */
+int rp_column_export(rp_column *column, struct ArrowArray *array);
+
+#endif

@@ -1,0 +1,79 @@
+/* record_batch.h: commit log records as one Arrow record batch: the rows Spark reads.
+ *
+ * Columns  one table (record_batch.c): the nine of the rocketmq-spark connector in its order, then ours. A mask picks some; what
+ *          is not asked for is not built.
+ * Threads  one owner.
+ * Owns     its buffers; rp_record_batch_export moves them out and leaves an empty batch ready for the next rows.
+ * Bounds   rows_max rows or bytes_max bytes of buffers, whichever comes first: then put returns RP_E_BUSY and changes nothing.
+ */
+#ifndef RP_ARROW_RECORD_BATCH_H
+#define RP_ARROW_RECORD_BATCH_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/slice.h"
+#include "../store/message.h"
+#include "arrow_abi.h"
+
+/* Bit i of a mask is column i. Order and names are part of the product: docs/spark.md. */
+enum rp_record_column {
+    RP_RECORD_TOPIC = 0,
+    RP_RECORD_FLAG = 1,
+    RP_RECORD_BODY = 2,
+    RP_RECORD_PROPERTIES = 3,
+    RP_RECORD_BROKER_NAME = 4,
+    RP_RECORD_QUEUE_ID = 5,
+    RP_RECORD_QUEUE_OFFSET = 6,
+    RP_RECORD_BORN_TIMESTAMP = 7,
+    RP_RECORD_STORE_TIMESTAMP = 8,
+    RP_RECORD_TAGS = 9,
+    RP_RECORD_KEYS = 10,
+    RP_RECORD_MSG_ID = 11,
+    RP_RECORD_OFFSET_MSG_ID = 12,
+    RP_RECORD_BODY_CRC = 13,
+    RP_RECORD_COMMIT_LOG_OFFSET = 14,
+    RP_RECORD_SYS_FLAG = 15,
+    RP_RECORD_RECONSUME_TIMES = 16,
+    RP_RECORD_BORN_HOST = 17,
+    RP_RECORD_STORE_HOST = 18,
+    RP_RECORD_PREPARED_TRANSACTION_OFFSET = 19,
+    RP_RECORD_VALID = 20, /* store files only: the record passed every check */
+    RP_RECORD_DAMAGE = 21 /* store files only: what is wrong with it, null when nothing is */
+};
+#define RP_RECORD_COLUMN_COUNT 22
+
+typedef struct rp_record_batch rp_record_batch;
+
+typedef struct rp_record_batch_options {
+    uint32_t column_mask;
+    const char *broker_name;     /* copied */
+    int32_t properties_as_map;   /* 0: properties is a JSON text, 1: map<string,string> */
+    uint32_t rows_max;           /* default 10,000 */
+    uint64_t bytes_max;          /* default 16 MiB */
+} rp_record_batch_options;
+
+void rp_record_batch_options_default(rp_record_batch_options *options);
+int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **batch, rp_error *error);
+void rp_record_batch_destroy(rp_record_batch *batch);
+
+/* Appends one decoded record. damage: NULL when it is whole. queue_offset: the message's, or another where the queue entry says so.
+ * RP_OK; RP_E_BUSY: full, export first; RP_E_TOO_LARGE: one message alone is past 2 GiB; RP_E_NO_MEMORY. */
+int rp_record_batch_put(rp_record_batch *batch, const rp_message *message, const char *damage);
+
+/* Decodes records that lie one after the other (a pull response's body, a piece of a commit log file) and appends them.
+ * Returns bytes consumed: all of size, or fewer when the batch is full or (at a record's start) the rest is incomplete.
+ * first_queue_offset..last_queue_offset (inclusive) bounds what is taken, INT64_MIN..INT64_MAX for all.
+ * RP_E_CORRUPT with the place of the bad record in error (records before it were appended). */
+int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc, int64_t first_queue_offset,
+                                    int64_t last_queue_offset, rp_error *error);
+
+int64_t rp_record_batch_rows(const rp_record_batch *batch);
+int rp_record_batch_is_full(const rp_record_batch *batch);
+/* The queue offset of the last appended row, -1 when empty since the last export. */
+int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch);
+
+/* Fills both structs (Arrow C data interface; the receiver calls release). RP_OK or RP_E_NO_MEMORY (nothing moved). */
+int rp_record_batch_export(rp_record_batch *batch, struct ArrowArray *array, struct ArrowSchema *schema);
+
+#endif

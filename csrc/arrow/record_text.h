@@ -1,0 +1,23 @@
+/* record_text.h: parts of a record as people and clients read them: hosts, message ids, properties as JSON. Private to csrc/arrow. */
+#ifndef RP_ARROW_RECORD_TEXT_H
+#define RP_ARROW_RECORD_TEXT_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+
+#define RP_HOST_TEXT_MAX 64
+#define RP_OFFSET_MSG_ID_MAX 56
+/* Properties are at most 65,535 bytes; a control character becomes six, and each name and value gets quotes and a separator. */
+#define RP_PROPERTIES_JSON_MAX (65535 * 6 + 16)
+
+/* Takes the next name\1value\2 off properties. 0 when none is left. Text without \1 is skipped, as RocketMQ's reader does. */
+int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value);
+/* {"name":"value",…}; returns bytes written into json (RP_PROPERTIES_JSON_MAX of them suffice). Bad UTF-8 becomes U+FFFD. */
+uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json);
+/* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
+uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);
+/* Upper-case hex of host, port and offset, as RocketMQ's createMessageId. */
+uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, char id[RP_OFFSET_MSG_ID_MAX]);
+
+#endif
