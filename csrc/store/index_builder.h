@@ -1,0 +1,48 @@
+/* index_builder.h: follows the commit log and enters its messages into the key index, off the append path.
+ * RocketMQ: the index part of ReputMessageService (5.3.3 store/DefaultMessageStore.java).
+ *
+ * Index slots are hit at random, so entries are made in batches by a thread of their own: it sleeps while there is nothing, is
+ * woken by the first append after that, and after a pass lingers linger_ms so that a stream of appends wakes it once per batch
+ * and not once per append. A key is therefore found a few milliseconds after its message.
+ *
+ * Threads  one ("index"). notify and figures: any thread.
+ * Owns     its thread. Borrows log and index, which must be closed after it.
+ * Errors   a full disk or failed write is logged once and tried again every second; what cannot be decoded is logged and skipped
+ *          to the next file. Neither stops sends.
+ */
+#ifndef RP_STORE_INDEX_BUILDER_H
+#define RP_STORE_INDEX_BUILDER_H
+
+#include <stdint.h>
+
+#include "../base/clock.h"
+#include "../base/error.h"
+#include "../base/log.h"
+#include "commit_log.h"
+#include "key_index.h"
+
+typedef struct rp_index_builder rp_index_builder;
+
+typedef struct rp_index_builder_options {
+    rp_commit_log *commit_log;
+    rp_key_index *index;
+    uint64_t commit_log_file_size;
+    uint32_t linger_ms;        /* default 5 */
+    uint32_t sync_interval_ms; /* default 5,000: dirty index files reach the disk at least this often */
+    const rp_clock *clock;
+    rp_log *log;
+    /* On the index thread after a sync: messages stored up to time_ms are safely indexed. May be NULL. */
+    void (*on_synced)(void *context, int64_t time_ms);
+    void *context;
+} rp_index_builder_options;
+
+void rp_index_builder_options_default(rp_index_builder_options *options);
+int rp_index_builder_open(const rp_index_builder_options *options, rp_index_builder **builder, rp_error *error);
+/* Enters what the log holds (bounded by drain_ms), syncs, joins the thread. */
+void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms);
+/* The log has grown: one atomic read, and one eventfd write when the thread sleeps. */
+void rp_index_builder_notify(rp_index_builder *builder);
+/* Every message below this log offset is in the index. */
+int64_t rp_index_builder_offset(const rp_index_builder *builder);
+
+#endif

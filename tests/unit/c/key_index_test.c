@@ -1,0 +1,87 @@
+/* key_index_test.c: keys find their messages, newest first, over several files, after a reopen, a cut and an unclean stop. */
+#include "../../../csrc/store/key_index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../csrc/base/bytes_inl.h"
+#include "check.h"
+
+#define START_MS 1700000000000LL
+
+static rp_slice text(const char *value) { return (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)}; }
+
+static rp_key_index *open_index(const char *directory, int last_exit_clean, int64_t synced_ms) {
+    rp_key_index_options options;
+    rp_key_index_options_default(&options);
+    options.directory = directory;
+    options.shape = (rp_index_shape){64, 101};
+    options.last_exit_clean = last_exit_clean;
+    options.synced_time_ms = synced_ms;
+    rp_key_index *index = NULL;
+    rp_error error;
+    int status = rp_key_index_open(&options, &index, &error);
+    if (status < 0) fprintf(stderr, "%s\n", error.message);
+    CHECK(status == RP_OK);
+    return index;
+}
+
+/* Message i: unique key u<i>, keys "shared k<i>", one second apart, 1,000 bytes each. */
+static void put(rp_key_index *index, int i) {
+    char properties[128];
+    snprintf(properties, sizeof properties, "UNIQ_KEY\1u%d\2KEYS\1shared k%d\2", i, i);
+    rp_message message = {.physical_offset = i * 1000LL, .store_timestamp_ms = START_MS + i * 1000LL, .topic = text("T"), .properties = text(properties)};
+    rp_error error;
+    CHECK(rp_key_index_put_message(index, &message, &error) == RP_OK);
+}
+
+static uint32_t query(rp_key_index *index, const char *key, int64_t *offsets, uint32_t offsets_max) {
+    return rp_key_index_query(index, text("T"), text(key), 0, INT64_MAX, offsets, offsets_max).found;
+}
+
+int main(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
+    CHECK(rp_key_index_next_offset(index) == -1);
+    for (int i = 0; i < 200; i++) put(index, i); /* 600 entries, 100 a file: 6 files */
+    CHECK(rp_key_index_file_count(index) == 6);
+    CHECK(rp_key_index_next_offset(index) == 199000);
+
+    int64_t offsets[300];
+    CHECK(query(index, "u7", offsets, 300) == 1 && offsets[0] == 7000);
+    CHECK(query(index, "k199", offsets, 300) == 1 && offsets[0] == 199000);
+    CHECK(query(index, "absent", offsets, 300) == 0);
+    CHECK(query(index, "shared", offsets, 300) == 200 && offsets[0] == 199000 && offsets[199] == 0);
+    CHECK(query(index, "shared", offsets, 5) == 5);
+    rp_key_query part = rp_key_index_query(index, text("T"), text("shared"), START_MS + 10000, START_MS + 19000, offsets, 300);
+    CHECK(part.found == 10 && offsets[0] == 19000 && part.last_update_offset == 199000);
+
+    rp_message rolled_back = {.physical_offset = 900000, .sys_flag = RP_SYSFLAG_TRANSACTION_ROLLBACK, .topic = text("T"), .properties = text("KEYS\1gone\2")};
+    rp_error error;
+    CHECK(rp_key_index_put_message(index, &rolled_back, &error) == RP_OK && query(index, "gone", offsets, 300) == 0);
+
+    int64_t synced_ms = rp_key_index_sync(index, &error);
+    CHECK(synced_ms == START_MS + 199000);
+    rp_key_index_close(index);
+    index = open_index(directory, 0, synced_ms); /* unclean, but all was synced: nothing is dropped */
+    CHECK(query(index, "shared", offsets, 300) == 200 && rp_key_index_next_offset(index) == 199000);
+    put(index, 200);
+    rp_key_index_close(index);
+    index = open_index(directory, 0, synced_ms); /* the last file has an entry that no checkpoint covers */
+    CHECK(rp_key_index_file_count(index) == 6);
+    CHECK(query(index, "u200", offsets, 300) == 0 && query(index, "u199", offsets, 300) == 1);
+
+    CHECK(rp_key_index_truncate(index, 150000) == 2);
+    CHECK(rp_key_index_next_offset(index) < 150000 && query(index, "u160", offsets, 300) == 0);
+    CHECK(rp_key_index_delete_before(index, 70000) == 2);
+    CHECK(query(index, "u3", offsets, 300) == 0 && query(index, "u100", offsets, 300) == 1);
+    rp_key_index_close(index);
+
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+    return 0;
+}
