@@ -10,11 +10,14 @@
 
 static int ensure(rp_bytes *bytes, uint64_t more) {
     uint64_t needed = bytes->size + more;
-    if (needed <= bytes->capacity) return RP_OK;
+    if (needed <= bytes->capacity)
+        return RP_OK;
     uint64_t capacity = bytes->capacity == 0 ? 4096 : bytes->capacity;
-    while (capacity < needed) capacity *= 2;
+    while (capacity < needed)
+        capacity *= 2;
     uint8_t *grown = realloc(bytes->data, capacity);
-    if (grown == NULL) return RP_E_NO_MEMORY;
+    if (grown == NULL)
+        return RP_E_NO_MEMORY;
     bytes->data = grown;
     bytes->capacity = capacity;
     return RP_OK;
@@ -22,8 +25,10 @@ static int ensure(rp_bytes *bytes, uint64_t more) {
 
 static int put(rp_bytes *bytes, const void *data, uint64_t size) {
     int status = ensure(bytes, size);
-    if (status < 0) return status;
-    if (size > 0) memcpy(bytes->data + bytes->size, data, size);
+    if (status < 0)
+        return status;
+    if (size > 0)
+        memcpy(bytes->data + bytes->size, data, size);
     bytes->size += size;
     return RP_OK;
 }
@@ -32,9 +37,11 @@ static int put_bit(rp_bytes *bytes, int64_t index, int value) {
     if (index % 8 == 0) {
         static const uint8_t zero = 0;
         int status = put(bytes, &zero, 1);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
-    if (value) bytes->data[index / 8] |= (uint8_t)(1u << (index % 8));
+    if (value)
+        bytes->data[index / 8] |= (uint8_t)(1u << (index % 8));
     return RP_OK;
 }
 
@@ -47,12 +54,15 @@ int rp_column_init(rp_column *column, int kind, int is_nullable) {
     static const int32_t first = 0;
     if (has_offsets(column)) {
         int status = put(&column->offsets, &first, sizeof first);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
-    if (kind != RP_COLUMN_MAP) return RP_OK;
+    if (kind != RP_COLUMN_MAP)
+        return RP_OK;
     column->keys = calloc(1, sizeof *column->keys);
     column->items = calloc(1, sizeof *column->items);
-    if (column->keys == NULL || column->items == NULL) return RP_E_NO_MEMORY;
+    if (column->keys == NULL || column->items == NULL)
+        return RP_E_NO_MEMORY;
     int status = rp_column_init(column->keys, RP_COLUMN_TEXT, 0);
     return status < 0 ? status : rp_column_init(column->items, RP_COLUMN_TEXT, 1);
 }
@@ -63,7 +73,8 @@ void rp_column_free(rp_column *column) {
     free(column->values.data);
     rp_column *children[2] = {column->keys, column->items};
     for (int i = 0; i < 2; i++) {
-        if (children[i] == NULL) continue;
+        if (children[i] == NULL)
+            continue;
         rp_column_free(children[i]);
         free(children[i]);
     }
@@ -73,7 +84,8 @@ void rp_column_free(rp_column *column) {
 static int end_row(rp_column *column, int is_valid) {
     if (column->is_nullable) {
         int status = put_bit(&column->validity, column->rows, is_valid);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     column->rows++;
     column->null_count += !is_valid;
@@ -81,7 +93,8 @@ static int end_row(rp_column *column, int is_valid) {
 }
 
 static int end_offset(rp_column *column, uint64_t end) {
-    if (end > INT32_MAX) return RP_E_TOO_LARGE;
+    if (end > INT32_MAX)
+        return RP_E_TOO_LARGE;
     int32_t offset = (int32_t)end;
     return put(&column->offsets, &offset, sizeof offset);
 }
@@ -102,20 +115,27 @@ int rp_column_put_bit(rp_column *column, int value) {
 }
 
 int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size) {
-    if (column->values.size + size > INT32_MAX) return RP_E_TOO_LARGE;
+    if (column->values.size + size > INT32_MAX)
+        return RP_E_TOO_LARGE;
     int status = put(&column->values, data, size);
-    if (status == RP_OK) status = end_offset(column, column->values.size);
+    if (status == RP_OK)
+        status = end_offset(column, column->values.size);
     return status < 0 ? status : end_row(column, 1);
 }
 
 int rp_column_put_null(rp_column *column) {
     static const int64_t zero = 0;
     int status = RP_OK;
-    if (column->kind == RP_COLUMN_INT32) status = put(&column->values, &zero, 4);
-    else if (column->kind == RP_COLUMN_INT64) status = put(&column->values, &zero, 8);
-    else if (column->kind == RP_COLUMN_BIT) status = put_bit(&column->values, column->rows, 0);
-    else if (column->kind == RP_COLUMN_MAP) status = end_offset(column, (uint64_t)column->keys->rows);
-    else status = end_offset(column, column->values.size);
+    if (column->kind == RP_COLUMN_INT32)
+        status = put(&column->values, &zero, 4);
+    else if (column->kind == RP_COLUMN_INT64)
+        status = put(&column->values, &zero, 8);
+    else if (column->kind == RP_COLUMN_BIT)
+        status = put_bit(&column->values, column->rows, 0);
+    else if (column->kind == RP_COLUMN_MAP)
+        status = end_offset(column, (uint64_t)column->keys->rows);
+    else
+        status = end_offset(column, column->values.size);
     return status < 0 ? status : end_row(column, 0);
 }
 
@@ -131,7 +151,8 @@ int rp_column_end_map(rp_column *column) {
 
 uint64_t rp_column_bytes(const rp_column *column) {
     uint64_t total = column->validity.size + column->offsets.size + column->values.size;
-    if (column->keys != NULL) total += rp_column_bytes(column->keys) + rp_column_bytes(column->items);
+    if (column->keys != NULL)
+        total += rp_column_bytes(column->keys) + rp_column_bytes(column->items);
     return total;
 }
 
@@ -147,8 +168,10 @@ typedef struct exported {
 static void release_array(struct ArrowArray *array) {
     exported *held = array->private_data;
     for (int64_t i = 0; i < array->n_children; i++)
-        if (array->children[i]->release != NULL) array->children[i]->release(array->children[i]);
-    for (int i = 0; i < BUFFERS_MAX; i++) free(held->owned[i]);
+        if (array->children[i]->release != NULL)
+            array->children[i]->release(array->children[i]);
+    for (int i = 0; i < BUFFERS_MAX; i++)
+        free(held->owned[i]);
     free(held);
     array->release = NULL;
 }
@@ -162,26 +185,35 @@ static void *take_buffer(rp_bytes *bytes) {
 /* The map's one child: a struct of keys and items. It owns their exports. */
 static int export_pairs(rp_column *column, struct ArrowArray *array) {
     exported *held = calloc(1, sizeof *held);
-    if (held == NULL) return RP_E_NO_MEMORY;
+    if (held == NULL)
+        return RP_E_NO_MEMORY;
     int64_t rows = column->keys->rows;
     int status = rp_column_export(column->keys, &held->child_arrays[0]);
     if (status == RP_OK) {
         status = rp_column_export(column->items, &held->child_arrays[1]);
-        if (status < 0) held->child_arrays[0].release(&held->child_arrays[0]);
+        if (status < 0)
+            held->child_arrays[0].release(&held->child_arrays[0]);
     }
     if (status < 0) {
         free(held);
         return status;
     }
-    for (int i = 0; i < 2; i++) held->children[i] = &held->child_arrays[i];
-    *array = (struct ArrowArray){.length = rows, .n_buffers = 1, .n_children = 2, .buffers = held->buffers, .children = held->children,
-                                 .release = release_array, .private_data = held};
+    for (int i = 0; i < 2; i++)
+        held->children[i] = &held->child_arrays[i];
+    *array = (struct ArrowArray){.length = rows,
+                                 .n_buffers = 1,
+                                 .n_children = 2,
+                                 .buffers = held->buffers,
+                                 .children = held->children,
+                                 .release = release_array,
+                                 .private_data = held};
     return RP_OK;
 }
 
 int rp_column_export(rp_column *column, struct ArrowArray *array) {
     exported *held = calloc(1, sizeof *held);
-    if (held == NULL) return RP_E_NO_MEMORY;
+    if (held == NULL)
+        return RP_E_NO_MEMORY;
     if (column->kind == RP_COLUMN_MAP) {
         int status = export_pairs(column, &held->child_arrays[0]);
         if (status < 0) {
@@ -190,12 +222,20 @@ int rp_column_export(rp_column *column, struct ArrowArray *array) {
         }
         held->children[0] = &held->child_arrays[0];
     }
-    *array = (struct ArrowArray){.length = column->rows, .null_count = column->null_count, .n_buffers = 2, .n_children = column->kind == RP_COLUMN_MAP,
-                                 .buffers = held->buffers, .children = held->children, .release = release_array, .private_data = held};
+    *array = (struct ArrowArray){.length = column->rows,
+                                 .null_count = column->null_count,
+                                 .n_buffers = 2,
+                                 .n_children = column->kind == RP_COLUMN_MAP,
+                                 .buffers = held->buffers,
+                                 .children = held->children,
+                                 .release = release_array,
+                                 .private_data = held};
     held->owned[0] = take_buffer(&column->validity);
     held->buffers[0] = column->null_count > 0 ? held->owned[0] : NULL;
-    if (has_offsets(column)) held->buffers[1] = held->owned[1] = take_buffer(&column->offsets);
-    else held->buffers[1] = held->owned[1] = take_buffer(&column->values);
+    if (has_offsets(column))
+        held->buffers[1] = held->owned[1] = take_buffer(&column->offsets);
+    else
+        held->buffers[1] = held->owned[1] = take_buffer(&column->values);
     if (column->kind == RP_COLUMN_TEXT || column->kind == RP_COLUMN_BINARY) {
         held->buffers[2] = held->owned[2] = take_buffer(&column->values);
         array->n_buffers = 3;

@@ -13,7 +13,14 @@
 #include "../base/slice.h"
 #include "arrow_abi.h"
 
-enum rp_column_kind { RP_COLUMN_INT32 = 0, RP_COLUMN_INT64 = 1, RP_COLUMN_TEXT = 2, RP_COLUMN_BINARY = 3, RP_COLUMN_BIT = 4, RP_COLUMN_MAP = 5 };
+enum rp_column_kind {
+    RP_COLUMN_INT32 = 0,
+    RP_COLUMN_INT64 = 1,
+    RP_COLUMN_TEXT = 2,
+    RP_COLUMN_BINARY = 3,
+    RP_COLUMN_BIT = 4,
+    RP_COLUMN_MAP = 5
+};
 
 typedef struct rp_bytes {
     uint8_t *data;

@@ -45,7 +45,8 @@ static int put_properties(rp_column *column, const put_context *context) {
         rp_slice name, value;
         while (rp_properties_next(&properties, &name, &value)) {
             int status = rp_column_put_map_pair(column, name, value);
-            if (status < 0) return status;
+            if (status < 0)
+                return status;
         }
         return rp_column_end_map(column);
     }
@@ -55,14 +56,18 @@ static int put_properties(rp_column *column, const put_context *context) {
 
 static int put_broker_name(rp_column *column, const put_context *context) { return put_slice(column, context->batch->broker); }
 static int put_queue_id(rp_column *column, const put_context *context) { return rp_column_put_i32(column, context->message->queue_id); }
-static int put_queue_offset(rp_column *column, const put_context *context) { return rp_column_put_i64(column, context->message->queue_offset); }
+static int put_queue_offset(rp_column *column, const put_context *context) {
+    return rp_column_put_i64(column, context->message->queue_offset);
+}
 
 /* Arrow timestamps here are microseconds; a damaged record's nonsense must not overflow. */
 static int put_ms(rp_column *column, int64_t ms) {
     return ms > INT64_MAX / 1000 || ms < INT64_MIN / 1000 ? rp_column_put_null(column) : rp_column_put_i64(column, ms * 1000);
 }
 static int put_born_timestamp(rp_column *column, const put_context *context) { return put_ms(column, context->message->born_timestamp_ms); }
-static int put_store_timestamp(rp_column *column, const put_context *context) { return put_ms(column, context->message->store_timestamp_ms); }
+static int put_store_timestamp(rp_column *column, const put_context *context) {
+    return put_ms(column, context->message->store_timestamp_ms);
+}
 static int put_tags(rp_column *column, const put_context *context) { return put_property(column, context, "TAGS"); }
 static int put_keys(rp_column *column, const put_context *context) { return put_property(column, context, "KEYS"); }
 
@@ -77,10 +82,16 @@ static int put_msg_id(rp_column *column, const put_context *context) {
     return value.data == NULL ? put_offset_msg_id(column, context) : put_slice(column, value);
 }
 
-static int put_body_crc(rp_column *column, const put_context *context) { return rp_column_put_i32(column, (int32_t)context->message->body_crc); }
-static int put_commit_log_offset(rp_column *column, const put_context *context) { return rp_column_put_i64(column, context->message->physical_offset); }
+static int put_body_crc(rp_column *column, const put_context *context) {
+    return rp_column_put_i32(column, (int32_t)context->message->body_crc);
+}
+static int put_commit_log_offset(rp_column *column, const put_context *context) {
+    return rp_column_put_i64(column, context->message->physical_offset);
+}
 static int put_sys_flag(rp_column *column, const put_context *context) { return rp_column_put_i32(column, context->message->sys_flag); }
-static int put_reconsume_times(rp_column *column, const put_context *context) { return rp_column_put_i32(column, context->message->reconsume_times); }
+static int put_reconsume_times(rp_column *column, const put_context *context) {
+    return rp_column_put_i32(column, context->message->reconsume_times);
+}
 
 static int put_host(rp_column *column, rp_slice host) {
     char text[RP_HOST_TEXT_MAX];
@@ -94,7 +105,8 @@ static int put_prepared(rp_column *column, const put_context *context) {
 }
 static int put_valid(rp_column *column, const put_context *context) { return rp_column_put_bit(column, context->damage == NULL); }
 static int put_damage(rp_column *column, const put_context *context) {
-    return context->damage == NULL ? rp_column_put_null(column) : rp_column_put_bytes(column, context->damage, (uint32_t)strlen(context->damage));
+    return context->damage == NULL ? rp_column_put_null(column)
+                                   : rp_column_put_bytes(column, context->damage, (uint32_t)strlen(context->damage));
 }
 
 typedef struct column_row {
@@ -138,7 +150,8 @@ static int kind_of(const rp_record_batch *batch, int column) {
 static int init_columns(rp_record_batch *batch) {
     int status = RP_OK;
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && status == RP_OK; i++)
-        if (is_picked(batch, i)) status = rp_column_init(&batch->columns[i], kind_of(batch, i), 1);
+        if (is_picked(batch, i))
+            status = rp_column_init(&batch->columns[i], kind_of(batch, i), 1);
     batch->rows = 0;
     batch->bytes = 0;
     batch->last_queue_offset = -1;
@@ -147,7 +160,8 @@ static int init_columns(rp_record_batch *batch) {
 
 static void free_columns(rp_record_batch *batch) {
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT; i++)
-        if (is_picked(batch, i)) rp_column_free(&batch->columns[i]);
+        if (is_picked(batch, i))
+            rp_column_free(&batch->columns[i]);
 }
 
 void rp_record_batch_options_default(rp_record_batch_options *options) {
@@ -161,9 +175,11 @@ void rp_record_batch_options_default(rp_record_batch_options *options) {
 
 int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **created, rp_error *error) {
     if (options->rows_max < 1 || options->bytes_max < 1 || options->column_mask >> RP_RECORD_COLUMN_COUNT != 0)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a record batch needs rows_max and bytes_max of at least 1 and known columns");
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                            "a record batch needs rows_max and bytes_max of at least 1 and known columns");
     rp_record_batch *batch = calloc(1, sizeof *batch);
-    if (batch == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a record batch");
+    if (batch == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a record batch");
     batch->options = *options;
     snprintf(batch->broker_name, sizeof batch->broker_name, "%s", options->broker_name == NULL ? "" : options->broker_name);
     batch->options.broker_name = batch->broker_name;
@@ -177,22 +193,28 @@ int rp_record_batch_create(const rp_record_batch_options *options, rp_record_bat
 }
 
 void rp_record_batch_destroy(rp_record_batch *batch) {
-    if (batch == NULL) return;
+    if (batch == NULL)
+        return;
     free_columns(batch);
     free(batch);
 }
 
 int64_t rp_record_batch_rows(const rp_record_batch *batch) { return batch->rows; }
 int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch) { return batch->last_queue_offset; }
-int rp_record_batch_is_full(const rp_record_batch *batch) { return batch->rows >= batch->options.rows_max || batch->bytes >= batch->options.bytes_max; }
+int rp_record_batch_is_full(const rp_record_batch *batch) {
+    return batch->rows >= batch->options.rows_max || batch->bytes >= batch->options.bytes_max;
+}
 
 int rp_record_batch_put(rp_record_batch *batch, const rp_message *message, const char *damage) {
-    if (rp_record_batch_is_full(batch)) return RP_E_BUSY;
+    if (rp_record_batch_is_full(batch))
+        return RP_E_BUSY;
     put_context context = {batch, message, damage};
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT; i++) {
-        if (!is_picked(batch, i)) continue;
+        if (!is_picked(batch, i))
+            continue;
         int status = COLUMNS[i].put(&batch->columns[i], &context);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     batch->rows++;
     batch->bytes += message->size;
@@ -205,17 +227,21 @@ int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data,
     uint64_t position = 0;
     while (size - position >= 8 && !rp_record_batch_is_full(batch)) {
         uint32_t record_size = rp_get_u32(data + position);
-        if (record_size > size - position) break; /* the rest of it comes with the next piece */
+        if (record_size > size - position)
+            break; /* the rest of it comes with the next piece */
         rp_message message;
         int kind = rp_message_decode(data + position, size - position, check_crc, &message, error);
         if (kind < 0) {
-            if (error != NULL) error->offset = (int64_t)position;
+            if (error != NULL)
+                error->offset = (int64_t)position;
             return kind;
         }
-        if (kind != RP_RECORD_MESSAGE) return (int64_t)size; /* padding or unwritten space: nothing behind it */
+        if (kind != RP_RECORD_MESSAGE)
+            return (int64_t)size; /* padding or unwritten space: nothing behind it */
         if (message.queue_offset >= first_queue_offset && message.queue_offset <= last_queue_offset) {
             int status = rp_record_batch_put(batch, &message, NULL);
-            if (status < 0) return rp_error_set(error, status, 0, NULL, (int64_t)position, "a record does not fit into an Arrow batch");
+            if (status < 0)
+                return rp_error_set(error, status, 0, NULL, (int64_t)position, "a record does not fit into an Arrow batch");
         }
         position += message.size;
     }
@@ -247,19 +273,22 @@ static void release_schema(struct ArrowSchema *schema) {
 
 static void release_batch(struct ArrowArray *array) {
     for (int64_t i = 0; i < array->n_children; i++)
-        if (array->children[i]->release != NULL) array->children[i]->release(array->children[i]);
+        if (array->children[i]->release != NULL)
+            array->children[i]->release(array->children[i]);
     free(array->private_data);
     array->release = NULL;
 }
 
 static struct ArrowSchema leaf(const char *name, const char *format, int is_nullable) {
-    return (struct ArrowSchema){.format = format, .name = name, .flags = is_nullable ? RP_ARROW_FLAG_NULLABLE : 0, .release = release_child_schema};
+    return (struct ArrowSchema){
+        .format = format, .name = name, .flags = is_nullable ? RP_ARROW_FLAG_NULLABLE : 0, .release = release_child_schema};
 }
 
 static void describe_map(exported_schema *held, struct ArrowSchema *schema) {
     held->map_fields[0] = leaf("key", "u", 0);
     held->map_fields[1] = leaf("value", "u", 1);
-    for (int i = 0; i < 2; i++) held->map_field_pointers[i] = &held->map_fields[i];
+    for (int i = 0; i < 2; i++)
+        held->map_field_pointers[i] = &held->map_fields[i];
     held->map_pairs = leaf("entries", "+s", 0);
     held->map_pairs.n_children = 2;
     held->map_pairs.children = held->map_field_pointers;
@@ -271,16 +300,20 @@ static void describe_map(exported_schema *held, struct ArrowSchema *schema) {
 
 static exported_schema *describe(const rp_record_batch *batch, struct ArrowSchema *schema) {
     exported_schema *held = calloc(1, sizeof *held);
-    if (held == NULL) return NULL;
+    if (held == NULL)
+        return NULL;
     int64_t count = 0;
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT; i++) {
-        if (!is_picked(batch, i)) continue;
+        if (!is_picked(batch, i))
+            continue;
         held->children[count] = leaf(COLUMNS[i].name, COLUMNS[i].format, 1);
-        if (kind_of(batch, i) == RP_COLUMN_MAP) describe_map(held, &held->children[count]);
+        if (kind_of(batch, i) == RP_COLUMN_MAP)
+            describe_map(held, &held->children[count]);
         held->pointers[count] = &held->children[count];
         count++;
     }
-    *schema = (struct ArrowSchema){.format = "+s", .name = "", .n_children = count, .children = held->pointers, .release = release_schema, .private_data = held};
+    *schema = (struct ArrowSchema){
+        .format = "+s", .name = "", .n_children = count, .children = held->pointers, .release = release_schema, .private_data = held};
     return held;
 }
 
@@ -290,16 +323,23 @@ int rp_record_batch_export(rp_record_batch *batch, struct ArrowArray *array, str
         free(held);
         return RP_E_NO_MEMORY;
     }
-    *array = (struct ArrowArray){.length = batch->rows, .n_buffers = 1, .buffers = held->buffers, .children = held->pointers,
-                                 .release = release_batch, .private_data = held};
+    *array = (struct ArrowArray){.length = batch->rows,
+                                 .n_buffers = 1,
+                                 .buffers = held->buffers,
+                                 .children = held->pointers,
+                                 .release = release_batch,
+                                 .private_data = held};
     int status = RP_OK;
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && status == RP_OK; i++) {
-        if (!is_picked(batch, i)) continue;
+        if (!is_picked(batch, i))
+            continue;
         held->pointers[array->n_children] = &held->children[array->n_children];
         status = rp_column_export(&batch->columns[i], &held->children[array->n_children]);
-        if (status == RP_OK) array->n_children++;
+        if (status == RP_OK)
+            array->n_children++;
     }
-    if (status == RP_OK) status = init_columns(batch);
+    if (status == RP_OK)
+        status = init_columns(batch);
     if (status < 0) {
         array->release(array);
         schema->release(schema);

@@ -17,7 +17,8 @@ int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value) {
         properties->data += used;
         properties->size -= used;
         const uint8_t *split = memchr(start, 1, size);
-        if (split == NULL) continue;
+        if (split == NULL)
+            continue;
         *name = (rp_slice){start, (uint32_t)(split - start)};
         *value = (rp_slice){split + 1, size - name->size - 1};
         return 1;
@@ -28,14 +29,24 @@ int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value) {
 /* Length of the well-formed UTF-8 sequence at data, 0 when it is malformed. */
 static uint32_t utf8_size(const uint8_t *data, uint32_t left) {
     uint8_t lead = data[0];
-    uint32_t size = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
-    if (size == 0 || size > left) return 0;
+    uint32_t size = lead < 0x80                   ? 1
+                    : lead >= 0xC2 && lead < 0xE0 ? 2
+                    : lead >= 0xE0 && lead < 0xF0 ? 3
+                    : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                  : 0;
+    if (size == 0 || size > left)
+        return 0;
     for (uint32_t i = 1; i < size; i++)
-        if ((data[i] & 0xC0) != 0x80) return 0;
-    if (lead == 0xE0 && data[1] < 0xA0) return 0;
-    if (lead == 0xED && data[1] > 0x9F) return 0; /* a lone surrogate */
-    if (lead == 0xF0 && data[1] < 0x90) return 0;
-    if (lead == 0xF4 && data[1] > 0x8F) return 0;
+        if ((data[i] & 0xC0) != 0x80)
+            return 0;
+    if (lead == 0xE0 && data[1] < 0xA0)
+        return 0;
+    if (lead == 0xED && data[1] > 0x9F)
+        return 0; /* a lone surrogate */
+    if (lead == 0xF0 && data[1] < 0x90)
+        return 0;
+    if (lead == 0xF4 && data[1] > 0x8F)
+        return 0;
     return size;
 }
 
@@ -76,7 +87,8 @@ uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json) {
     rp_slice name, value;
     *out++ = '{';
     while (rp_properties_next(&properties, &name, &value)) {
-        if (out[-1] != '{') *out++ = ',';
+        if (out[-1] != '{')
+            *out++ = ',';
         out = put_json_string(out, name);
         *out++ = ':';
         out = put_json_string(out, value);
@@ -87,7 +99,8 @@ uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json) {
 
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]) {
     char address[INET6_ADDRSTRLEN];
-    if (host.size != 8 && host.size != 20) return 0;
+    if (host.size != 8 && host.size != 20)
+        return 0;
     int is_v6 = host.size == 20;
     inet_ntop(is_v6 ? AF_INET6 : AF_INET, host.data, address, sizeof address);
     uint32_t port = rp_get_u32(host.data + host.size - 4);

@@ -47,9 +47,11 @@ struct rp_ha_connection {
     atomic_uint_fast64_t bytes_sent, bytes_per_second;
 };
 
-rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const char *address, int64_t now_ns, int64_t now_ms) {
+rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const char *address, int64_t now_ns,
+                                          int64_t now_ms) {
     rp_ha_connection *connection = calloc(1, sizeof *connection);
-    if (connection == NULL) return NULL;
+    if (connection == NULL)
+        return NULL;
     int one = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* latency only: transfer works without */
     connection->options = options;
@@ -69,7 +71,8 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
 }
 
 void rp_ha_connection_destroy(rp_ha_connection *connection) {
-    if (connection->body_left > 0) rp_log_range_release(connection->range.pin);
+    if (connection->body_left > 0)
+        rp_log_range_release(connection->range.pin);
     close(connection->fd);
     free(connection);
 }
@@ -88,7 +91,8 @@ static int start_transfer(rp_ha_connection *connection, int64_t requested, rp_er
     int64_t start = requested;
     if (requested == 0) {
         start = max - max % (int64_t)connection->options->commit_log_file_size;
-        if (start < min) start = min;
+        if (start < min)
+            start = min;
     } else if (requested < min) {
         return rp_error_set(error, RP_E_RANGE, 0, NULL, requested,
                             "slave %s asks for offset %lld, older than our first %lld: empty its store and let it start anew",
@@ -102,14 +106,17 @@ static int start_transfer(rp_ha_connection *connection, int64_t requested, rp_er
 static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *error) {
     int64_t max = rp_commit_log_max_offset(connection->options->commit_log);
     if (offset < 0 || offset > max)
-        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset,
-                            "slave %s says it holds offset %lld but this master ends at %lld: not a slave of ours, or its store has diverged",
-                            connection->address, (long long)offset, (long long)max);
+        return rp_error_set(
+            error, RP_E_RANGE, 0, NULL, offset,
+            "slave %s says it holds offset %lld but this master ends at %lld: not a slave of ours, or its store has diverged",
+            connection->address, (long long)offset, (long long)max);
     if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
         int status = start_transfer(connection, offset, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
-    if (offset == atomic_load_explicit(&connection->acked_offset, memory_order_relaxed)) return 0;
+    if (offset == atomic_load_explicit(&connection->acked_offset, memory_order_relaxed))
+        return 0;
     atomic_store_explicit(&connection->acked_offset, offset, memory_order_relaxed);
     return 1;
 }
@@ -117,12 +124,17 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
 int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     int moved = 0;
     for (int round = 0; round < 16; round++) { /* bounded: epoll is level-triggered, the rest comes next turn */
-        ssize_t got = recv(connection->fd, connection->input + connection->input_size, sizeof connection->input - connection->input_size, 0);
-        if (got == 0) return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "slave %s closed the connection", connection->address);
+        ssize_t got =
+            recv(connection->fd, connection->input + connection->input_size, sizeof connection->input - connection->input_size, 0);
+        if (got == 0)
+            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "slave %s closed the connection", connection->address);
         if (got < 0) {
-            if (errno == EINTR) continue;
-            if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "reading from slave %s failed: %s", connection->address, strerror(errno));
+            if (errno == EINTR)
+                continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                break;
+            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "reading from slave %s failed: %s", connection->address,
+                                strerror(errno));
         }
         connection->last_read_ns = now_ns;
         connection->input_size += (uint32_t)got;
@@ -131,11 +143,13 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
             /* The first report may have others right behind it: it alone says where to start. */
             if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
                 int status = take_ack(connection, (int64_t)rp_get_u64(connection->input), error);
-                if (status < 0) return status;
+                if (status < 0)
+                    return status;
                 moved |= status;
             }
             int status = take_ack(connection, (int64_t)rp_get_u64(connection->input + whole - ACK_SIZE), error);
-            if (status < 0) return status;
+            if (status < 0)
+                return status;
             moved |= status;
             memmove(connection->input, connection->input + whole, connection->input_size - whole);
             connection->input_size -= whole;
@@ -153,13 +167,16 @@ static void put_header(rp_ha_connection *connection, int64_t offset, uint32_t si
 /* How many bytes flow control lets go now. */
 static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
     int64_t rate = connection->options->flow_bytes_per_second;
-    if (rate <= 0) return INT64_MAX;
+    if (rate <= 0)
+        return INT64_MAX;
     int64_t elapsed = now_ns - connection->flow_filled_ns;
-    if (elapsed > SECOND_NS) elapsed = SECOND_NS; /* at most one second's worth is saved up; also keeps the product in range */
+    if (elapsed > SECOND_NS)
+        elapsed = SECOND_NS; /* at most one second's worth is saved up; also keeps the product in range */
     int64_t earned = (int64_t)((double)rate * (double)elapsed / (double)SECOND_NS);
     if (earned > 0) {
         connection->flow_tokens += earned;
-        if (connection->flow_tokens > rate) connection->flow_tokens = rate;
+        if (connection->flow_tokens > rate)
+            connection->flow_tokens = rate;
         connection->flow_filled_ns = now_ns;
     }
     return connection->flow_tokens;
@@ -169,23 +186,28 @@ static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
 static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     const rp_ha_master_options *options = connection->options;
     int64_t offset = next_offset(connection);
-    if (offset < 0) return 0;
+    if (offset < 0)
+        return 0;
     int64_t available = rp_commit_log_max_offset(options->commit_log) - offset;
     int64_t heartbeat_ns = (int64_t)options->heartbeat_interval_ms * MS_NS;
     int64_t allowance = available > 0 ? flow_allowance(connection, now_ns) : 0;
     if (available <= 0 || allowance <= 0) {
-        if (now_ns - connection->last_write_ns < heartbeat_ns) return 0;
+        if (now_ns - connection->last_write_ns < heartbeat_ns)
+            return 0;
         put_header(connection, offset, 0);
         connection->new_heartbeats++;
         return 1;
     }
     int64_t size = available < connection->frame_bytes ? available : connection->frame_bytes;
-    if (size > allowance) size = allowance;
+    if (size > allowance)
+        size = allowance;
     int64_t file_left = (int64_t)options->commit_log_file_size - offset % (int64_t)options->commit_log_file_size;
-    if (size > file_left) size = file_left;
+    if (size > file_left)
+        size = file_left;
     int status = rp_commit_log_read(options->commit_log, offset, (uint32_t)size, &connection->range);
     if (status < 0)
-        return rp_error_set(error, status, 0, NULL, offset, "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
+        return rp_error_set(error, status, 0, NULL, offset,
+                            "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
                             connection->address);
     put_header(connection, offset, (uint32_t)size);
     connection->body_left = (uint32_t)size;
@@ -213,17 +235,21 @@ static int64_t send_some(rp_ha_connection *connection, rp_error *error) {
     } else {
         off_t position = (off_t)(connection->range.file_offset + done);
         sent = sendfile(connection->fd, connection->range.fd, &position, connection->body_left);
-        if (sent == 0) return rp_error_set(error, RP_E_CORRUPT, 0, NULL, position, "commit log file is shorter than its published bytes");
+        if (sent == 0)
+            return rp_error_set(error, RP_E_CORRUPT, 0, NULL, position, "commit log file is shorter than its published bytes");
     }
-    if (sent >= 0) return sent;
-    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+    if (sent >= 0)
+        return sent;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
     return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "sending to slave %s failed: %s", connection->address, strerror(errno));
 }
 
 static void count_sent(rp_ha_connection *connection, uint32_t body_sent, int64_t now_ns) {
     connection->new_bytes += body_sent;
     connection->window_bytes += body_sent;
-    if (connection->options->flow_bytes_per_second > 0) connection->flow_tokens -= body_sent;
+    if (connection->options->flow_bytes_per_second > 0)
+        connection->flow_tokens -= body_sent;
     atomic_fetch_add_explicit(&connection->bytes_sent, body_sent, memory_order_relaxed);
     int64_t span = now_ns - connection->window_start_ns;
     if (span >= SECOND_NS) {
@@ -244,7 +270,8 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
         connection->body_left -= of_body;
         count_sent(connection, of_body, now_ns);
         atomic_store_explicit(&connection->next_offset, next_offset(connection) + of_body, memory_order_relaxed);
-        if (connection->body_left == 0) rp_log_range_release(connection->range.pin);
+        if (connection->body_left == 0)
+            rp_log_range_release(connection->range.pin);
     } else if (connection->header_left == 0 && connection->body_left == 0) { /* a heartbeat: nothing flowed for its interval */
         atomic_store_explicit(&connection->bytes_per_second, 0, memory_order_relaxed);
     }
@@ -252,7 +279,8 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
 
 static void adapt_frame_bytes(rp_ha_connection *connection, int was_interrupted) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;
-    if (was_interrupted) connection->frame_bytes = connection->frame_bytes / 2 > floor ? connection->frame_bytes / 2 : floor;
+    if (was_interrupted)
+        connection->frame_bytes = connection->frame_bytes / 2 > floor ? connection->frame_bytes / 2 : floor;
     else if (connection->range.size >= connection->frame_bytes) /* it was full-sized: more waits behind it */
         connection->frame_bytes = connection->frame_bytes <= ceiling / 2 ? connection->frame_bytes * 2 : ceiling;
 }
@@ -264,10 +292,12 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
         if (connection->header_left == 0 && connection->body_left == 0) {
             connection->range.size = 0;
             int status = begin_frame(connection, now_ns, error);
-            if (status <= 0) return status;
+            if (status <= 0)
+                return status;
         }
         int64_t sent = send_some(connection, error);
-        if (sent < 0) return (int)sent;
+        if (sent < 0)
+            return (int)sent;
         if (sent == 0) {
             connection->socket_is_full = 1;
             adapt_frame_bytes(connection, 1);
@@ -275,7 +305,8 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
         }
         advance(connection, (uint32_t)sent, now_ns);
         sent_bytes += (uint64_t)sent;
-        if (connection->header_left == 0 && connection->body_left == 0 && connection->range.size > 0) adapt_frame_bytes(connection, 0);
+        if (connection->header_left == 0 && connection->body_left == 0 && connection->range.size > 0)
+            adapt_frame_bytes(connection, 0);
     }
     return RP_OK;
 }
@@ -283,10 +314,13 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
 int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return connection->socket_is_full; }
 
 int rp_ha_connection_has_work(const rp_ha_connection *connection) {
-    if (connection->socket_is_full) return 0;
-    if (connection->header_left > 0 || connection->body_left > 0) return 1;
+    if (connection->socket_is_full)
+        return 0;
+    if (connection->header_left > 0 || connection->body_left > 0)
+        return 1;
     int64_t offset = next_offset(connection);
-    if (offset < 0 || offset >= rp_commit_log_max_offset(connection->options->commit_log)) return 0;
+    if (offset < 0 || offset >= rp_commit_log_max_offset(connection->options->commit_log))
+        return 0;
     return connection->options->flow_bytes_per_second <= 0 || connection->flow_tokens > 0;
 }
 
@@ -294,10 +328,12 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
     int64_t silent = connection->last_read_ns + (int64_t)connection->options->housekeeping_interval_ms * MS_NS;
     int64_t heartbeat = connection->last_write_ns + (int64_t)connection->options->heartbeat_interval_ms * MS_NS;
     int64_t first = silent;
-    if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first) first = heartbeat;
+    if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
+        first = heartbeat;
     if (connection->options->flow_bytes_per_second > 0 && connection->flow_tokens <= 0) {
         int64_t refill = connection->flow_filled_ns + 10 * MS_NS; /* 1 % of a second's bytes at a time */
-        if (refill < first) first = refill;
+        if (refill < first)
+            first = refill;
     }
     return first;
 }

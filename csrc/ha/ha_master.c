@@ -67,8 +67,10 @@ static int check_options(const rp_ha_master_options *options, rp_error *error) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha master needs a commit log, its file size and a bind address");
     if (options->slaves_max < 1 || options->slaves_max > RP_HA_SLAVES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "slaves_max is %u, must be 1..%u", options->slaves_max, RP_HA_SLAVES_MAX);
-    if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes || options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes, RP_HA_FRAME_BYTES_MAX);
+    if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes ||
+        options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes,
+                            RP_HA_FRAME_BYTES_MAX);
     if (options->heartbeat_interval_ms < 1 || options->housekeeping_interval_ms < 1)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haSendHeartbeatInterval and haHousekeepingInterval must be at least 1 ms");
     return RP_OK;
@@ -91,7 +93,8 @@ static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const cha
     pthread_mutex_unlock(&master->table_lock);
     atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
     rp_ha_connection_destroy(connection);
-    if (master->options.on_acked != NULL) master->options.on_acked(master->options.context);
+    if (master->options.on_acked != NULL)
+        master->options.on_acked(master->options.context);
 }
 
 static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
@@ -124,10 +127,12 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
         drop_for(master, slot, &error);
         return;
     }
-    if (moved == 0) return;
+    if (moved == 0)
+        return;
     count(&master->counters.acks, 1);
     atomic_store_explicit(&master->acked[slot], rp_ha_connection_acked(master->slots[slot]), memory_order_release);
-    if (master->options.on_acked != NULL) master->options.on_acked(master->options.context);
+    if (master->options.on_acked != NULL)
+        master->options.on_acked(master->options.context);
 }
 
 static void format_address(const struct sockaddr_storage *address, char text[RP_HA_ADDRESS_TEXT_MAX]) {
@@ -145,7 +150,8 @@ static void format_address(const struct sockaddr_storage *address, char text[RP_
 
 static int free_slot(const rp_ha_master *master) {
     for (int slot = 0; slot < master->options.slaves_max; slot++)
-        if (master->slots[slot] == NULL) return slot;
+        if (master->slots[slot] == NULL)
+            return slot;
     return -1;
 }
 
@@ -162,13 +168,16 @@ static void accept_slaves(rp_ha_master *master, int64_t now_ns) {
         char address[RP_HA_ADDRESS_TEXT_MAX];
         format_address(&peer, address);
         int slot = free_slot(master);
-        rp_ha_connection *connection = slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
+        rp_ha_connection *connection =
+            slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
         if (connection == NULL || watch(master, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, (uint64_t)slot) < 0) {
             count(&master->counters.refused, 1);
             rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", address,
                          slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
-            if (connection != NULL) rp_ha_connection_destroy(connection);
-            else close(fd);
+            if (connection != NULL)
+                rp_ha_connection_destroy(connection);
+            else
+                close(fd);
             continue;
         }
         count(&master->counters.accepted, 1);
@@ -187,14 +196,19 @@ static int wait_ms(rp_ha_master *master, int64_t now_ns) {
     int64_t first = INT64_MAX;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         const rp_ha_connection *connection = master->slots[slot];
-        if (connection == NULL) continue;
-        if (rp_ha_connection_has_work(connection)) return 0;
+        if (connection == NULL)
+            continue;
+        if (rp_ha_connection_has_work(connection))
+            return 0;
         int64_t deadline = rp_ha_connection_deadline(connection);
-        if (deadline < first) first = deadline;
+        if (deadline < first)
+            first = deadline;
     }
-    if (first == INT64_MAX) return -1;
+    if (first == INT64_MAX)
+        return -1;
     int64_t left = first - now_ns;
-    if (left <= 0) return 1; /* the deadline's work was tried this turn and waits for the socket: never spin on it */
+    if (left <= 0)
+        return 1; /* the deadline's work was tried this turn and waits for the socket: never spin on it */
     int64_t ms = (left + MS_NS - 1) / MS_NS;
     return ms > 60000 ? 60000 : (int)ms;
 }
@@ -215,7 +229,8 @@ static void handle_events(rp_ha_master *master, const struct epoll_event *events
 
 static void serve_slaves(rp_ha_master *master, int64_t now_ns) {
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
-        if (master->slots[slot] == NULL) continue;
+        if (master->slots[slot] == NULL)
+            continue;
         if (rp_ha_connection_is_silent(master->slots[slot], now_ns)) {
             count(&master->counters.dropped_silent, 1);
             drop_slave(master, slot, RP_LOG_WARNING, "silent for longer than haHousekeepingInterval");
@@ -235,7 +250,8 @@ static void *ha_master_run(void *argument) {
         int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
         atomic_store(&master->sleeping, 0);
         now_ns = rp_clock_monotonic_ns(master->options.clock);
-        if (event_count > 0) handle_events(master, events, event_count, now_ns);
+        if (event_count > 0)
+            handle_events(master, events, event_count, now_ns);
         serve_slaves(master, now_ns);
     }
     return NULL;
@@ -243,7 +259,8 @@ static void *ha_master_run(void *argument) {
 
 void rp_ha_master_notify(rp_ha_master *master) {
     atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at sleeping */
-    if (atomic_load(&master->sleeping) == 0 || atomic_exchange(&master->sleeping, 0) == 0) return;
+    if (atomic_load(&master->sleeping) == 0 || atomic_exchange(&master->sleeping, 0) == 0)
+        return;
     uint64_t one = 1;
     (void)!write(master->wake_fd, &one, sizeof one); /* fails only when it is readable already */
 }
@@ -257,7 +274,8 @@ static int listen_on(rp_ha_master *master, rp_error *error) {
     snprintf(port, sizeof port, "%u", master->options.port);
     int failed = getaddrinfo(master->bind_address, port, &hints, &found);
     if (failed != 0)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address: %s", master->bind_address, gai_strerror(failed));
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address: %s", master->bind_address,
+                            gai_strerror(failed));
     int one = 1;
     master->listen_fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int bad = master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
@@ -265,12 +283,14 @@ static int listen_on(rp_ha_master *master, rp_error *error) {
     int cause = errno;
     freeaddrinfo(found);
     if (bad)
-        return rp_error_set(error, RP_E_NETWORK, cause, NULL, -1, "cannot listen on ha port %s:%u: %s (is another broker running? set haListenPort)",
-                            master->bind_address, master->options.port, strerror(cause));
+        return rp_error_set(error, RP_E_NETWORK, cause, NULL, -1,
+                            "cannot listen on ha port %s:%u: %s (is another broker running? set haListenPort)", master->bind_address,
+                            master->options.port, strerror(cause));
     struct sockaddr_storage bound;
     socklen_t size = sizeof bound;
     if (getsockname(master->listen_fd, (struct sockaddr *)&bound, &size) == 0)
-        master->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+        master->port =
+            ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
     return RP_OK;
 }
 
@@ -278,39 +298,48 @@ static int open_descriptors(rp_ha_master *master, rp_error *error) {
     master->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     master->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (master->epoll_fd < 0 || master->wake_fd < 0)
-        return rp_error_set(error, RP_E_IO, errno, NULL, -1, "no descriptors for the ha master: %s (raise the open files limit)", strerror(errno));
+        return rp_error_set(error, RP_E_IO, errno, NULL, -1, "no descriptors for the ha master: %s (raise the open files limit)",
+                            strerror(errno));
     int status = listen_on(master, error);
-    if (status < 0) return status;
-    if (watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) < 0 || watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN, TAG_WAKE) < 0)
+    if (status < 0)
+        return status;
+    if (watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) < 0 ||
+        watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN, TAG_WAKE) < 0)
         return rp_error_set(error, RP_E_IO, errno, NULL, -1, "epoll refused the ha listener: %s", strerror(errno));
     return RP_OK;
 }
 
 static void free_master(rp_ha_master *master) {
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
-        if (master->slots[slot] != NULL) rp_ha_connection_destroy(master->slots[slot]);
+        if (master->slots[slot] != NULL)
+            rp_ha_connection_destroy(master->slots[slot]);
     int fds[] = {master->listen_fd, master->wake_fd, master->epoll_fd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0) close(fds[i]);
+        if (fds[i] >= 0)
+            close(fds[i]);
     pthread_mutex_destroy(&master->table_lock);
     free(master);
 }
 
 int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened, rp_error *error) {
     int status = check_options(options, error);
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     rp_ha_master *master = calloc(1, sizeof *master);
-    if (master == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha master");
+    if (master == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha master");
     master->options = *options;
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
     pthread_mutex_init(&master->table_lock, NULL);
-    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++) atomic_init(&master->acked[slot], -1);
+    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
+        atomic_init(&master->acked[slot], -1);
     status = open_descriptors(master, error);
     if (status == RP_OK) {
         int failed = pthread_create(&master->thread, NULL, ha_master_run, master);
-        if (failed != 0) status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+        if (failed != 0)
+            status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
     }
     if (status < 0) {
         free_master(master);
@@ -322,7 +351,8 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
 }
 
 void rp_ha_master_close(rp_ha_master *master) {
-    if (master == NULL) return;
+    if (master == NULL)
+        return;
     atomic_store_explicit(&master->stopping, 1, memory_order_release);
     uint64_t one = 1;
     (void)!write(master->wake_fd, &one, sizeof one);
@@ -339,9 +369,11 @@ int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves) {
     uint32_t sorted_count = 0;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
-        if (acked < 0) continue;
+        if (acked < 0)
+            continue;
         uint32_t place = sorted_count++;
-        for (; place > 0 && sorted[place - 1] < acked; place--) sorted[place] = sorted[place - 1];
+        for (; place > 0 && sorted[place - 1] < acked; place--)
+            sorted[place] = sorted[place - 1];
         sorted[place] = acked;
     }
     return slaves >= 1 && slaves <= sorted_count ? sorted[slaves - 1] : -1;
@@ -351,7 +383,8 @@ uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_
     uint32_t in_sync = 0;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
-        if (acked >= 0 && master_max_offset - acked <= master->options.gap_not_in_sync_bytes) in_sync++;
+        if (acked >= 0 && master_max_offset - acked <= master->options.gap_not_in_sync_bytes)
+            in_sync++;
     }
     return in_sync;
 }
@@ -359,7 +392,8 @@ uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_
 uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master) {
     uint32_t connected = 0;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++)
-        if (atomic_load_explicit(&master->acked[slot], memory_order_acquire) >= 0) connected++;
+        if (atomic_load_explicit(&master->acked[slot], memory_order_acquire) >= 0)
+            connected++;
     return connected;
 }
 
@@ -367,8 +401,10 @@ uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, u
     uint32_t found = 0;
     pthread_mutex_lock(&master->table_lock);
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
-        if (master->slots[slot] == NULL) continue;
-        if (found < rows_max) rp_ha_connection_read_row(master->slots[slot], &rows[found]);
+        if (master->slots[slot] == NULL)
+            continue;
+        if (found < rows_max)
+            rp_ha_connection_read_row(master->slots[slot], &rows[found]);
         found++;
     }
     pthread_mutex_unlock(&master->table_lock);

@@ -67,11 +67,13 @@ static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(s
 /* ---- connection ---- */
 
 static void disconnect(rp_ha_slave *slave, const char *why, int level) {
-    if (slave->fd >= 0) close(slave->fd);
+    if (slave->fd >= 0)
+        close(slave->fd);
     slave->fd = -1;
     slave->retry_ns = now_ns(slave) + (int64_t)slave->options.reconnect_ms * MS_NS;
     pthread_mutex_lock(&slave->lock);
-    if (slave->stats.state == RP_HA_SLAVE_TRANSFER) slave->stats.disconnects++;
+    if (slave->stats.state == RP_HA_SLAVE_TRANSFER)
+        slave->stats.disconnects++;
     slave->stats.state = RP_HA_SLAVE_READY;
     slave->stats.bytes_per_second = 0;
     snprintf(slave->stats.last_error, sizeof slave->stats.last_error, "%s", why);
@@ -82,7 +84,8 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
 
 static int split_address(const char *address, char host[RP_HA_ADDRESS_TEXT_MAX], const char **port) {
     const char *colon = strrchr(address, ':');
-    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_HA_ADDRESS_TEXT_MAX) return RP_E_INVALID;
+    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_HA_ADDRESS_TEXT_MAX)
+        return RP_E_INVALID;
     size_t host_size = (size_t)(colon - address);
     int bracketed = address[0] == '[' && colon[-1] == ']';
     memcpy(host, address + (bracketed ? 1 : 0), host_size);
@@ -95,8 +98,10 @@ static int split_address(const char *address, char host[RP_HA_ADDRESS_TEXT_MAX],
 static int finish_connect(rp_ha_slave *slave, int fd) {
     struct pollfd polled = {.fd = fd, .events = POLLOUT};
     int ready = poll(&polled, 1, (int)slave->options.connect_timeout_ms);
-    if (ready == 0) return ETIMEDOUT;
-    if (ready < 0) return errno;
+    if (ready == 0)
+        return ETIMEDOUT;
+    if (ready < 0)
+        return errno;
     int cause = 0;
     socklen_t size = sizeof cause;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
@@ -105,14 +110,18 @@ static int finish_connect(rp_ha_slave *slave, int fd) {
 static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host, port, &hints, &found) != 0) return EADDRNOTAVAIL;
+    if (getaddrinfo(host, port, &hints, &found) != 0)
+        return EADDRNOTAVAIL;
     int cause = 0;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) cause = errno;
-    else if (connect(fd, found->ai_addr, found->ai_addrlen) < 0) cause = errno == EINPROGRESS ? finish_connect(slave, fd) : errno;
+    if (fd < 0)
+        cause = errno;
+    else if (connect(fd, found->ai_addr, found->ai_addrlen) < 0)
+        cause = errno == EINPROGRESS ? finish_connect(slave, fd) : errno;
     freeaddrinfo(found);
     if (cause != 0) {
-        if (fd >= 0) close(fd);
+        if (fd >= 0)
+            close(fd);
         return cause;
     }
     int one = 1;
@@ -126,8 +135,10 @@ static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
 static int flush_ack(rp_ha_slave *slave) {
     while (slave->ack_left > 0) {
         ssize_t sent = send(slave->fd, slave->ack + ACK_SIZE - slave->ack_left, slave->ack_left, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? RP_OK : RP_E_NETWORK;
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN || errno == EWOULDBLOCK ? RP_OK : RP_E_NETWORK;
         slave->ack_left -= (uint32_t)sent;
         slave->last_write_ns = now_ns(slave);
     }
@@ -137,9 +148,11 @@ static int flush_ack(rp_ha_slave *slave) {
 /* Says our max offset when it moved, or always. An ack that waits for the socket is finished first: they are whole or nothing. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
-    if (status < 0 || slave->ack_left > 0) return status;
+    if (status < 0 || slave->ack_left > 0)
+        return status;
     int64_t offset = rp_commit_log_max_offset(slave->options.commit_log);
-    if (!always && offset == slave->acked_offset) return RP_OK;
+    if (!always && offset == slave->acked_offset)
+        return RP_OK;
     rp_put_u64(slave->ack, (uint64_t)offset);
     slave->ack_left = ACK_SIZE;
     slave->acked_offset = offset;
@@ -154,11 +167,11 @@ static int begin_body(rp_ha_slave *slave, rp_error *error) {
     int64_t ours = rp_commit_log_max_offset(slave->options.commit_log);
     slave->header_size = 0;
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
-        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset, "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size,
-                            (long long)offset);
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
+                            "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
     if (ours != 0 && ours != offset)
-        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset, "master pushed offset %lld not equal the max phy offset in slave %lld", (long long)offset,
-                            (long long)ours);
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset, "master pushed offset %lld not equal the max phy offset in slave %lld",
+                            (long long)offset, (long long)ours);
     slave->body_offset = offset;
     slave->body_left = size;
     pthread_mutex_lock(&slave->lock);
@@ -191,22 +204,26 @@ static int64_t receive_some(rp_ha_slave *slave, rp_error *error) {
         uint8_t *address = NULL;
         uint32_t room = 0;
         int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, &address, &room, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
         body_part = slave->body_left < room ? slave->body_left : room;
         parts[part_count++] = (struct iovec){address, body_part};
     }
     if (body_part == slave->body_left)
         parts[part_count++] = (struct iovec){slave->header + slave->header_size, RP_HA_HEADER_SIZE - slave->header_size};
     ssize_t got = readv(slave->fd, parts, part_count);
-    if (got == 0) return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
+    if (got == 0)
+        return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
     if (got < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+            return 0;
         return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
     }
     uint32_t of_body = (uint64_t)got < body_part ? (uint32_t)got : body_part;
     if (of_body > 0) {
         int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, of_body, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
         slave->body_offset += of_body;
         slave->body_left -= of_body;
         count_received(slave, of_body, now_ns(slave));
@@ -214,7 +231,8 @@ static int64_t receive_some(rp_ha_slave *slave, rp_error *error) {
     slave->header_size += (uint32_t)got - of_body;
     if (slave->header_size == RP_HA_HEADER_SIZE) {
         int status = begin_body(slave, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     return got;
 }
@@ -227,10 +245,12 @@ static int receive_burst(rp_ha_slave *slave, rp_error *error) {
             (void)report_offset(slave, 0); /* what did arrive counts; the connection ends anyway */
             return (int)got;
         }
-        if (got == 0) break;
+        if (got == 0)
+            break;
         slave->last_read_ns = now_ns(slave);
     }
-    if (report_offset(slave, 0) < 0) return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "acknowledging failed: %s", strerror(errno));
+    if (report_offset(slave, 0) < 0)
+        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "acknowledging failed: %s", strerror(errno));
     return RP_OK;
 }
 
@@ -238,7 +258,8 @@ static int receive_burst(rp_ha_slave *slave, rp_error *error) {
 
 /* Waits for the socket, the wake-up or timeout_ms (-1: for ever). Poll's events of the socket. */
 static int wait_for(rp_ha_slave *slave, int64_t timeout_ms) {
-    struct pollfd polled[2] = {{.fd = slave->wake_fd, .events = POLLIN}, {.fd = slave->fd, .events = (short)(POLLIN | (slave->ack_left > 0 ? POLLOUT : 0))}};
+    struct pollfd polled[2] = {{.fd = slave->wake_fd, .events = POLLIN},
+                               {.fd = slave->fd, .events = (short)(POLLIN | (slave->ack_left > 0 ? POLLOUT : 0))}};
     (void)poll(polled, slave->fd >= 0 ? 2 : 1, timeout_ms > 60000 ? 60000 : (int)timeout_ms); /* a failure reads as no event */
     if (polled[0].revents != 0) {
         uint64_t drained;
@@ -257,8 +278,10 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     memcpy(wanted, slave->wanted_address, sizeof wanted);
     pthread_mutex_unlock(&slave->lock);
-    if (strcmp(wanted, slave->address) == 0) return 0;
-    if (slave->fd >= 0) disconnect(slave, "the master's address changed", RP_LOG_INFO);
+    if (strcmp(wanted, slave->address) == 0)
+        return 0;
+    if (slave->fd >= 0)
+        disconnect(slave, "the master's address changed", RP_LOG_INFO);
     memcpy(slave->address, wanted, sizeof wanted);
     slave->retry_ns = 0;
     return 1;
@@ -267,7 +290,8 @@ static int follow_wanted_address(rp_ha_slave *slave) {
 static void try_connect(rp_ha_slave *slave) {
     char host[RP_HA_ADDRESS_TEXT_MAX];
     const char *port;
-    if (split_address(slave->address, host, &port) < 0) return; /* checked by set_master */
+    if (split_address(slave->address, host, &port) < 0)
+        return; /* checked by set_master */
     int cause = connect_to(slave, host, port);
     if (cause != 0) {
         char why[160];
@@ -285,7 +309,8 @@ static void try_connect(rp_ha_slave *slave) {
     pthread_mutex_unlock(&slave->lock);
     rp_log_write(slave->options.log, RP_LOG_INFO, "ha: connected to master %s, our log ends at %lld", slave->address,
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
-    if (report_offset(slave, 1) < 0) disconnect(slave, "the first report failed", RP_LOG_WARNING);
+    if (report_offset(slave, 1) < 0)
+        disconnect(slave, "the first report failed", RP_LOG_WARNING);
 }
 
 static void serve_connection(rp_ha_slave *slave) {
@@ -314,11 +339,15 @@ static void *ha_slave_run(void *argument) {
             continue;
         }
         int64_t time_ns = now_ns(slave);
-        if (slave->address[0] == '\0') (void)wait_for(slave, -1);
-        else if (time_ns < slave->retry_ns) (void)wait_for(slave, ms_until(slave->retry_ns, time_ns));
-        else try_connect(slave);
+        if (slave->address[0] == '\0')
+            (void)wait_for(slave, -1);
+        else if (time_ns < slave->retry_ns)
+            (void)wait_for(slave, ms_until(slave->retry_ns, time_ns));
+        else
+            try_connect(slave);
     }
-    if (slave->fd >= 0) close(slave->fd);
+    if (slave->fd >= 0)
+        close(slave->fd);
     slave->fd = -1;
     pthread_mutex_lock(&slave->lock);
     slave->stats.state = RP_HA_SLAVE_SHUTDOWN;
@@ -337,19 +366,23 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     if (options->commit_log == NULL || options->report_interval_ms < 1 || options->housekeeping_interval_ms < 1)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha slave needs a commit log and intervals of at least 1 ms");
     rp_ha_slave *slave = calloc(1, sizeof *slave);
-    if (slave == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha slave");
+    if (slave == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha slave");
     slave->options = *options;
     slave->fd = -1;
     slave->stats.master_offset = -1;
     pthread_mutex_init(&slave->lock, NULL);
     slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int status = slave->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
+    int status =
+        slave->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
     if (status == RP_OK) {
         int failed = pthread_create(&slave->thread, NULL, ha_slave_run, slave);
-        if (failed != 0) status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+        if (failed != 0)
+            status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
     }
     if (status < 0) {
-        if (slave->wake_fd >= 0) close(slave->wake_fd);
+        if (slave->wake_fd >= 0)
+            close(slave->wake_fd);
         pthread_mutex_destroy(&slave->lock);
         free(slave);
         return status;
@@ -360,7 +393,8 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
 }
 
 void rp_ha_slave_close(rp_ha_slave *slave) {
-    if (slave == NULL) return;
+    if (slave == NULL)
+        return;
     atomic_store_explicit(&slave->stopping, 1, memory_order_release);
     wake(slave);
     pthread_join(slave->thread, NULL);
@@ -373,7 +407,8 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     char host[RP_HA_ADDRESS_TEXT_MAX];
     const char *port;
     int has_address = address != NULL && address[0] != '\0';
-    if (has_address && split_address(address, host, &port) < 0) return RP_E_INVALID;
+    if (has_address && split_address(address, host, &port) < 0)
+        return RP_E_INVALID;
     pthread_mutex_lock(&slave->lock);
     snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
     snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", has_address ? address : "");

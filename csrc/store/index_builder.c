@@ -37,7 +37,9 @@ void rp_index_builder_options_default(rp_index_builder_options *options) {
 }
 
 static int64_t offset_of(const rp_index_builder *builder) { return atomic_load_explicit(&builder->offset, memory_order_relaxed); }
-static int64_t backlog(const rp_index_builder *builder) { return rp_commit_log_max_offset(builder->options.commit_log) - offset_of(builder); }
+static int64_t backlog(const rp_index_builder *builder) {
+    return rp_commit_log_max_offset(builder->options.commit_log) - offset_of(builder);
+}
 
 static void advance_to(rp_index_builder *builder, int64_t offset) { atomic_store_explicit(&builder->offset, offset, memory_order_release); }
 
@@ -47,9 +49,11 @@ static int64_t next_file(const rp_index_builder *builder, int64_t offset) {
 }
 
 static void complain(rp_index_builder *builder, const char *what, const rp_error *error) {
-    if (builder->has_complained) return;
+    if (builder->has_complained)
+        return;
     builder->has_complained = 1;
-    rp_log_write(builder->options.log, RP_LOG_ERROR, "index: %s at log offset %lld: %s", what, (long long)offset_of(builder), error->message);
+    rp_log_write(builder->options.log, RP_LOG_ERROR, "index: %s at log offset %lld: %s", what, (long long)offset_of(builder),
+                 error->message);
 }
 
 /* Enters the whole records of a pinned range. Bytes consumed, or a negative status of the index (what was entered before it counts). */
@@ -61,13 +65,15 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
         int kind = rp_message_decode(range->address + done, range->size - done, 0, &message, error);
         if (kind == RP_RECORD_MESSAGE) {
             int status = rp_key_index_put_message(builder->options.index, &message, error);
-            if (status < 0) return status;
+            if (status < 0)
+                return status;
             builder->is_dirty = 1;
             done += message.size;
             advance_to(builder, start + (int64_t)done);
             continue;
         }
-        if (kind < 0) complain(builder, "skipping to the next file", error);
+        if (kind < 0)
+            complain(builder, "skipping to the next file", error);
         advance_to(builder, next_file(builder, start + (int64_t)done)); /* blank, unwritten or unreadable: nothing more in this file */
         return (int64_t)range->size;
     }
@@ -78,16 +84,20 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
 static int enter_some(rp_index_builder *builder, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
     int64_t offset = offset_of(builder), max = rp_commit_log_max_offset(log), min = rp_commit_log_min_offset(log);
-    if (offset < min) advance_to(builder, offset = min);
+    if (offset < min)
+        advance_to(builder, offset = min);
     int64_t limit = next_file(builder, offset) < max ? next_file(builder, offset) : max;
     int64_t available = limit - offset;
-    if (available <= 0) return 0;
+    if (available <= 0)
+        return 0;
     rp_log_range range;
     uint32_t size = available < PASS_BYTES ? (uint32_t)available : PASS_BYTES;
     for (int tries = 0; tries < 2; tries++) {
-        if (rp_commit_log_read(log, offset, size, &range) < 0) return 0; /* deleted meanwhile: the next round starts at the new minimum */
+        if (rp_commit_log_read(log, offset, size, &range) < 0)
+            return 0; /* deleted meanwhile: the next round starts at the new minimum */
         uint32_t first = size >= 4 ? rp_get_u32(range.address) : 0;
-        if (first <= size || first > available) break; /* whole, or not all of it has arrived */
+        if (first <= size || first > available)
+            break; /* whole, or not all of it has arrived */
         rp_log_range_release(range.pin);
         size = first; /* one record larger than a piece */
     }
@@ -105,7 +115,8 @@ static void sync_index(rp_index_builder *builder) {
         return;
     }
     builder->is_dirty = 0;
-    if (builder->options.on_synced != NULL && time_ms > 0) builder->options.on_synced(builder->options.context, time_ms);
+    if (builder->options.on_synced != NULL && time_ms > 0)
+        builder->options.on_synced(builder->options.context, time_ms);
 }
 
 /* Waits for a notify or at most timeout_ms (-1: for ever). */
@@ -117,11 +128,15 @@ static void wait_for_notify(rp_index_builder *builder, int timeout_ms) {
     }
 }
 
-static int is_stopping(const rp_index_builder *builder) { return atomic_load_explicit(&builder->stop_at_ns, memory_order_acquire) != INT64_MAX; }
+static int is_stopping(const rp_index_builder *builder) {
+    return atomic_load_explicit(&builder->stop_at_ns, memory_order_acquire) != INT64_MAX;
+}
 
 static int sync_due_ms(const rp_index_builder *builder) {
-    if (!builder->is_dirty) return -1;
-    int64_t due_ns = builder->last_sync_ns + (int64_t)builder->options.sync_interval_ms * MS_NS - rp_clock_monotonic_ns(builder->options.clock);
+    if (!builder->is_dirty)
+        return -1;
+    int64_t due_ns =
+        builder->last_sync_ns + (int64_t)builder->options.sync_interval_ms * MS_NS - rp_clock_monotonic_ns(builder->options.clock);
     return due_ns <= 0 ? 0 : (int)(due_ns / MS_NS) + 1;
 }
 
@@ -129,7 +144,8 @@ static void sleep_until_appended(rp_index_builder *builder) {
     atomic_store(&builder->sleeping, 1);
     atomic_thread_fence(memory_order_seq_cst);
     /* An incomplete replicated tail is no work either: only growth beyond what was looked at is. */
-    if (backlog(builder) <= 0 && !is_stopping(builder)) wait_for_notify(builder, sync_due_ms(builder));
+    if (backlog(builder) <= 0 && !is_stopping(builder))
+        wait_for_notify(builder, sync_due_ms(builder));
     atomic_store(&builder->sleeping, 0);
 }
 
@@ -139,11 +155,14 @@ static void index_builder_run(void *context) {
         rp_error error;
         int moved = enter_some(builder, &error);
         int64_t now_ns = rp_clock_monotonic_ns(builder->options.clock);
-        if (is_stopping(builder) && (moved <= 0 || now_ns >= atomic_load(&builder->stop_at_ns))) break;
-        if (sync_due_ms(builder) == 0) sync_index(builder);
+        if (is_stopping(builder) && (moved <= 0 || now_ns >= atomic_load(&builder->stop_at_ns)))
+            break;
+        if (sync_due_ms(builder) == 0)
+            sync_index(builder);
         if (moved > 0) {
             builder->has_complained = 0;
-            if (backlog(builder) < PASS_BYTES) wait_for_notify(builder, (int)builder->options.linger_ms);
+            if (backlog(builder) < PASS_BYTES)
+                wait_for_notify(builder, (int)builder->options.linger_ms);
         } else if (moved < 0) {
             complain(builder, "cannot grow", &error);
             wait_for_notify(builder, RETRY_MS);
@@ -160,20 +179,25 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
     if (options->commit_log == NULL || options->index == NULL || options->commit_log_file_size == 0 || options->sync_interval_ms < 1)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the index builder needs a log, an index, a file size and a sync interval");
     rp_index_builder *builder = calloc(1, sizeof *builder);
-    if (builder == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the index builder");
+    if (builder == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the index builder");
     builder->options = *options;
     int64_t start = rp_key_index_next_offset(options->index), min = rp_commit_log_min_offset(options->commit_log);
     atomic_init(&builder->offset, start > min ? start : min);
     atomic_init(&builder->stop_at_ns, INT64_MAX);
     builder->last_sync_ns = rp_clock_monotonic_ns(options->clock);
     builder->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int status = builder->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the index builder: %s", strerror(errno)) : RP_OK;
+    int status = builder->wake_fd < 0
+                     ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the index builder: %s", strerror(errno))
+                     : RP_OK;
     if (status == RP_OK) {
         status = rp_thread_start(&builder->thread, "index", index_builder_run, builder);
-        if (status < 0) rp_error_set(error, status, 0, NULL, -1, "cannot start the index thread");
+        if (status < 0)
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the index thread");
     }
     if (status < 0) {
-        if (builder->wake_fd >= 0) close(builder->wake_fd);
+        if (builder->wake_fd >= 0)
+            close(builder->wake_fd);
         free(builder);
         return status;
     }
@@ -187,8 +211,10 @@ static void wake(rp_index_builder *builder) {
 }
 
 void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
-    if (builder == NULL) return;
-    atomic_store_explicit(&builder->stop_at_ns, rp_clock_monotonic_ns(builder->options.clock) + (int64_t)drain_ms * MS_NS, memory_order_release);
+    if (builder == NULL)
+        return;
+    atomic_store_explicit(&builder->stop_at_ns, rp_clock_monotonic_ns(builder->options.clock) + (int64_t)drain_ms * MS_NS,
+                          memory_order_release);
     wake(builder);
     rp_thread_join(builder->thread);
     close(builder->wake_fd);
@@ -197,7 +223,8 @@ void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
 
 void rp_index_builder_notify(rp_index_builder *builder) {
     atomic_thread_fence(memory_order_seq_cst); /* the log's published offset before the look at sleeping */
-    if (atomic_load_explicit(&builder->sleeping, memory_order_relaxed) == 0 || atomic_exchange(&builder->sleeping, 0) == 0) return;
+    if (atomic_load_explicit(&builder->sleeping, memory_order_relaxed) == 0 || atomic_exchange(&builder->sleeping, 0) == 0)
+        return;
     wake(builder);
 }
 

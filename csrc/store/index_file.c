@@ -56,26 +56,31 @@ static int64_t field(const rp_index_file *file, int at) {
 
 static int check_shape(rp_index_shape shape, const char *path, rp_error *error) {
     if (shape.slot_count < 1 || shape.slot_count > INT32_MAX || shape.entry_count_max < 2 || shape.entry_count_max > INT32_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "maxHashSlotNum %u or maxIndexNum %u is out of range", shape.slot_count, shape.entry_count_max);
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "maxHashSlotNum %u or maxIndexNum %u is out of range", shape.slot_count,
+                            shape.entry_count_max);
     return RP_OK;
 }
 
 static void free_file(rp_index_file *file) {
-    if (file->map != NULL) file->ops->unmap(file->ops->context, file->map, file->size);
-    if (file->fd >= 0) file->ops->close(file->ops->context, file->fd);
+    if (file->map != NULL)
+        file->ops->unmap(file->ops->context, file->map, file->size);
+    if (file->fd >= 0)
+        file->ops->close(file->ops->context, file->fd);
     free(file->path);
     free(file);
 }
 
 static rp_index_file *new_file(const rp_file_ops *ops, const char *path, rp_index_shape shape) {
     rp_index_file *file = calloc(1, sizeof *file);
-    if (file == NULL) return NULL;
+    if (file == NULL)
+        return NULL;
     file->ops = ops != NULL ? ops : rp_file_ops_system();
     file->shape = shape;
     file->size = file_size(shape);
     file->fd = -1;
     file->path = strdup(path);
-    if (file->path != NULL) return file;
+    if (file->path != NULL)
+        return file;
     free(file);
     return NULL;
 }
@@ -93,9 +98,11 @@ static int map_file(rp_index_file *file, rp_error *error) {
 
 /* Takes disk space up to end, in steps. Slots are taken whole at creation since they are written at random. */
 static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
-    if (end <= file->allocated) return RP_OK;
+    if (end <= file->allocated)
+        return RP_OK;
     uint64_t target = (end + ALLOCATE_STEP - 1) / ALLOCATE_STEP * ALLOCATE_STEP;
-    if (target > file->size) target = file->size;
+    if (target > file->size)
+        target = file->size;
     if (file->ops->allocate(file->ops->context, file->fd, (int64_t)file->allocated, (int64_t)(target - file->allocated)) < 0)
         return fail(file, "growing the", error);
     file->allocated = target;
@@ -106,13 +113,17 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     file->is_writable = 1;
     file->fd = file->ops->open(file->ops->context, file->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file->fd < 0) {
-        if (errno == EEXIST) return rp_error_set(error, RP_E_EXISTS, EEXIST, file->path, -1, "the index file exists already");
+        if (errno == EEXIST)
+            return rp_error_set(error, RP_E_EXISTS, EEXIST, file->path, -1, "the index file exists already");
         return fail(file, "creating the", error);
     }
-    if (file->ops->truncate(file->ops->context, file->fd, (int64_t)file->size) < 0) return fail(file, "sizing the", error);
+    if (file->ops->truncate(file->ops->context, file->fd, (int64_t)file->size) < 0)
+        return fail(file, "sizing the", error);
     int status = allocate_to(file, entry_at(file, 1), error);
-    if (status == RP_OK) status = map_file(file, error);
-    if (status < 0) return status;
+    if (status == RP_OK)
+        status = map_file(file, error);
+    if (status < 0)
+        return status;
     put_field(file, AT_BEGIN_TIME, previous_time_ms);
     put_field(file, AT_END_TIME, previous_time_ms);
     put_field(file, AT_BEGIN_OFFSET, previous_offset);
@@ -125,12 +136,15 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
 int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shape shape, int64_t previous_offset, int64_t previous_time_ms,
                          rp_index_file **created, rp_error *error) {
     int status = check_shape(shape, path, error);
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     rp_index_file *file = new_file(ops, path, shape);
-    if (file == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for an index file");
+    if (file == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for an index file");
     status = prepare_new(file, previous_offset, previous_time_ms, error);
     if (status < 0) {
-        if (file->fd >= 0) file->ops->unlink(file->ops->context, path); /* ours, half made; the error above is what counts */
+        if (file->fd >= 0)
+            file->ops->unlink(file->ops->context, path); /* ours, half made; the error above is what counts */
         free_file(file);
         return status;
     }
@@ -141,10 +155,12 @@ int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shap
 static int read_header(rp_index_file *file, rp_error *error) {
     uint32_t next_entry = rp_get_u32(file->map + AT_NEXT_ENTRY);
     file->slots_used = rp_get_u32(file->map + AT_SLOTS_USED);
-    if (next_entry == 0) next_entry = 1; /* Java writes the header at its first flush */
+    if (next_entry == 0)
+        next_entry = 1; /* Java writes the header at its first flush */
     int64_t begin_offset = field(file, AT_BEGIN_OFFSET), end_offset = field(file, AT_END_OFFSET);
     if (next_entry > file->shape.entry_count_max || begin_offset < 0 || end_offset < begin_offset)
-        return rp_error_set(error, RP_E_CORRUPT, 0, file->path, 0, "index header says %u entries and log offsets %lld..%lld: delete the file, it is rebuilt from the commit log",
+        return rp_error_set(error, RP_E_CORRUPT, 0, file->path, 0,
+                            "index header says %u entries and log offsets %lld..%lld: delete the file, it is rebuilt from the commit log",
                             next_entry - 1, (long long)begin_offset, (long long)end_offset);
     atomic_init(&file->next_entry, next_entry);
     return RP_OK;
@@ -152,24 +168,33 @@ static int read_header(rp_index_file *file, rp_error *error) {
 
 static int open_existing(rp_index_file *file, rp_error *error) {
     file->fd = file->ops->open(file->ops->context, file->path, (file->is_writable ? O_RDWR : O_RDONLY) | O_CLOEXEC, 0);
-    if (file->fd < 0) return fail(file, "opening the", error);
+    if (file->fd < 0)
+        return fail(file, "opening the", error);
     struct stat info;
-    if (fstat(file->fd, &info) < 0) return fail(file, "looking at the", error);
+    if (fstat(file->fd, &info) < 0)
+        return fail(file, "looking at the", error);
     if ((uint64_t)info.st_size != file->size)
-        return rp_error_set(error, RP_E_CORRUPT, 0, file->path, -1, "index file has %lld bytes, maxHashSlotNum %u and maxIndexNum %u need %llu: delete it or set these keys as they were",
-                            (long long)info.st_size, file->shape.slot_count, file->shape.entry_count_max, (unsigned long long)file->size);
+        return rp_error_set(
+            error, RP_E_CORRUPT, 0, file->path, -1,
+            "index file has %lld bytes, maxHashSlotNum %u and maxIndexNum %u need %llu: delete it or set these keys as they were",
+            (long long)info.st_size, file->shape.slot_count, file->shape.entry_count_max, (unsigned long long)file->size);
     int status = map_file(file, error);
-    if (status == RP_OK) status = read_header(file, error);
-    if (status < 0 || !file->is_writable) return status;
+    if (status == RP_OK)
+        status = read_header(file, error);
+    if (status < 0 || !file->is_writable)
+        return status;
     /* What is behind the last entry may be a hole; what is before it may be too in a copied sparse file, so all of it is taken. */
     return allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
 }
 
-int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **opened, rp_error *error) {
+int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **opened,
+                       rp_error *error) {
     int status = check_shape(shape, path, error);
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     rp_index_file *file = new_file(ops, path, shape);
-    if (file == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for an index file");
+    if (file == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for an index file");
     file->is_writable = writable;
     status = open_existing(file, error);
     if (status < 0) {
@@ -181,23 +206,28 @@ int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape 
 }
 
 void rp_index_file_close(rp_index_file *file) {
-    if (file != NULL) free_file(file);
+    if (file != NULL)
+        free_file(file);
 }
 
 static uint32_t seconds_since(int64_t begin_ms, int64_t store_time_ms) {
-    if (begin_ms <= 0 || store_time_ms <= begin_ms) return 0;
+    if (begin_ms <= 0 || store_time_ms <= begin_ms)
+        return 0;
     int64_t seconds = (store_time_ms - begin_ms) / 1000;
     return seconds > INT32_MAX ? INT32_MAX : (uint32_t)seconds;
 }
 
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
     uint32_t number = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed);
-    if (number >= file->shape.entry_count_max) return RP_E_BUSY;
+    if (number >= file->shape.entry_count_max)
+        return RP_E_BUSY;
     int status = allocate_to(file, entry_at(file, number + 1), error);
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     _Atomic uint32_t *slot = slot_of(file, key_hash);
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
-    if (older > number) older = 0; /* from before a crash, beyond what the header knows */
+    if (older > number)
+        older = 0; /* from before a crash, beyond what the header knows */
     if (number == 1) {
         put_field(file, AT_BEGIN_OFFSET, log_offset);
         put_field(file, AT_BEGIN_TIME, store_time_ms);
@@ -209,14 +239,16 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
     rp_put_u32(entry + 16, older);
     atomic_store_explicit(&file->next_entry, number + 1, memory_order_release);
     atomic_store_explicit(slot, __builtin_bswap32(number), memory_order_release);
-    if (older == 0) rp_put_u32(file->map + AT_SLOTS_USED, ++file->slots_used);
+    if (older == 0)
+        rp_put_u32(file->map + AT_SLOTS_USED, ++file->slots_used);
     put_field(file, AT_END_OFFSET, log_offset);
     put_field(file, AT_END_TIME, store_time_ms);
     rp_put_u32(file->map + AT_NEXT_ENTRY, number + 1);
     return RP_OK;
 }
 
-uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets, uint32_t offsets_max) {
+uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
+                              uint32_t offsets_max) {
     uint32_t number = __builtin_bswap32(atomic_load_explicit(slot_of(file, key_hash), memory_order_acquire));
     uint32_t next_entry = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire);
     uint32_t found = 0;
@@ -224,18 +256,22 @@ uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64
     while (number > 0 && number < next_entry && found < offsets_max) {
         const uint8_t *entry = file->map + entry_at(file, number);
         int32_t seconds = (int32_t)rp_get_u32(entry + 12);
-        if (seconds < 0) break;
+        if (seconds < 0)
+            break;
         int64_t time_ms = first_ms + (int64_t)seconds * 1000;
-        if ((int32_t)rp_get_u32(entry) == key_hash && time_ms >= begin_ms && time_ms <= end_ms) offsets[found++] = (int64_t)rp_get_u64(entry + 4);
+        if ((int32_t)rp_get_u32(entry) == key_hash && time_ms >= begin_ms && time_ms <= end_ms)
+            offsets[found++] = (int64_t)rp_get_u64(entry + 4);
         uint32_t older = rp_get_u32(entry + 16);
-        if (older >= number || time_ms < begin_ms) break; /* chains go strictly back, so a damaged one still ends */
+        if (older >= number || time_ms < begin_ms)
+            break; /* chains go strictly back, so a damaged one still ends */
         number = older;
     }
     return found;
 }
 
 int rp_index_file_sync(rp_index_file *file, rp_error *error) {
-    if (file->ops->sync_data(file->ops->context, file->fd) < 0) return fail(file, "syncing the", error);
+    if (file->ops->sync_data(file->ops->context, file->fd) < 0)
+        return fail(file, "syncing the", error);
     return RP_OK;
 }
 
@@ -246,10 +282,13 @@ const char *rp_index_file_path(const rp_index_file *file) { return file->path; }
 int64_t rp_index_file_begin_time(const rp_index_file *file) { return field(file, AT_BEGIN_TIME); }
 int64_t rp_index_file_end_time(const rp_index_file *file) { return field(file, AT_END_TIME); }
 int64_t rp_index_file_end_offset(const rp_index_file *file) { return field(file, AT_END_OFFSET); }
-uint32_t rp_index_file_entry_count(const rp_index_file *file) { return (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire) - 1; }
+uint32_t rp_index_file_entry_count(const rp_index_file *file) {
+    return (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_acquire) - 1;
+}
 
 int rp_index_file_entry(const rp_index_file *file, uint32_t number, int32_t *key_hash, int64_t *log_offset) {
-    if (number < 1 || number > rp_index_file_entry_count(file)) return RP_E_RANGE;
+    if (number < 1 || number > rp_index_file_entry_count(file))
+        return RP_E_RANGE;
     const uint8_t *entry = file->map + entry_at(file, number);
     *key_hash = (int32_t)rp_get_u32(entry);
     *log_offset = (int64_t)rp_get_u64(entry + 4);

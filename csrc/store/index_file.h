@@ -43,7 +43,8 @@ void rp_index_file_close(rp_index_file *file); /* does not sync */
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 
 /* Log offsets of entries with this hash and a store time (to the second) in begin..end, newest first. How many; never more than offsets_max. */
-uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets, uint32_t offsets_max);
+uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
+                              uint32_t offsets_max);
 
 int rp_index_file_sync(rp_index_file *file, rp_error *error);
 int rp_index_file_is_full(const rp_index_file *file);

@@ -44,7 +44,8 @@ static int32_t key_hash(const uint8_t *key, size_t size) {
 /* ---- open ---- */
 
 static int is_index_name(const struct dirent *entry) {
-    if (strlen(entry->d_name) != NAME_SIZE) return 0;
+    if (strlen(entry->d_name) != NAME_SIZE)
+        return 0;
     return strspn(entry->d_name, "0123456789") == NAME_SIZE;
 }
 
@@ -54,7 +55,9 @@ static void set_aside(const rp_key_index *index, const char *path, const rp_erro
     const rp_file_ops *ops = index->options.file_ops;
     int failed = index->options.read_only ? 0 : ops->rename(ops->context, path, target);
     rp_log_write(index->options.log, RP_LOG_WARNING, "index: %s: %s; %s", path, error->message,
-                 index->options.read_only ? "skipped" : failed < 0 ? "could not be set aside" : "set aside and built again from the commit log");
+                 index->options.read_only ? "skipped"
+                 : failed < 0             ? "could not be set aside"
+                                          : "set aside and built again from the commit log");
 }
 
 /* Files that may hold entries which never reached the disk are not trusted after an unclean stop. */
@@ -81,7 +84,8 @@ static int load_file(rp_key_index *index, const char *name, int *is_row_broken, 
         *is_row_broken = 1; /* later files would leave a gap that nothing fills */
         return RP_OK;
     }
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     if (is_beyond_sync(index, file) || (*is_row_broken && !index->options.read_only)) {
         *is_row_broken = 1;
         unlink_file(index, file, "written after the last checkpoint before an unclean stop, built again from the commit log");
@@ -98,11 +102,15 @@ static int load_file(rp_key_index *index, const char *name, int *is_row_broken, 
 static int load_files(rp_key_index *index, rp_error *error) {
     struct dirent **names = NULL;
     int count = scandir(index->directory, &names, is_index_name, alphasort);
-    if (count < 0 && index->options.read_only && errno == ENOENT) return RP_OK;
-    if (count < 0) return rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot list the index directory: %s", strerror(errno));
+    if (count < 0 && index->options.read_only && errno == ENOENT)
+        return RP_OK;
+    if (count < 0)
+        return rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot list the index directory: %s",
+                            strerror(errno));
     int status = RP_OK, is_row_broken = 0;
     for (int i = 0; i < count; i++) {
-        if (status == RP_OK) status = load_file(index, names[i]->d_name, &is_row_broken, error);
+        if (status == RP_OK)
+            status = load_file(index, names[i]->d_name, &is_row_broken, error);
         free(names[i]);
     }
     free(names);
@@ -111,16 +119,19 @@ static int load_files(rp_key_index *index, rp_error *error) {
 }
 
 static void free_index(rp_key_index *index) {
-    for (uint32_t i = 0; i < index->file_count; i++) rp_index_file_close(index->files[i]);
+    for (uint32_t i = 0; i < index->file_count; i++)
+        rp_index_file_close(index->files[i]);
     pthread_rwlock_destroy(&index->row_lock);
     free(index);
 }
 
 int rp_key_index_open(const rp_key_index_options *options, rp_key_index **opened, rp_error *error) {
     rp_key_index *index = calloc(1, sizeof *index);
-    if (index == NULL) return rp_error_set(error, RP_E_NO_MEMORY, 0, options->directory, -1, "no memory for the key index");
+    if (index == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, options->directory, -1, "no memory for the key index");
     index->options = *options;
-    if (index->options.file_ops == NULL) index->options.file_ops = rp_file_ops_system();
+    if (index->options.file_ops == NULL)
+        index->options.file_ops = rp_file_ops_system();
     pthread_rwlock_init(&index->row_lock, NULL);
     int status = RP_OK;
     if (strlen(options->directory) >= sizeof index->directory)
@@ -128,8 +139,10 @@ int rp_key_index_open(const rp_key_index_options *options, rp_key_index **opened
     else
         strcpy(index->directory, options->directory); /* fits: checked above */
     if (status == RP_OK && !options->read_only && mkdir(index->directory, 0755) < 0 && errno != EEXIST)
-        status = rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot make the index directory: %s", strerror(errno));
-    if (status == RP_OK) status = load_files(index, error);
+        status = rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot make the index directory: %s",
+                              strerror(errno));
+    if (status == RP_OK)
+        status = load_files(index, error);
     if (status < 0) {
         free_index(index);
         return status;
@@ -139,7 +152,8 @@ int rp_key_index_open(const rp_key_index_options *options, rp_key_index **opened
 }
 
 void rp_key_index_close(rp_key_index *index) {
-    if (index == NULL) return;
+    if (index == NULL)
+        return;
     rp_error error;
     if (!index->options.read_only && rp_key_index_sync(index, &error) < 0)
         rp_log_write(index->options.log, RP_LOG_WARNING, "index: not synced at close: %s", error.message);
@@ -160,7 +174,8 @@ static void name_by_time(int64_t wall_ms, char name[static NAME_SIZE + 1]) {
 
 /* A new file behind the last one; names must ascend, so a clock that stood still or went back is stepped over. */
 static int add_file(rp_key_index *index, rp_error *error) {
-    if (index->file_count == FILES_MAX) return rp_error_set(error, RP_E_TOO_LARGE, 0, index->directory, -1, "more than %d index files", FILES_MAX);
+    if (index->file_count == FILES_MAX)
+        return rp_error_set(error, RP_E_TOO_LARGE, 0, index->directory, -1, "more than %d index files", FILES_MAX);
     rp_index_file *previous = last_file(index), *file = NULL;
     const char *previous_name = previous == NULL ? "" : strrchr(rp_index_file_path(previous), '/') + 1;
     int64_t wall_ms = rp_clock_wall_ms(index->options.clock);
@@ -172,10 +187,12 @@ static int add_file(rp_key_index *index, rp_error *error) {
             snprintf(name, sizeof name, "%017lld", strtoll(previous_name, NULL, 10) + 1 + tries);
         }
         snprintf(path, sizeof path, "%s/%s", index->directory, name);
-        status = rp_index_file_create(index->options.file_ops, path, index->options.shape, previous == NULL ? 0 : rp_index_file_end_offset(previous),
+        status = rp_index_file_create(index->options.file_ops, path, index->options.shape,
+                                      previous == NULL ? 0 : rp_index_file_end_offset(previous),
                                       previous == NULL ? 0 : rp_index_file_end_time(previous), &file, error);
     }
-    if (status < 0) return status;
+    if (status < 0)
+        return status;
     pthread_rwlock_wrlock(&index->row_lock);
     index->files[index->file_count++] = file;
     pthread_rwlock_unlock(&index->row_lock);
@@ -184,7 +201,8 @@ static int add_file(rp_key_index *index, rp_error *error) {
 
 /* TOPIC#key into the index's scratch; 0 when it does not fit (no such message can be stored). */
 static uint32_t build_key(uint8_t *target, rp_slice topic, rp_slice key) {
-    if ((uint64_t)topic.size + 1 + key.size > KEY_SIZE_MAX) return 0;
+    if ((uint64_t)topic.size + 1 + key.size > KEY_SIZE_MAX)
+        return 0;
     memcpy(target, topic.data, topic.size);
     target[topic.size] = '#';
     memcpy(target + topic.size + 1, key.data, key.size);
@@ -193,21 +211,25 @@ static uint32_t build_key(uint8_t *target, rp_slice topic, rp_slice key) {
 
 static int put_key(rp_key_index *index, const rp_message *message, rp_slice key, rp_error *error) {
     uint32_t size = build_key(index->key, message->topic, key);
-    if (size == 0) return RP_OK;
+    if (size == 0)
+        return RP_OK;
     if (last_file(index) == NULL || rp_index_file_is_full(last_file(index))) {
         int status = add_file(index, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     index->is_dirty = 1;
     return rp_index_file_put(last_file(index), key_hash(index->key, size), message->physical_offset, message->store_timestamp_ms, error);
 }
 
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error) {
-    if ((message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == RP_SYSFLAG_TRANSACTION_ROLLBACK) return RP_OK;
+    if ((message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == RP_SYSFLAG_TRANSACTION_ROLLBACK)
+        return RP_OK;
     rp_slice unique = rp_message_property(message->properties, "UNIQ_KEY");
     if (unique.data != NULL) {
         int status = put_key(index, message, unique, error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     rp_slice keys = rp_message_property(message->properties, "KEYS");
     while (keys.size > 0) {
@@ -215,7 +237,8 @@ int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_
         rp_slice key = {keys.data, space == NULL ? keys.size : (uint32_t)(space - keys.data)};
         if (key.size > 0) {
             int status = put_key(index, message, key, error);
-            if (status < 0) return status;
+            if (status < 0)
+                return status;
         }
         uint32_t used = space == NULL ? keys.size : key.size + 1;
         keys.data += used;
@@ -230,10 +253,12 @@ int64_t rp_key_index_next_offset(const rp_key_index *index) {
 }
 
 int64_t rp_key_index_sync(rp_key_index *index, rp_error *error) {
-    if (index->file_count == 0) return 0;
+    if (index->file_count == 0)
+        return 0;
     for (; index->is_dirty && index->synced_files < index->file_count; index->synced_files++) {
         int status = rp_index_file_sync(index->files[index->synced_files], error);
-        if (status < 0) return status;
+        if (status < 0)
+            return status;
     }
     index->is_dirty = 0;
     index->synced_files = index->file_count - 1; /* the last one goes on growing */
@@ -249,7 +274,8 @@ int32_t rp_key_index_delete_before(rp_key_index *index, int64_t log_offset) {
         unlink_file(index, index->files[0], "its messages have expired");
         memmove(index->files, index->files + 1, (index->file_count - 1) * sizeof index->files[0]);
         index->file_count--;
-        if (index->synced_files > 0) index->synced_files--;
+        if (index->synced_files > 0)
+            index->synced_files--;
         deleted++;
     }
     pthread_rwlock_unlock(&index->row_lock);
@@ -276,12 +302,14 @@ static int overlaps(const rp_index_file *file, int64_t begin_ms, int64_t end_ms)
 static uint32_t drop_repeats(int64_t *offsets, uint32_t count) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) { /* a repeat can only stand next to its twin: entries are in log order */
-        if (kept == 0 || offsets[kept - 1] != offsets[i]) offsets[kept++] = offsets[i];
+        if (kept == 0 || offsets[kept - 1] != offsets[i])
+            offsets[kept++] = offsets[i];
     }
     return kept;
 }
 
-rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms, int64_t *offsets, uint32_t offsets_max) {
+rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
+                                uint32_t offsets_max) {
     rp_key_query query = {0};
     uint8_t *text = malloc(KEY_SIZE_MAX);
     uint32_t size = text == NULL ? 0 : build_key(text, topic, key);
@@ -296,7 +324,8 @@ rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice ke
         }
         if (overlaps(file, begin_ms, end_ms))
             query.found += rp_index_file_select(file, hash, begin_ms, end_ms, offsets + query.found, offsets_max - query.found);
-        if (query.found >= offsets_max || rp_index_file_begin_time(file) < begin_ms) break;
+        if (query.found >= offsets_max || rp_index_file_begin_time(file) < begin_ms)
+            break;
     }
     pthread_rwlock_unlock(&index->row_lock);
     query.found = drop_repeats(offsets, query.found);

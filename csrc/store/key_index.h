@@ -57,7 +57,8 @@ typedef struct rp_key_query {
 } rp_key_query;
 /* Log offsets of messages of topic with this key, newest first, store time in begin_ms..end_ms. Another key with the same hash can be
  * among them: compare when reading the message. Never more than offsets_max; repeated offsets are given once. */
-rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms, int64_t *offsets, uint32_t offsets_max);
+rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
+                                uint32_t offsets_max);
 
 uint32_t rp_key_index_file_count(rp_key_index *index);
 uint64_t rp_key_index_bytes(rp_key_index *index);

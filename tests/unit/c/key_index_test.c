@@ -23,7 +23,8 @@ static rp_key_index *open_index(const char *directory, int last_exit_clean, int6
     rp_key_index *index = NULL;
     rp_error error;
     int status = rp_key_index_open(&options, &index, &error);
-    if (status < 0) fprintf(stderr, "%s\n", error.message);
+    if (status < 0)
+        fprintf(stderr, "%s\n", error.message);
     CHECK(status == RP_OK);
     return index;
 }
@@ -32,7 +33,8 @@ static rp_key_index *open_index(const char *directory, int last_exit_clean, int6
 static void put(rp_key_index *index, int i) {
     char properties[128];
     snprintf(properties, sizeof properties, "UNIQ_KEY\1u%d\2KEYS\1shared k%d\2", i, i);
-    rp_message message = {.physical_offset = i * 1000LL, .store_timestamp_ms = START_MS + i * 1000LL, .topic = text("T"), .properties = text(properties)};
+    rp_message message = {
+        .physical_offset = i * 1000LL, .store_timestamp_ms = START_MS + i * 1000LL, .topic = text("T"), .properties = text(properties)};
     rp_error error;
     CHECK(rp_key_index_put_message(index, &message, &error) == RP_OK);
 }
@@ -46,7 +48,8 @@ int main(void) {
     CHECK(mkdtemp(directory) != NULL);
     rp_key_index *index = open_index(directory, 1, 0);
     CHECK(rp_key_index_next_offset(index) == -1);
-    for (int i = 0; i < 200; i++) put(index, i); /* 600 entries, 100 a file: 6 files */
+    for (int i = 0; i < 200; i++)
+        put(index, i); /* 600 entries, 100 a file: 6 files */
     CHECK(rp_key_index_file_count(index) == 6);
     CHECK(rp_key_index_next_offset(index) == 199000);
 
@@ -59,7 +62,8 @@ int main(void) {
     rp_key_query part = rp_key_index_query(index, text("T"), text("shared"), START_MS + 10000, START_MS + 19000, offsets, 300);
     CHECK(part.found == 10 && offsets[0] == 19000 && part.last_update_offset == 199000);
 
-    rp_message rolled_back = {.physical_offset = 900000, .sys_flag = RP_SYSFLAG_TRANSACTION_ROLLBACK, .topic = text("T"), .properties = text("KEYS\1gone\2")};
+    rp_message rolled_back = {
+        .physical_offset = 900000, .sys_flag = RP_SYSFLAG_TRANSACTION_ROLLBACK, .topic = text("T"), .properties = text("KEYS\1gone\2")};
     rp_error error;
     CHECK(rp_key_index_put_message(index, &rolled_back, &error) == RP_OK && query(index, "gone", offsets, 300) == 0);
 
