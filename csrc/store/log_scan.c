@@ -1,0 +1,191 @@
+/* log_scan.c: see log_scan.h. */
+#include "log_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/bytes_inl.h"
+
+#define NAME_DIGITS 20
+#define MAGIC_AT 4
+#define PHYSICAL_OFFSET_AT 28
+#define RECORD_SIZE_MIN 91 /* header and empty body, topic, properties with 8-byte hosts */
+#define DROP_BEHIND_BYTES (64u << 20)
+
+struct rp_log_scan {
+    uint8_t *map;
+    uint64_t map_size;
+    int64_t file_start;
+    uint64_t position, end; /* in the file */
+    uint64_t dropped;       /* pages below this were given back to the kernel */
+    int check_crc;
+    int ended_unwritten;
+    int is_synced; /* position is at a record's start */
+};
+
+static int parse_start(const char *path, int64_t *start) {
+    const char *name = strrchr(path, '/');
+    name = name == NULL ? path : name + 1;
+    if (strlen(name) != NAME_DIGITS || strspn(name, "0123456789") != NAME_DIGITS)
+        return RP_E_INVALID;
+    errno = 0;
+    *start = strtoll(name, NULL, 10);
+    return errno == 0 ? RP_OK : RP_E_INVALID;
+}
+
+static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return rp_error_set(error, errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(errno), errno, path, -1,
+                            "cannot open the commit log file: %s", strerror(errno));
+    struct stat info;
+    int status = RP_OK;
+    if (fstat(fd, &info) < 0)
+        status = rp_error_set(error, RP_E_IO, errno, path, -1, "cannot look at the commit log file: %s", strerror(errno));
+    scan->map_size = status == RP_OK ? (uint64_t)info.st_size : 0;
+    if (scan->map_size > 0) {
+        void *map = mmap(NULL, scan->map_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED) {
+            status =
+                rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot map the commit log file: %s", strerror(errno));
+        } else {
+            scan->map = map;
+            (void)madvise(map, scan->map_size, MADV_SEQUENTIAL); /* speed only */
+        }
+    }
+    close(fd);
+    return status;
+}
+
+int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset, int check_crc, rp_log_scan **opened, rp_error *error) {
+    int64_t start;
+    if (parse_start(path, &start) < 0)
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "a commit log file is named by its start offset in %d digits", NAME_DIGITS);
+    rp_log_scan *scan = calloc(1, sizeof *scan);
+    if (scan == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for a log scan");
+    int status = map_whole(scan, path, error);
+    if (status < 0) {
+        rp_log_scan_close(scan);
+        return status;
+    }
+    scan->file_start = start;
+    scan->check_crc = check_crc;
+    scan->position = begin_offset <= start ? 0 : (uint64_t)(begin_offset - start);
+    scan->is_synced = scan->position == 0;
+    scan->end = end_offset <= start ? 0 : (uint64_t)end_offset - (uint64_t)start;
+    if (scan->end > scan->map_size)
+        scan->end = scan->map_size;
+    *opened = scan;
+    return RP_OK;
+}
+
+void rp_log_scan_close(rp_log_scan *scan) {
+    if (scan == NULL)
+        return;
+    if (scan->map != NULL)
+        munmap(scan->map, scan->map_size);
+    free(scan);
+}
+
+/* rp_record_kind or RP_E_CORRUPT for what lies at position. */
+static int decode_at(const rp_log_scan *scan, uint64_t position, rp_message *message, rp_error *error) {
+    int kind = rp_message_decode(scan->map + position, scan->map_size - position, scan->check_crc, message, error);
+    if (kind != RP_RECORD_MESSAGE)
+        return kind;
+    int64_t expected = scan->file_start + (int64_t)position;
+    if (message->physical_offset != expected)
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, expected, "the record says it lies at offset %lld",
+                            (long long)message->physical_offset);
+    return kind;
+}
+
+/* Quick look before a full decode: could a record start here? */
+static int may_start(const rp_log_scan *scan, uint64_t position) {
+    const uint8_t *data = scan->map + position;
+    uint32_t magic = rp_get_u32(data + MAGIC_AT);
+    if (magic != RP_MESSAGE_MAGIC_V1 && magic != RP_MESSAGE_MAGIC_V2)
+        return 0;
+    return (int64_t)rp_get_u64(data + PHYSICAL_OFFSET_AT) == scan->file_start + (int64_t)position;
+}
+
+/* The next good record at or after position; scan->end when there is none. */
+static uint64_t find_record(const rp_log_scan *scan, uint64_t position) {
+    while (position < scan->end && scan->map_size - position >= RECORD_SIZE_MIN) {
+        /* every magic starts with this byte, so memchr does the walking */
+        const uint8_t *hit = memchr(scan->map + position + MAGIC_AT, 0xDA, scan->map_size - position - MAGIC_AT);
+        if (hit == NULL)
+            return scan->end;
+        uint64_t candidate = (uint64_t)(hit - scan->map) - MAGIC_AT;
+        if (candidate >= scan->end || scan->map_size - candidate < RECORD_SIZE_MIN)
+            return scan->end;
+        rp_message message;
+        if (may_start(scan, candidate) && decode_at(scan, candidate, &message, NULL) == RP_RECORD_MESSAGE)
+            return candidate;
+        position = candidate + 1;
+    }
+    return scan->end;
+}
+
+static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
+    const uint8_t *data = scan->map + position;
+    uint64_t size = scan->end - position;
+    return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
+}
+
+static int report_damage(rp_log_scan *scan, const char *cause, rp_scan_damage *damage) {
+    uint64_t next = find_record(scan, scan->position + 1);
+    damage->offset = scan->file_start + (int64_t)scan->position;
+    damage->size = (int64_t)(next - scan->position);
+    snprintf(damage->cause, sizeof damage->cause, "%s", cause);
+    scan->position = next;
+    return RP_SCAN_DAMAGE;
+}
+
+/* Pages read are not needed again: a 100 GB store must not fill the memory of the host it is inspected on. */
+static void drop_behind(rp_log_scan *scan) {
+    if (scan->position - scan->dropped < 2 * DROP_BEHIND_BYTES)
+        return;
+    uint64_t target = (scan->position - DROP_BEHIND_BYTES) & ~4095ull;
+    (void)madvise(scan->map + scan->dropped, target - scan->dropped, MADV_DONTNEED); /* memory only: bytes come back when touched */
+    scan->dropped = target;
+}
+
+int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage) {
+    if (!scan->is_synced && scan->position < scan->end) {
+        scan->position = find_record(scan, scan->position);
+        scan->is_synced = 1;
+    }
+    if (scan->position >= scan->end)
+        return RP_SCAN_END;
+    drop_behind(scan);
+    rp_error error;
+    int kind = decode_at(scan, scan->position, message, &error);
+    if (kind == RP_RECORD_MESSAGE) {
+        scan->position += message->size;
+        return RP_SCAN_MESSAGE;
+    }
+    if (kind < 0)
+        return report_damage(scan, error.message, damage);
+    if (kind == RP_RECORD_BLANK) {
+        if (scan->position + message->size != scan->map_size) return report_damage(scan, "padding that does not end with the file", damage);
+        scan->position = scan->end;
+        return RP_SCAN_END;
+    }
+    if (!rest_is_zero(scan, scan->position))
+        return report_damage(scan, "zero bytes where a record should be", damage);
+    scan->ended_unwritten = 1;
+    scan->position = scan->end;
+    return RP_SCAN_END;
+}
+
+int64_t rp_log_scan_offset(const rp_log_scan *scan) { return scan->file_start + (int64_t)scan->position; }
+int64_t rp_log_scan_file_start(const rp_log_scan *scan) { return scan->file_start; }
+int64_t rp_log_scan_file_size(const rp_log_scan *scan) { return (int64_t)scan->map_size; }
+int rp_log_scan_ended_unwritten(const rp_log_scan *scan) { return scan->ended_unwritten; }
