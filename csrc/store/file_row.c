@@ -1,0 +1,132 @@
+/* file_row.c: see file_row.h. */
+#include "file_row.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_DIGITS 20
+
+typedef struct row_file {
+    char *path;
+    int64_t start, size;
+    const uint8_t *map; /* NULL until first used */
+} row_file;
+
+struct rp_file_row {
+    row_file *files;
+    uint32_t count;
+};
+
+static int is_offset_name(const struct dirent *entry) {
+    return strlen(entry->d_name) == NAME_DIGITS && strspn(entry->d_name, "0123456789") == NAME_DIGITS;
+}
+
+static int add_file(rp_file_row *row, const char *directory, const char *name, rp_error *error) {
+    row_file *file = &row->files[row->count];
+    struct stat info;
+    if (asprintf(&file->path, "%s/%s", directory, name) < 0) {
+        file->path = NULL;
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, directory, -1, "no memory for a file list");
+    }
+    row->count++;
+    if (stat(file->path, &info) < 0)
+        return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot look at the file: %s", strerror(errno));
+    file->start = strtoll(name, NULL, 10);
+    file->size = (int64_t)info.st_size;
+    return RP_OK;
+}
+
+int rp_file_row_open(const char *directory, rp_file_row **opened, rp_error *error) {
+    rp_file_row *row = calloc(1, sizeof *row);
+    struct dirent **names = NULL;
+    int count = scandir(directory, &names, is_offset_name, alphasort);
+    int status = RP_OK;
+    if (count < 0 && errno != ENOENT)
+        status = rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
+    if (count < 0)
+        count = 0;
+    if (row != NULL)
+        row->files = calloc((size_t)count + 1, sizeof *row->files);
+    if (row == NULL || row->files == NULL)
+        status = rp_error_set(error, RP_E_NO_MEMORY, 0, directory, -1, "no memory for a file list");
+    for (int i = 0; i < count; i++) {
+        if (status == RP_OK)
+            status = add_file(row, directory, names[i]->d_name, error);
+        free(names[i]);
+    }
+    free(names);
+    if (status < 0) {
+        rp_file_row_close(row);
+        return status;
+    }
+    *opened = row;
+    return RP_OK;
+}
+
+void rp_file_row_close(rp_file_row *row) {
+    if (row == NULL)
+        return;
+    for (uint32_t i = 0; i < row->count; i++) {
+        if (row->files[i].map != NULL)
+            munmap((void *)(uintptr_t)row->files[i].map, (size_t)row->files[i].size);
+        free(row->files[i].path);
+    }
+    free(row->files);
+    free(row);
+}
+
+uint32_t rp_file_row_count(const rp_file_row *row) { return row->count; }
+const char *rp_file_row_path(const rp_file_row *row, uint32_t file) { return row->files[file].path; }
+int64_t rp_file_row_start(const rp_file_row *row, uint32_t file) { return row->files[file].start; }
+int64_t rp_file_row_size(const rp_file_row *row, uint32_t file) { return row->files[file].size; }
+int64_t rp_file_row_min(const rp_file_row *row) { return row->count == 0 ? 0 : row->files[0].start; }
+int64_t rp_file_row_max(const rp_file_row *row) {
+    return row->count == 0 ? 0 : row->files[row->count - 1].start + row->files[row->count - 1].size;
+}
+
+static int holds(const row_file *file, int64_t offset) { return offset >= file->start && offset - file->start < file->size; }
+
+static const row_file *find(const rp_file_row *row, int64_t offset) {
+    uint32_t low = 0, high = row->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (row->files[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
+}
+
+static int map_file(row_file *file) {
+    if (file->map != NULL)
+        return RP_OK;
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return RP_E_IO;
+    void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return RP_E_IO;
+    file->map = map;
+    return RP_OK;
+}
+
+const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size) {
+    row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the row is ours to change */
+    if (file == NULL || size > (uint64_t)(file->start + file->size - offset) || map_file(file) < 0)
+        return NULL;
+    return file->map + (offset - file->start);
+}
+
+uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset) {
+    const row_file *file = find(row, offset);
+    return file == NULL ? 0 : (uint64_t)(file->start + file->size - offset);
+}

@@ -1,0 +1,29 @@
+/* file_row.h: a directory of files named by their 20-digit start offset, mapped read-only as they are. For offline tools.
+ *
+ * Threads  one owner. Owns: the mappings. Pointers into them live until close.
+ * Bounds   files are mapped one by one at first use; what is past a file's end is answered with NULL.
+ */
+#ifndef RP_STORE_FILE_ROW_H
+#define RP_STORE_FILE_ROW_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+
+typedef struct rp_file_row rp_file_row;
+
+/* RP_OK (also for a missing or empty directory: no files), RP_E_IO, RP_E_NO_MEMORY. Other names in the directory are ignored. */
+int rp_file_row_open(const char *directory, rp_file_row **row, rp_error *error);
+void rp_file_row_close(rp_file_row *row);
+uint32_t rp_file_row_count(const rp_file_row *row);
+const char *rp_file_row_path(const rp_file_row *row, uint32_t file);
+int64_t rp_file_row_start(const rp_file_row *row, uint32_t file); /* from its name */
+int64_t rp_file_row_size(const rp_file_row *row, uint32_t file);  /* bytes at open */
+int64_t rp_file_row_min(const rp_file_row *row);                  /* start of the first file, 0 without files */
+int64_t rp_file_row_max(const rp_file_row *row);                  /* end of the last file, 0 without files */
+/* size bytes at offset, all in one file; NULL when they are not there. */
+const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size);
+/* How many bytes of the file that holds offset lie at and behind it; 0 when no file does. */
+uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset);
+
+#endif

@@ -1,0 +1,227 @@
+/* queue_check.c: see queue_check.h. Queues are found by a hash of topic and queue id, linear probing. */
+#include "queue_check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/bytes_inl.h"
+#include "../base/hash.h"
+#include "consume_queue.h"
+
+#define QUEUES_MAX 1000000u
+#define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX" /* its tag codes are delivery times */
+
+typedef struct checked_queue {
+    char *path;
+    char *topic;
+    uint32_t topic_size;
+    int32_t queue_id;
+    rp_file_row *files;
+} checked_queue;
+
+struct rp_queue_check {
+    checked_queue *queues;
+    uint32_t count, capacity;
+    uint32_t *slots; /* queue number + 1, 0: free */
+    uint32_t slot_count;
+};
+
+static uint64_t hash_of(const uint8_t *topic, uint32_t size, int32_t queue_id) {
+    return rp_hash_bytes(topic, size, (uint64_t)(uint32_t)queue_id + 1);
+}
+
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
+
+static int add_queue(rp_queue_check *check, const char *directory, const char *topic, int32_t queue_id, rp_error *error) {
+    if (check->count == QUEUES_MAX)
+        return rp_error_set(error, RP_E_TOO_LARGE, 0, directory, -1, "more than %u queues", QUEUES_MAX);
+    if (check->count == check->capacity) {
+        uint32_t capacity = check->capacity == 0 ? 64 : check->capacity * 2;
+        checked_queue *grown = realloc(check->queues, capacity * sizeof *grown);
+        if (grown == NULL)
+            return rp_error_set(error, RP_E_NO_MEMORY, 0, directory, -1, "no memory for %u queues", capacity);
+        check->queues = grown;
+        check->capacity = capacity;
+    }
+    checked_queue queue = {.path = strdup(directory), .topic = strdup(topic), .topic_size = (uint32_t)strlen(topic), .queue_id = queue_id};
+    int status = queue.path == NULL || queue.topic == NULL ? rp_error_set(error, RP_E_NO_MEMORY, 0, directory, -1, "no memory for a queue")
+                                                           : rp_file_row_open(directory, &queue.files, error);
+    if (status < 0) {
+        free(queue.path);
+        free(queue.topic);
+        return status;
+    }
+    check->queues[check->count++] = queue;
+    return RP_OK;
+}
+
+static int add_topic(rp_queue_check *check, const char *path, const char *topic, rp_error *error) {
+    char directory[PATH_MAX], queue_path[PATH_MAX + NAME_MAX + 2];
+    snprintf(directory, sizeof directory, "%s/%s", path, topic);
+    struct dirent **names = NULL;
+    int count = scandir(directory, &names, is_visible, versionsort);
+    if (count < 0)
+        return RP_OK; /* a plain file among the topics is nobody's queue */
+    int status = RP_OK;
+    for (int i = 0; i < count; i++) {
+        char *end = NULL;
+        long queue_id = strtol(names[i]->d_name, &end, 10);
+        snprintf(queue_path, sizeof queue_path, "%s/%s", directory, names[i]->d_name);
+        if (status == RP_OK && *end == '\0' && queue_id >= 0 && queue_id <= INT32_MAX)
+            status = add_queue(check, queue_path, topic, (int32_t)queue_id, error);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+static int build_slots(rp_queue_check *check, rp_error *error) {
+    check->slot_count = 16;
+    while (check->slot_count < check->count * 2)
+        check->slot_count *= 2;
+    check->slots = calloc(check->slot_count, sizeof *check->slots);
+    if (check->slots == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for %u queues", check->count);
+    for (uint32_t i = 0; i < check->count; i++) {
+        const checked_queue *queue = &check->queues[i];
+        uint32_t slot = (uint32_t)hash_of((const uint8_t *)queue->topic, queue->topic_size, queue->queue_id) & (check->slot_count - 1);
+        while (check->slots[slot] != 0)
+            slot = (slot + 1) & (check->slot_count - 1);
+        check->slots[slot] = i + 1;
+    }
+    return RP_OK;
+}
+
+int rp_queue_check_open(const char *path, rp_queue_check **opened, rp_error *error) {
+    rp_queue_check *check = calloc(1, sizeof *check);
+    if (check == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for the queue check");
+    struct dirent **names = NULL;
+    int count = scandir(path, &names, is_visible, alphasort);
+    int status = RP_OK;
+    if (count < 0 && errno != ENOENT)
+        status = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot list the consume queues: %s", strerror(errno));
+    for (int i = 0; i < count; i++) {
+        if (status == RP_OK)
+            status = add_topic(check, path, names[i]->d_name, error);
+        free(names[i]);
+    }
+    free(names);
+    if (status == RP_OK)
+        status = build_slots(check, error);
+    if (status < 0) {
+        rp_queue_check_close(check);
+        return status;
+    }
+    *opened = check;
+    return RP_OK;
+}
+
+void rp_queue_check_close(rp_queue_check *check) {
+    if (check == NULL)
+        return;
+    for (uint32_t i = 0; i < check->count; i++) {
+        rp_file_row_close(check->queues[i].files);
+        free(check->queues[i].path);
+        free(check->queues[i].topic);
+    }
+    free(check->queues);
+    free(check->slots);
+    free(check);
+}
+
+uint32_t rp_queue_check_count(const rp_queue_check *check) { return check->count; }
+const char *rp_queue_check_path(const rp_queue_check *check, uint32_t queue) { return check->queues[queue].path; }
+
+static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t queue_id) {
+    uint32_t slot = (uint32_t)hash_of(topic.data, topic.size, queue_id) & (check->slot_count - 1);
+    for (; check->slots[slot] != 0; slot = (slot + 1) & (check->slot_count - 1)) {
+        const checked_queue *queue = &check->queues[check->slots[slot] - 1];
+        if (queue->queue_id == queue_id && queue->topic_size == topic.size && memcmp(queue->topic, topic.data, topic.size) == 0)
+            return check->slots[slot] - 1;
+    }
+    return check->count;
+}
+
+static int is_schedule_topic(rp_slice topic) {
+    return topic.size == sizeof SCHEDULE_TOPIC - 1 && memcmp(topic.data, SCHEDULE_TOPIC, topic.size) == 0;
+}
+
+int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
+    int transaction = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
+    if (transaction == RP_SYSFLAG_TRANSACTION_PREPARED || transaction == RP_SYSFLAG_TRANSACTION_ROLLBACK)
+        return 1; /* they have none */
+    *queue = find_queue(check, message->topic, message->queue_id);
+    *offset = -1;
+    *cause = "a message is in the log but its queue does not exist";
+    if (*queue == check->count)
+        return 0;
+    *cause = "a message has a queue offset that no queue can have";
+    if (message->queue_offset < 0 || message->queue_offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE)
+        return 0;
+    rp_file_row *files = check->queues[*queue].files;
+    *offset = message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    if (*offset < rp_file_row_min(files))
+        return 1; /* expired with its file */
+    const uint8_t *entry = rp_file_row_at(files, *offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
+    *cause = "a message is in the log but its queue entry is missing";
+    if (entry == NULL || rp_get_u32(entry + 8) == 0)
+        return 0;
+    *cause = "the queue entry points at another log offset or size than its message has";
+    if ((int64_t)rp_get_u64(entry) != message->physical_offset || rp_get_u32(entry + 8) != message->size)
+        return 0;
+    int64_t tags_code = (int64_t)rp_get_u64(entry + 12);
+    *cause = "the queue entry has another tag code than its message";
+    /* Values below INT32_MIN are addresses in RocketMQ's consume queue extension. */
+    return is_schedule_topic(message->topic) || tags_code < INT32_MIN || tags_code == rp_message_tags_code(message->properties);
+}
+
+/* What is wrong with an entry, NULL when nothing is. */
+static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int64_t log_min, int64_t index, const uint8_t *entry) {
+    int64_t log_offset = (int64_t)rp_get_u64(entry);
+    uint32_t size = rp_get_u32(entry + 8);
+    if (log_offset < log_min)
+        return NULL; /* its message has expired */
+    rp_message message;
+    const uint8_t *record = rp_file_row_at(log, log_offset, size);
+    if (record == NULL)
+        return "the queue entry points behind the log's end";
+    if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE || message.size != size)
+        return "the queue entry points at no record";
+    if (message.queue_id != queue->queue_id || message.queue_offset != index || message.topic.size != queue->topic_size ||
+        memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
+        return "the queue entry points at a message of another place";
+    return NULL;
+}
+
+/* RocketMQ fills the front of a queue's first file with entries of this kind when it starts at an offset above 0. */
+static int is_filler(const uint8_t *entry) { return rp_get_u64(entry) == 0 && rp_get_u32(entry + 8) == INT32_MAX; }
+
+int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
+                           int (*bad)(void *context, int64_t offset, const char *cause), void *context) {
+    const checked_queue *queue = &check->queues[queue_number];
+    int64_t end = rp_file_row_max(queue->files);
+    for (int64_t offset = rp_file_row_min(queue->files); offset < end; offset += RP_CONSUME_QUEUE_ENTRY_SIZE) {
+        const uint8_t *entry = rp_file_row_at(queue->files, offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
+        const char *fault = "the queue has a gap here";
+        if (entry != NULL && rp_get_u32(entry + 8) == 0)
+            return 0; /* unwritten: the queue ends here */
+        if (entry != NULL && is_filler(entry))
+            continue;
+        if (entry != NULL)
+            fault = entry_fault(queue, log, log_min, offset / RP_CONSUME_QUEUE_ENTRY_SIZE, entry);
+        (*entries)++;
+        if (fault == NULL)
+            continue;
+        int stop = bad(context, offset, fault);
+        if (stop != 0)
+            return stop;
+        if (entry == NULL)
+            return 0;
+    }
+    return 0;
+}

@@ -1,0 +1,246 @@
+/* store_verify.c: see store_verify.h. Three passes: the log in order with each message's queue entry, the queues, the index. */
+#include "store_verify.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../base/hash.h"
+#include "file_row.h"
+#include "log_scan.h"
+#include "queue_check.h"
+
+#define PROGRESS_BYTES (16u << 20)
+
+typedef struct verify_run {
+    const rp_verify_options *options;
+    rp_verify_counts *counts;
+    rp_file_row *log;
+    rp_queue_check *queues;
+    uint64_t bytes_total, bytes_done, bytes_reported;
+} verify_run;
+
+void rp_verify_options_default(rp_verify_options *options) {
+    *options = (rp_verify_options){.check_crc = 1, .index_shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX}};
+}
+
+/* RP_OK, or RP_E_CLOSED when the visitor had enough. */
+static int report(verify_run *run, int kind, const char *file, int64_t offset, int64_t size, const char *cause) {
+    run->counts->damages++;
+    rp_damage_row row = {kind, file, offset, size, cause};
+    if (run->options->visit == NULL || run->options->visit(run->options->context, &row) == 0)
+        return RP_OK;
+    return RP_E_CLOSED;
+}
+
+static int show_progress(verify_run *run, uint64_t bytes_done) {
+    run->bytes_done = bytes_done;
+    if (run->options->progress == NULL || bytes_done - run->bytes_reported < PROGRESS_BYTES)
+        return RP_OK;
+    run->bytes_reported = bytes_done;
+    return run->options->progress(run->options->context, bytes_done, run->bytes_total) == 0 ? RP_OK : RP_E_CLOSED;
+}
+
+/* ---- pass 1: the log ---- */
+
+static int check_message(verify_run *run, const rp_message *message) {
+    run->counts->messages++;
+    run->counts->log_max_offset = message->physical_offset + message->size;
+    uint32_t queue = 0;
+    int64_t offset = -1;
+    const char *cause = NULL;
+    if (rp_queue_check_message(run->queues, message, &queue, &offset, &cause))
+        return RP_OK;
+    char path[PATH_MAX];
+    if (queue < rp_queue_check_count(run->queues))
+        snprintf(path, sizeof path, "%s", rp_queue_check_path(run->queues, queue));
+    else
+        snprintf(path, sizeof path, "consumequeue/%.*s/%d", (int)message->topic.size, (const char *)message->topic.data, message->queue_id);
+    return report(run, RP_DAMAGE_QUEUE, path, offset, 0, cause);
+}
+
+static int check_log_file(verify_run *run, uint32_t file, rp_error *error) {
+    rp_log_scan *scan = NULL;
+    const char *path = rp_file_row_path(run->log, file);
+    int status = rp_log_scan_open(path, INT64_MIN, INT64_MAX, run->options->check_crc, &scan, error);
+    if (status < 0)
+        return status;
+    uint64_t done_before = run->bytes_done;
+    for (int kind = RP_SCAN_MESSAGE; status == RP_OK && kind != RP_SCAN_END;) {
+        rp_message message;
+        rp_scan_damage damage;
+        kind = rp_log_scan_next(scan, &message, &damage);
+        if (kind == RP_SCAN_MESSAGE)
+            status = check_message(run, &message);
+        else if (kind == RP_SCAN_DAMAGE)
+            status = report(run, RP_DAMAGE_LOG, path, damage.offset, damage.size, damage.cause);
+        if (status == RP_OK)
+            status = show_progress(run, done_before + (uint64_t)(rp_log_scan_offset(scan) - rp_log_scan_file_start(scan)));
+    }
+    int has_successor = file + 1 < rp_file_row_count(run->log);
+    if (status == RP_OK && has_successor && rp_log_scan_ended_unwritten(scan))
+        status =
+            report(run, RP_DAMAGE_LOG, path, run->counts->log_max_offset, 0, "the file ends with unwritten bytes but later files exist");
+    rp_log_scan_close(scan);
+    run->bytes_done = done_before + (uint64_t)rp_file_row_size(run->log, file);
+    return status;
+}
+
+static int check_log(verify_run *run, rp_error *error) {
+    int status = RP_OK;
+    for (uint32_t i = 0; i < rp_file_row_count(run->log) && status == RP_OK; i++) {
+        run->counts->log_files++;
+        run->counts->log_bytes += (uint64_t)rp_file_row_size(run->log, i);
+        int64_t start = rp_file_row_start(run->log, i);
+        int64_t expected = i == 0 ? start : rp_file_row_start(run->log, i - 1) + rp_file_row_size(run->log, i - 1);
+        if (start != expected)
+            status = report(run, RP_DAMAGE_LOG, rp_file_row_path(run->log, i), expected, start - expected,
+                            start > expected ? "commit log files are missing before this one"
+                                             : "this commit log file overlaps the one before it");
+        if (status == RP_OK)
+            status = check_log_file(run, i, error);
+    }
+    return status;
+}
+
+/* ---- pass 2: queues ---- */
+
+typedef struct bad_entry_context {
+    verify_run *run;
+    const char *path;
+} bad_entry_context;
+
+static int report_bad_entry(void *context, int64_t offset, const char *cause) {
+    bad_entry_context *bad = context;
+    return report(bad->run, RP_DAMAGE_QUEUE, bad->path, offset, 0, cause);
+}
+
+static int check_queues(verify_run *run) {
+    int status = RP_OK;
+    for (uint32_t i = 0; i < rp_queue_check_count(run->queues) && status == RP_OK; i++) {
+        bad_entry_context context = {run, rp_queue_check_path(run->queues, i)};
+        run->counts->queues++;
+        status = rp_queue_check_entries(run->queues, i, run->log, rp_file_row_min(run->log), &run->counts->queue_entries, report_bad_entry,
+                                        &context);
+    }
+    return status;
+}
+
+/* ---- pass 3: index ---- */
+
+static int32_t index_hash(rp_slice topic, rp_slice key) {
+    uint8_t text[RP_PROPERTIES_SIZE_MAX + 512];
+    if ((uint64_t)topic.size + 1 + key.size > sizeof text)
+        return -1;
+    memcpy(text, topic.data, topic.size);
+    text[topic.size] = '#';
+    memcpy(text + topic.size + 1, key.data, key.size);
+    int32_t hash = rp_hash_java(text, topic.size + 1 + key.size);
+    return hash == INT32_MIN ? 0 : hash < 0 ? -hash : hash;
+}
+
+static int has_key_hash(const rp_message *message, int32_t hash) {
+    rp_slice unique = rp_message_property(message->properties, "UNIQ_KEY");
+    if (unique.data != NULL && index_hash(message->topic, unique) == hash)
+        return 1;
+    rp_slice keys = rp_message_property(message->properties, "KEYS");
+    while (keys.size > 0) {
+        const uint8_t *space = memchr(keys.data, ' ', keys.size);
+        rp_slice key = {keys.data, space == NULL ? keys.size : (uint32_t)(space - keys.data)};
+        if (key.size > 0 && index_hash(message->topic, key) == hash)
+            return 1;
+        uint32_t used = space == NULL ? keys.size : key.size + 1;
+        keys.data += used;
+        keys.size -= used;
+    }
+    return 0;
+}
+
+static const char *index_entry_fault(verify_run *run, int32_t hash, int64_t log_offset) {
+    if (log_offset < rp_file_row_min(run->log))
+        return NULL; /* its message has expired */
+    uint64_t left = rp_file_row_left(run->log, log_offset);
+    const uint8_t *record = left == 0 ? NULL : rp_file_row_at(run->log, log_offset, left);
+    rp_message message;
+    if (record == NULL)
+        return "the index entry points behind the log's end";
+    if (rp_message_decode(record, left, 0, &message, NULL) != RP_RECORD_MESSAGE)
+        return "the index entry points at no record";
+    return has_key_hash(&message, hash) ? NULL : "the index entry points at a message without that key";
+}
+
+static int check_index_file(verify_run *run, const char *path) {
+    rp_index_file *file = NULL;
+    rp_error cause;
+    int status = rp_index_file_open(NULL, path, run->options->index_shape, 0, &file, &cause);
+    if (status < 0)
+        return report(run, RP_DAMAGE_INDEX, path, -1, 0, cause.message);
+    run->counts->index_files++;
+    uint32_t count = rp_index_file_entry_count(file);
+    for (uint32_t number = 1; number <= count && status == RP_OK; number++) {
+        int32_t hash;
+        int64_t log_offset;
+        (void)rp_index_file_entry(file, number, &hash, &log_offset); /* number is in range */
+        const char *fault = index_entry_fault(run, hash, log_offset);
+        run->counts->index_entries++;
+        int64_t at = RP_INDEX_HEADER_SIZE + (int64_t)run->options->index_shape.slot_count * RP_INDEX_SLOT_SIZE +
+                     (int64_t)number * RP_INDEX_ENTRY_SIZE;
+        if (fault != NULL)
+            status = report(run, RP_DAMAGE_INDEX, path, at, RP_INDEX_ENTRY_SIZE, fault);
+    }
+    rp_index_file_close(file);
+    return status;
+}
+
+static int is_index_name(const struct dirent *entry) { return strlen(entry->d_name) == 17 && strspn(entry->d_name, "0123456789") == 17; }
+
+static int check_index(verify_run *run) {
+    char directory[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+    snprintf(directory, sizeof directory, "%s/index", run->options->root_path);
+    struct dirent **names = NULL;
+    int count = scandir(directory, &names, is_index_name, alphasort);
+    int status = RP_OK;
+    for (int i = 0; i < count; i++) { /* -1: no index, nothing to check */
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
+        if (status == RP_OK)
+            status = check_index_file(run, path);
+        free(names[i]);
+    }
+    free(names);
+    return status;
+}
+
+int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error) {
+    char log_path[PATH_MAX], queue_path[PATH_MAX];
+    *counts = (rp_verify_counts){0};
+    struct stat info;
+    if (stat(options->root_path, &info) < 0 || !S_ISDIR(info.st_mode))
+        return rp_error_set(error, RP_E_NOT_FOUND, 0, options->root_path, -1, "there is no store directory here");
+    if (options->commit_log_path != NULL)
+        snprintf(log_path, sizeof log_path, "%s", options->commit_log_path);
+    else
+        snprintf(log_path, sizeof log_path, "%s/commitlog", options->root_path);
+    snprintf(queue_path, sizeof queue_path, "%s/consumequeue", options->root_path);
+    verify_run run = {.options = options, .counts = counts};
+    int status = rp_file_row_open(log_path, &run.log, error);
+    if (status == RP_OK)
+        status = rp_queue_check_open(queue_path, &run.queues, error);
+    if (status == RP_OK) {
+        counts->log_min_offset = counts->log_max_offset = rp_file_row_min(run.log);
+        for (uint32_t i = 0; i < rp_file_row_count(run.log); i++)
+            run.bytes_total += (uint64_t)rp_file_row_size(run.log, i);
+        status = check_log(&run, error);
+        if (status == RP_OK)
+            status = check_queues(&run);
+        if (status == RP_OK)
+            status = check_index(&run);
+        if (status == RP_E_CLOSED)
+            rp_error_set(error, RP_E_CLOSED, 0, options->root_path, -1, "the check was ended by its caller");
+    }
+    rp_queue_check_close(run.queues);
+    rp_file_row_close(run.log);
+    return status;
+}

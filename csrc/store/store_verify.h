@@ -1,0 +1,49 @@
+/* store_verify.h: checks a stopped store directory of either product against itself and names each damage.
+ *
+ * Commit log      every record decodes, its CRC is right, it lies where it says, files follow each other without a gap.
+ * Consume queues  every message has its entry, every entry points at its message, sizes and tag codes agree.
+ * Index           every entry points at a message that has a key of that hash.
+ *
+ * Threads  runs in the caller's; visit is called there too. Nothing is written.
+ * Bounds   the log is read once in order; queue and index checks read it again by offset. Memory: a small record per queue.
+ */
+#ifndef RP_STORE_STORE_VERIFY_H
+#define RP_STORE_STORE_VERIFY_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "index_file.h"
+
+enum rp_damage_kind { RP_DAMAGE_LOG = 1, RP_DAMAGE_QUEUE = 2, RP_DAMAGE_INDEX = 3 };
+
+typedef struct rp_damage_row {
+    int32_t kind;     /* rp_damage_kind */
+    const char *file; /* valid while visited */
+    int64_t offset;   /* byte in the file's own numbering: physical for the log, in the file for others; -1 the whole file */
+    int64_t size;     /* bytes, 0 where that says nothing */
+    const char *cause;
+} rp_damage_row;
+
+typedef struct rp_verify_counts {
+    uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, damages;
+    int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
+} rp_verify_counts;
+
+typedef struct rp_verify_options {
+    const char *root_path;
+    const char *commit_log_path;   /* NULL: root/commitlog */
+    int32_t check_crc;             /* default 1 */
+    rp_index_shape index_shape;
+    /* Non-zero ends the run. May be NULL. */
+    int (*visit)(void *context, const rp_damage_row *damage);
+    /* Called every few megabytes with bytes done of bytes_total; non-zero ends the run. May be NULL. */
+    int (*progress)(void *context, uint64_t bytes_done, uint64_t bytes_total);
+    void *context;
+} rp_verify_options;
+
+void rp_verify_options_default(rp_verify_options *options);
+/* RP_OK: ran to its end (counts->damages says how it went); RP_E_CLOSED: ended by a callback; RP_E_NOT_FOUND: no such store; RP_E_IO. */
+int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error);
+
+#endif
