@@ -12,10 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../base/hash.h"
+#include "index_key.h"
 
 #define NAME_SIZE 17 /* yyyyMMddHHmmssSSS */
-#define KEY_SIZE_MAX (RP_PROPERTIES_SIZE_MAX + 512)
 #define FILES_MAX 4096
 
 struct rp_key_index {
@@ -29,16 +28,10 @@ struct rp_key_index {
     /* builder thread */
     int is_dirty;
     uint32_t synced_files; /* files before this one are full and on disk */
-    uint8_t key[KEY_SIZE_MAX];
 };
 
 void rp_key_index_options_default(rp_key_index_options *options) {
     *options = (rp_key_index_options){.shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX}, .last_exit_clean = 1};
-}
-
-static int32_t key_hash(const uint8_t *key, size_t size) {
-    int32_t hash = rp_hash_java(key, size);
-    return hash == INT32_MIN ? 0 : hash < 0 ? -hash : hash;
 }
 
 /* ---- open ---- */
@@ -199,19 +192,9 @@ static int add_file(rp_key_index *index, rp_error *error) {
     return RP_OK;
 }
 
-/* TOPIC#key into the index's scratch; 0 when it does not fit (no such message can be stored). */
-static uint32_t build_key(uint8_t *target, rp_slice topic, rp_slice key) {
-    if ((uint64_t)topic.size + 1 + key.size > KEY_SIZE_MAX)
-        return 0;
-    memcpy(target, topic.data, topic.size);
-    target[topic.size] = '#';
-    memcpy(target + topic.size + 1, key.data, key.size);
-    return topic.size + 1 + key.size;
-}
-
 static int put_key(rp_key_index *index, const rp_message *message, rp_slice key, rp_error *error) {
-    uint32_t size = build_key(index->key, message->topic, key);
-    if (size == 0)
+    int32_t hash = rp_index_key_hash(message->topic, key);
+    if (hash < 0)
         return RP_OK;
     if (last_file(index) == NULL || rp_index_file_is_full(last_file(index))) {
         int status = add_file(index, error);
@@ -219,30 +202,16 @@ static int put_key(rp_key_index *index, const rp_message *message, rp_slice key,
             return status;
     }
     index->is_dirty = 1;
-    return rp_index_file_put(last_file(index), key_hash(index->key, size), message->physical_offset, message->store_timestamp_ms, error);
+    return rp_index_file_put(last_file(index), hash, message->physical_offset, message->store_timestamp_ms, error);
 }
 
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error) {
-    if ((message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == RP_SYSFLAG_TRANSACTION_ROLLBACK)
-        return RP_OK;
-    rp_slice unique = rp_message_property(message->properties, "UNIQ_KEY");
-    if (unique.data != NULL) {
-        int status = put_key(index, message, unique, error);
+    rp_index_keys keys = rp_index_keys_of(message);
+    rp_slice key;
+    while (rp_index_keys_next(&keys, &key)) {
+        int status = put_key(index, message, key, error);
         if (status < 0)
             return status;
-    }
-    rp_slice keys = rp_message_property(message->properties, "KEYS");
-    while (keys.size > 0) {
-        const uint8_t *space = memchr(keys.data, ' ', keys.size);
-        rp_slice key = {keys.data, space == NULL ? keys.size : (uint32_t)(space - keys.data)};
-        if (key.size > 0) {
-            int status = put_key(index, message, key, error);
-            if (status < 0)
-                return status;
-        }
-        uint32_t used = space == NULL ? keys.size : key.size + 1;
-        keys.data += used;
-        keys.size -= used;
     }
     return RP_OK;
 }
@@ -311,12 +280,9 @@ static uint32_t drop_repeats(int64_t *offsets, uint32_t count) {
 rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
                                 uint32_t offsets_max) {
     rp_key_query query = {0};
-    uint8_t *text = malloc(KEY_SIZE_MAX);
-    uint32_t size = text == NULL ? 0 : build_key(text, topic, key);
-    int32_t hash = size == 0 ? 0 : key_hash(text, size);
-    free(text);
+    int32_t hash = rp_index_key_hash(topic, key);
     pthread_rwlock_rdlock(&index->row_lock);
-    for (uint32_t i = index->file_count; i > 0 && size > 0; i--) {
+    for (uint32_t i = index->file_count; i > 0 && hash >= 0; i--) {
         const rp_index_file *file = index->files[i - 1];
         if (i == index->file_count) {
             query.last_update_time_ms = rp_index_file_end_time(file);

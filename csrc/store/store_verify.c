@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../base/hash.h"
 #include "file_row.h"
+#include "index_key.h"
 #include "log_scan.h"
 #include "queue_check.h"
 
@@ -131,31 +131,12 @@ static int check_queues(verify_run *run) {
 
 /* ---- pass 3: index ---- */
 
-static int32_t index_hash(rp_slice topic, rp_slice key) {
-    uint8_t text[RP_PROPERTIES_SIZE_MAX + 512];
-    if ((uint64_t)topic.size + 1 + key.size > sizeof text)
-        return -1;
-    memcpy(text, topic.data, topic.size);
-    text[topic.size] = '#';
-    memcpy(text + topic.size + 1, key.data, key.size);
-    int32_t hash = rp_hash_java(text, topic.size + 1 + key.size);
-    return hash == INT32_MIN ? 0 : hash < 0 ? -hash : hash;
-}
-
 static int has_key_hash(const rp_message *message, int32_t hash) {
-    rp_slice unique = rp_message_property(message->properties, "UNIQ_KEY");
-    if (unique.data != NULL && index_hash(message->topic, unique) == hash)
-        return 1;
-    rp_slice keys = rp_message_property(message->properties, "KEYS");
-    while (keys.size > 0) {
-        const uint8_t *space = memchr(keys.data, ' ', keys.size);
-        rp_slice key = {keys.data, space == NULL ? keys.size : (uint32_t)(space - keys.data)};
-        if (key.size > 0 && index_hash(message->topic, key) == hash)
+    rp_index_keys keys = rp_index_keys_of(message);
+    rp_slice key;
+    while (rp_index_keys_next(&keys, &key))
+        if (rp_index_key_hash(message->topic, key) == hash)
             return 1;
-        uint32_t used = space == NULL ? keys.size : key.size + 1;
-        keys.data += used;
-        keys.size -= used;
-    }
     return 0;
 }
 
