@@ -39,6 +39,7 @@ struct rp_ha_master {
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
+    atomic_uint slaves_required;
     atomic_int sleeping; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
@@ -54,6 +55,7 @@ void rp_ha_master_options_default(rp_ha_master_options *options) {
         .commit_log_file_size = 1ull << 30,
         .bind_address = "0.0.0.0",
         .slaves_max = 16,
+        .slaves_required = 1,
         .transfer_bytes = 32768,
         .transfer_bytes_max = 1u << 20,
         .heartbeat_interval_ms = 5000,
@@ -67,6 +69,9 @@ static int check_options(const rp_ha_master_options *options, rp_error *error) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha master needs a commit log, its file size and a bind address");
     if (options->slaves_max < 1 || options->slaves_max > RP_HA_SLAVES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "slaves_max is %u, must be 1..%u", options->slaves_max, RP_HA_SLAVES_MAX);
+    if (options->slaves_required < 1 || options->slaves_required > options->slaves_max)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "inSyncReplicas needs %u slaves, must be 1..%u", options->slaves_required,
+                            options->slaves_max);
     if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes ||
         options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes,
@@ -83,6 +88,13 @@ static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, u
 
 /* ---- slaves, ha thread ---- */
 
+static void tell_acked(rp_ha_master *master) {
+    if (master->options.on_acked == NULL)
+        return;
+    uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
+    master->options.on_acked(master->options.context, rp_ha_master_acked_offset(master, required));
+}
+
 static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why) {
     rp_ha_connection *connection = master->slots[slot];
     rp_log_write(master->options.log, level, "ha: slave %s dropped at acked offset %lld: %s", rp_ha_connection_address(connection),
@@ -93,8 +105,7 @@ static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const cha
     pthread_mutex_unlock(&master->table_lock);
     atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
     rp_ha_connection_destroy(connection);
-    if (master->options.on_acked != NULL)
-        master->options.on_acked(master->options.context);
+    tell_acked(master);
 }
 
 static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
@@ -131,8 +142,7 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
         return;
     count(&master->counters.acks, 1);
     atomic_store_explicit(&master->acked[slot], rp_ha_connection_acked(master->slots[slot]), memory_order_release);
-    if (master->options.on_acked != NULL)
-        master->options.on_acked(master->options.context);
+    tell_acked(master);
 }
 
 static void format_address(const struct sockaddr_storage *address, char text[RP_HA_ADDRESS_TEXT_MAX]) {
@@ -329,6 +339,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     if (master == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha master");
     master->options = *options;
+    atomic_init(&master->slaves_required, options->slaves_required);
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
@@ -361,6 +372,14 @@ void rp_ha_master_close(rp_ha_master *master) {
 }
 
 uint16_t rp_ha_master_port(const rp_ha_master *master) { return master->port; }
+
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves) {
+    if (slaves < 1 || slaves > master->options.slaves_max)
+        return RP_E_INVALID;
+    atomic_store_explicit(&master->slaves_required, slaves, memory_order_release);
+    tell_acked(master);
+    return RP_OK;
+}
 
 /* ---- answers, any thread ---- */
 

@@ -48,7 +48,10 @@ typedef struct rp_ha_master_options {
     int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
     const rp_clock *clock;
     rp_log *log;
-    void (*on_acked)(void *context); /* on the ha thread, after an ack or a lost slave changed an answer below; may be NULL */
+    uint32_t slaves_required;          /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
+    /* On the ha thread (or in rp_ha_master_require's), whenever it may have moved: the offset that slaves_required slaves hold,
+     * -1 with fewer. May be NULL. */
+    void (*on_acked)(void *context, int64_t acked_offset);
     void *context;
 } rp_ha_master_options;
 
@@ -61,6 +64,9 @@ uint16_t rp_ha_master_port(const rp_ha_master *master);
 
 /* The log has grown. One atomic read while the thread is awake, an eventfd write when it sleeps. */
 void rp_ha_master_notify(rp_ha_master *master);
+
+/* Changes slaves_required (1..slaves_max) and tells on_acked. RP_OK, RP_E_INVALID. */
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves);
 
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);

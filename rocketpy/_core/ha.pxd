@@ -1,0 +1,59 @@
+# ha.pxd: csrc/ha in Cython's words.
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+
+from rocketpy._core.base cimport NativeObject, rp_error, rp_log
+from rocketpy._core.broker cimport Broker, rp_broker
+from rocketpy._core.store cimport MessageStore, rp_commit_log
+
+
+cdef extern from "ha/ha_master.h" nogil:
+    enum: RP_HA_SLAVES_MAX
+    ctypedef struct rp_ha_master:
+        pass
+    ctypedef struct rp_ha_master_options:
+        rp_commit_log *commit_log
+        rp_log *log
+        void (*on_acked)(void *context, int64_t acked_offset) noexcept nogil
+        void *context
+    ctypedef struct rp_ha_slave_row:
+        pass
+    ctypedef struct rp_ha_master_stats:
+        pass
+    void rp_ha_master_options_default(rp_ha_master_options *options)
+    int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **master, rp_error *error)
+    void rp_ha_master_close(rp_ha_master *master)
+    uint16_t rp_ha_master_port(const rp_ha_master *master)
+    void rp_ha_master_notify(rp_ha_master *master)
+    int rp_ha_master_require(rp_ha_master *master, uint32_t slaves)
+    int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves)
+    uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset)
+    uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master)
+    uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max)
+    void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats)
+
+cdef extern from "ha/ha_slave.h" nogil:
+    ctypedef struct rp_ha_slave:
+        pass
+    ctypedef struct rp_ha_slave_options:
+        rp_commit_log *commit_log
+        rp_log *log
+    ctypedef struct rp_ha_slave_stats:
+        pass
+    void rp_ha_slave_options_default(rp_ha_slave_options *options)
+    int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error)
+    void rp_ha_slave_close(rp_ha_slave *slave)
+    int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address)
+    void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats)
+
+
+cdef class HaMaster(NativeObject):
+    cdef rp_ha_master *native
+    cdef MessageStore store
+    cdef Broker broker
+    cdef NativeObject log
+
+
+cdef class HaSlave(NativeObject):
+    cdef rp_ha_slave *native
+    cdef MessageStore store
+    cdef NativeObject log

@@ -1,0 +1,38 @@
+"""Stub of rocketpy._core.ha: the commit log's way to slaves and from a master (csrc/ha)."""
+
+from typing import Any, Final
+
+from .base import NativeObject
+from .broker import Broker
+from .store import MessageStore
+
+SLAVE_STATES: Final[tuple[str, ...]]
+
+class HaMaster(NativeObject):
+    """Owner of one rp_ha_master: listens for slaves and sends them the log. Close it after the servers and before broker and store."""
+
+    def __init__(self, store: MessageStore, broker: Broker | None = None, *, log: Any | None = None, **options: Any) -> None:
+        """options are the fields of rp_ha_master_options. Acks of slaves_required slaves complete the broker's parked responses."""
+    @property
+    def port(self) -> int: ...
+    def require(self, slaves: int) -> None:
+        """How many slaves must hold a message before a SYNC_MASTER response leaves. Raises InvalidArgument."""
+    def acked_offset(self, slaves: int = 1) -> int:
+        """The commit log offset that this many slaves hold; -1 with fewer connected."""
+    def in_sync_slaves(self, master_max_offset: int) -> int:
+        """Slaves whose gap is within haMaxGapNotInSync."""
+    def slaves(self) -> list[dict[str, Any]]:
+        """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms)."""
+    def stats(self) -> dict[str, int]: ...
+    def close(self) -> None: ...
+
+class HaSlave(NativeObject):
+    """Owner of one rp_ha_slave: follows a master and writes its log into the store. Nothing else may append meanwhile."""
+
+    def __init__(self, store: MessageStore, *, log: Any | None = None, **options: Any) -> None:
+        """options are the fields of rp_ha_slave_options."""
+    def set_master(self, address: str | None) -> None:
+        """ "ip:port" of the master's HA listener, None for no master. Raises InvalidArgument."""
+    def stats(self) -> dict[str, Any]:
+        """The fields of rp_ha_slave_stats; state is one of SLAVE_STATES."""
+    def close(self) -> None: ...

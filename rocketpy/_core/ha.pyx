@@ -1,0 +1,209 @@
+# ha.pyx: the commit log's way to slaves and from a master (csrc/ha).
+#
+# Two native threads meet here without Python: an append notifies the master's transfer, an ack completes parked responses.
+
+from rocketpy._core.base cimport RP_E_INVALID, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.broker cimport rp_broker_set_replicated
+from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_on_appended
+from rocketpy._core.errors import InvalidArgument
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "ha/ha_master.h"
+    #include "ha/ha_slave.h"
+    #define ROW(member) RP_FIELD_ROW(rp_ha_master_options, member)
+    static const rp_field_row ha_master_option_rows[] = {
+        ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
+        ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(gap_not_in_sync_bytes), ROW(flow_bytes_per_second),
+        ROW(slaves_required), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
+    static const rp_field_row ha_slave_row_rows[] = {
+        ROW(address), ROW(request_offset), ROW(acked_offset), ROW(next_offset), ROW(bytes_sent), ROW(bytes_per_second),
+        ROW(connected_ms), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_ha_master_stats, member)
+    static const rp_field_row ha_master_stats_rows[] = {
+        ROW(accepted), ROW(refused), ROW(dropped_bad_ack), ROW(dropped_silent), ROW(dropped_other), ROW(frames_sent),
+        ROW(heartbeats_sent), ROW(bytes_sent), ROW(acks), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_ha_slave_options, member)
+    static const rp_field_row ha_slave_option_rows[] = {
+        ROW(report_interval_ms), ROW(housekeeping_interval_ms), ROW(reconnect_ms), ROW(connect_timeout_ms), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_ha_slave_stats, member)
+    static const rp_field_row ha_slave_stats_rows[] = {
+        ROW(state), ROW(master_address), ROW(connects), ROW(disconnects), ROW(frames_received), ROW(bytes_received),
+        ROW(bytes_per_second), ROW(max_offset), ROW(master_offset), ROW(last_read_ms), ROW(last_error), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *ha_master_option_rows
+    const rp_field_row *ha_slave_row_rows
+    const rp_field_row *ha_master_stats_rows
+    const rp_field_row *ha_slave_option_rows
+    const rp_field_row *ha_slave_stats_rows
+
+SLAVE_STATES = ("READY", "TRANSFER", "SHUTDOWN")
+
+
+cdef void complete_responses(void *context, int64_t acked_offset) noexcept nogil:
+    rp_broker_set_replicated(<rp_broker *>context, acked_offset)
+
+
+cdef void notify_transfer(void *context) noexcept nogil:
+    rp_ha_master_notify(<rp_ha_master *>context)
+
+
+cdef class HaMaster(NativeObject):
+    def __init__(self, MessageStore store not None, Broker broker=None, *, log=None, **options):
+        cdef rp_ha_master_options native_options
+        cdef rp_error error
+        cdef int status
+        cdef list keep = []
+        rp_ha_master_options_default(&native_options)
+        set_fields(ha_master_option_rows, &native_options, options, keep)
+        store.enter()
+        try:
+            native_options.commit_log = rp_message_store_commit_log(store.native)
+            native_options.log = log_of(log)
+            if broker is not None:
+                native_options.on_acked = complete_responses
+                native_options.context = broker.native
+            error.status = 0
+            with nogil:
+                status = rp_ha_master_open(&native_options, &self.native, &error)
+            check(status, &error)
+            rp_message_store_on_appended(store.native, notify_transfer, self.native)
+        finally:
+            store.leave()
+        self.store = store
+        self.broker = broker
+        self.log = log
+        store.borrowers += 1
+        if broker is not None:
+            broker.borrowers += 1
+        self.is_closed = False
+
+    @property
+    def port(self):
+        self.enter()
+        try:
+            return rp_ha_master_port(self.native)
+        finally:
+            self.leave()
+
+    def require(self, uint32_t slaves):
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_ha_master_require(self.native, slaves)
+            if status == RP_E_INVALID:
+                raise InvalidArgument(f"{slaves} required slaves: must be 1 and at most slaves_max")
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def acked_offset(self, uint32_t slaves=1):
+        self.enter()
+        try:
+            return rp_ha_master_acked_offset(self.native, slaves)
+        finally:
+            self.leave()
+
+    def in_sync_slaves(self, int64_t master_max_offset):
+        self.enter()
+        try:
+            return rp_ha_master_in_sync_slaves(self.native, master_max_offset)
+        finally:
+            self.leave()
+
+    def slaves(self):
+        cdef rp_ha_slave_row rows[RP_HA_SLAVES_MAX]
+        cdef uint32_t count, i
+        self.enter()
+        try:
+            with nogil:
+                count = rp_ha_master_read_slaves(self.native, rows, RP_HA_SLAVES_MAX)
+            return [read_fields(ha_slave_row_rows, &rows[i]) for i in range(min(count, <uint32_t>RP_HA_SLAVES_MAX))]
+        finally:
+            self.leave()
+
+    def stats(self):
+        cdef rp_ha_master_stats stats
+        self.enter()
+        try:
+            rp_ha_master_read_stats(self.native, &stats)
+            return read_fields(ha_master_stats_rows, &stats)
+        finally:
+            self.leave()
+
+    def close(self):
+        if not self.begin_close():
+            return
+        rp_message_store_on_appended(self.store.native, NULL, NULL)
+        with nogil:
+            rp_ha_master_close(self.native)
+        self.native = NULL
+        self.store.borrowers -= 1
+        if self.broker is not None:
+            self.broker.borrowers -= 1
+
+
+cdef class HaSlave(NativeObject):
+    def __init__(self, MessageStore store not None, *, log=None, **options):
+        cdef rp_ha_slave_options native_options
+        cdef rp_error error
+        cdef int status
+        cdef list keep = []
+        rp_ha_slave_options_default(&native_options)
+        set_fields(ha_slave_option_rows, &native_options, options, keep)
+        store.enter()
+        try:
+            native_options.commit_log = rp_message_store_commit_log(store.native)
+            native_options.log = log_of(log)
+            error.status = 0
+            with nogil:
+                status = rp_ha_slave_open(&native_options, &self.native, &error)
+            check(status, &error)
+        finally:
+            store.leave()
+        self.store = store
+        self.log = log
+        store.borrowers += 1
+        self.is_closed = False
+
+    def set_master(self, str address):
+        cdef bytes text = (address or "").encode()
+        cdef const char *native_text = text
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_ha_slave_set_master(self.native, native_text)
+            if status == RP_E_INVALID:
+                raise InvalidArgument(f"{address!r} is not the address of an ha listener, such as 10.0.0.1:10912")
+            check(status, NULL)
+        finally:
+            self.leave()
+
+    def stats(self):
+        cdef rp_ha_slave_stats stats
+        self.enter()
+        try:
+            with nogil:
+                rp_ha_slave_read_stats(self.native, &stats)
+            values = read_fields(ha_slave_stats_rows, &stats)
+            values["state"] = SLAVE_STATES[values["state"]]
+            return values
+        finally:
+            self.leave()
+
+    def close(self):
+        if not self.begin_close():
+            return
+        with nogil:
+            rp_ha_slave_close(self.native)
+        self.native = NULL
+        self.store.borrowers -= 1
