@@ -80,3 +80,6 @@ cdef class MessageStore(NativeObject):
 
     cdef rp_consume_queue *find_queue(self, str topic, int32_t queue_id, bint create) except? NULL
     cdef bytes read_range(self, int64_t offset, uint32_t size)
+
+
+cdef object message_of(const rp_message *message)

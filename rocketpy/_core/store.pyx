@@ -96,24 +96,8 @@ cdef dict properties_of(str text):
     return properties
 
 
-def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
-    cdef rp_message message
-    cdef rp_error error
-    cdef int kind
-    cdef uint64_t size = record.shape[0]
-    cdef const uint8_t *start
-    if size == 0:
-        raise StoreCorrupt("an empty record")
-    start = &record[0]
-    error.status = 0
-    if size >= NOGIL_BODY_SIZE:
-        with nogil:
-            kind = rp_message_decode(start, size, check_crc, &message, &error)
-    else:
-        kind = rp_message_decode(start, size, check_crc, &message, &error)
-    check(kind, &error)
-    if kind != RP_RECORD_MESSAGE:
-        raise StoreCorrupt("not a message: the padding at a file's end or bytes never written")
+cdef object message_of(const rp_message *message):
+    """A decoded record as a Message; everything is copied."""
     return Message(
         text_of_slice(message.topic),
         message.queue_id,
@@ -132,6 +116,27 @@ def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
         properties_of(text_of_slice(message.properties)),
         b"" if message.body.size == 0 else PyBytes_FromStringAndSize(<const char *>message.body.data, message.body.size),
     )
+
+
+def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
+    cdef rp_message message
+    cdef rp_error error
+    cdef int kind
+    cdef uint64_t size = record.shape[0]
+    cdef const uint8_t *start
+    if size == 0:
+        raise StoreCorrupt("an empty record")
+    start = &record[0]
+    error.status = 0
+    if size >= NOGIL_BODY_SIZE:
+        with nogil:
+            kind = rp_message_decode(start, size, check_crc, &message, &error)
+    else:
+        kind = rp_message_decode(start, size, check_crc, &message, &error)
+    check(kind, &error)
+    if kind != RP_RECORD_MESSAGE:
+        raise StoreCorrupt("not a message: the padding at a file's end or bytes never written")
+    return message_of(&message)
 
 
 ctypedef struct queue_list:
