@@ -1,0 +1,245 @@
+"""`rocketpy store …`: look into, check, mend and export a stopped store directory of rocketpy or RocketMQ."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+
+from rocketpy._core.errors import RocketpyError
+from rocketpy._core.inspect import Damage, LogScan, verify_store
+from rocketpy._core.store import Message, MessageStore
+from rocketpy.store.directory import StoreDirectory, StoreSummary
+
+app = typer.Typer(help=__doc__, no_args_is_help=True)
+EXIT_DAMAGED = 3
+DAMAGES_SHOWN = 50
+
+Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
+LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+SlotCount = Annotated[int, typer.Option(help="maxHashSlotNum the index was made with.")]
+EntryCount = Annotated[int, typer.Option(help="maxIndexNum the index was made with.")]
+
+
+@app.command()
+def info(root: Root, commitlog: LogPath = None, as_json: AsJson = False) -> None:
+    """What lies in a store: files, offsets, queues, checkpoint, who holds it."""
+    summary = StoreDirectory(root, commitlog).summary()
+    if as_json:
+        print(json.dumps(asdict(summary)))
+    else:
+        _print_summary(summary)
+
+
+@app.command()
+def verify(
+    root: Root,
+    commitlog: LogPath = None,
+    check_crc: Annotated[bool, typer.Option("--crc/--no-crc", help="Read every body and compare its CRC.")] = True,
+    slot_count: SlotCount = 5_000_000,
+    entry_count: EntryCount = 20_000_000,
+    as_json: AsJson = False,
+) -> None:
+    """Checks every record, queue entry and index entry. Exit status 3 when something is damaged."""
+    counts, damages = _verify(root, commitlog, check_crc, slot_count, entry_count, quiet=as_json)
+    if as_json:
+        print(json.dumps({"counts": counts, "damages": [damage._asdict() for damage in damages]}))
+    else:
+        _print_verdict(counts, damages)
+    raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
+
+
+@app.command()
+def repair(
+    root: Root,
+    commitlog: LogPath = None,
+    slot_count: SlotCount = 5_000_000,
+    entry_count: EntryCount = 20_000_000,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
+) -> None:
+    """Sets damaged queue and index files aside and builds them again from the commit log. The log itself is never changed."""
+    console = Console()
+    _, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
+    in_log = [damage for damage in damages if damage.kind == "commitlog"]
+    targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind != "commitlog"})
+    for damage in in_log:
+        console.print(f"[red]commit log damage stays[/red]: {damage.file} at {damage.offset}: {damage.cause}")
+    for target in targets:
+        console.print(f"{'setting aside' if yes else 'would set aside'} {target}")
+    if not yes or not targets:
+        raise typer.Exit(EXIT_DAMAGED if damages else 0)
+    for target in targets:
+        if target.exists():
+            target.rename(_free_name(target))
+    options: dict[str, Any] = {} if commitlog is None else {"commit_log_path": str(commitlog)}
+    first = StoreDirectory(root, commitlog).log_files()
+    if first:
+        options["commit_log_file_size"] = first[0].stat().st_size
+    with MessageStore(str(root), **options):
+        console.print("built again from the commit log")
+    counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
+    _print_verdict(counts, damages)
+    raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
+
+
+@app.command()
+def dump(
+    root: Root,
+    commitlog: LogPath = None,
+    begin: Annotated[int, typer.Option("--from", help="Physical offset to start at.")] = 0,
+    count: Annotated[int, typer.Option(help="Messages to show.")] = 20,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shows records of the commit log, damage included."""
+    table = Table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
+    shown = 0
+    for record in _records(StoreDirectory(root, commitlog), begin, topic):
+        if as_json:
+            print(json.dumps(_as_json(record)))
+        elif isinstance(record, Damage):
+            table.add_row(str(record.offset), str(record.size), f"[red]{record.cause}[/red]")
+        else:
+            table.add_row(*_cells(record))
+        shown += 1
+        if shown >= count:
+            break
+    if not as_json:
+        Console().print(table)
+
+
+@app.command()
+def export(
+    root: Root,
+    target: Annotated[Path, typer.Argument(help="File of JSON lines to write; - for standard output.", show_default=False)],
+    commitlog: LogPath = None,
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+) -> None:
+    """Writes messages as JSON lines, bodies in base64. Exit status 3 when something damaged was passed over."""
+    damaged = 0
+    with sys.stdout if str(target) == "-" else target.open("w") as out:
+        for record in _records(StoreDirectory(root, commitlog), 0, topic):
+            damaged += isinstance(record, Damage)
+            print(json.dumps(_as_json(record)), file=out)
+    raise typer.Exit(EXIT_DAMAGED if damaged else 0)
+
+
+def _verify(
+    root: Path, commitlog: Path | None, check_crc: bool, slot_count: int, entry_count: int, *, quiet: bool
+) -> tuple[dict[str, int], list[Damage]]:
+    StoreDirectory(root, commitlog)  # says what is missing
+    damages: list[Damage] = []
+    columns = (TextColumn("checking"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as progress:
+        task = progress.add_task("checking", total=None)
+        counts = verify_store(
+            str(root),
+            commit_log_path=None if commitlog is None else str(commitlog),
+            check_crc=check_crc,
+            slot_count=slot_count,
+            entry_count_max=entry_count,
+            on_damage=damages.append,
+            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    return counts, damages
+
+
+def _derived_path(root: Path, damage: Damage) -> Path:
+    """The queue's directory or the index file that a repair builds again."""
+    path = Path(damage.file)
+    if damage.kind == "index":
+        return path
+    return path if path.is_absolute() or path.exists() else root / path
+
+
+def _free_name(path: Path) -> Path:
+    """A name beside path that nothing has; hidden from the store, which reads digits only."""
+    parent = path.parent if path.is_file() else path.parent.parent.parent
+    base = f"damaged-{path.parent.name}-{path.name}"
+    return next(
+        candidate
+        for candidate in (parent / f"{base}{suffix}" for suffix in ("", *(f".{n}" for n in range(1, 1000))))
+        if not candidate.exists()
+    )
+
+
+def _records(directory: StoreDirectory, begin: int, topic: str | None) -> Iterator[Message | Damage]:
+    for path in directory.log_files():
+        if int(path.name) + path.stat().st_size <= begin:
+            continue
+        with LogScan(str(path), begin_offset=begin) as scan:
+            for record in scan:
+                if isinstance(record, Damage):
+                    yield record._replace(file=str(path))
+                elif topic is None or record.topic == topic:
+                    yield record
+
+
+def _as_json(record: Message | Damage) -> dict[str, Any]:
+    if isinstance(record, Damage):
+        return {"damage": record._asdict()}
+    return {**record._asdict(), "body": base64.b64encode(record.body).decode()}
+
+
+def _cells(message: Message) -> list[str]:
+    body = message.body[:48].decode("utf-8", "backslashreplace")
+    return [
+        str(message.commit_log_offset),
+        str(message.size),
+        message.topic,
+        str(message.queue_id),
+        str(message.queue_offset),
+        str(message.store_timestamp_ms),
+        " ".join(f"{name}={value}" for name, value in message.properties.items())[:64],
+        body,
+    ]
+
+
+def _print_summary(summary: StoreSummary) -> None:
+    console = Console()
+    state = "open or not closed cleanly" if summary.is_running_or_died else "closed"
+    holder = f", locked by process {summary.lock_holder}" if summary.lock_holder else ""
+    console.print(f"{summary.root}: {state}{holder}")
+    console.print(f"commit log: {len(summary.log_files)} files, {summary.log_min_offset} to {summary.log_end_of_files}")
+    console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
+    console.print(f"index: {len(summary.index_files)} files; config: {', '.join(summary.config_files) or 'none'}")
+    table = Table("topic", "queue", "min", "max", "files")
+    for queue in summary.queues:
+        table.add_row(queue.topic, str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
+    console.print(table)
+
+
+def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
+    console = Console()
+    console.print(
+        f"{counts['messages']} messages in {counts['log_files']} files, {counts['queue_entries']} entries of {counts['queues']} queues, "
+        f"{counts['index_entries']} index entries; log {counts['log_min_offset']} to {counts['log_max_offset']}"
+    )
+    if not damages:
+        console.print("[green]whole[/green]")
+        return
+    table = Table("what", "where", "offset", "bytes", "damage")
+    for damage in damages[:DAMAGES_SHOWN]:
+        table.add_row(damage.kind, damage.file, str(damage.offset), str(damage.size), damage.cause)
+    console.print(table)
+    hidden = len(damages) - DAMAGES_SHOWN
+    console.print(f"[red]{len(damages)} damaged places[/red]{f', {hidden} not shown (--json shows all)' if hidden > 0 else ''}")
+
+
+def main() -> None:
+    """Entry of the command group: an expected error is one line on stderr and exit status 1."""
+    try:
+        app()
+    except RocketpyError as error:
+        print(f"rocketpy store: {error}", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -1,0 +1,148 @@
+"""A store directory of rocketpy or RocketMQ, described without opening it as a store.
+
+Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, index/<time>, config/*.json,
+checkpoint, abort (there while a broker runs, or after it died), lock.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rocketpy._core.errors import NotFound
+
+ENTRY_SIZE = 20
+CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFiles:
+    """One consume queue: offsets count entries, min is of the first file, max is behind the last written entry."""
+
+    topic: str
+    queue_id: int
+    min_offset: int
+    max_offset: int
+    file_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What `rocketpy store info` shows. Sizes in bytes, times in wall clock ms, log offsets physical."""
+
+    root: str
+    is_running_or_died: bool
+    lock_holder: str | None
+    log_files: tuple[tuple[int, int], ...]
+    queues: tuple[QueueFiles, ...]
+    index_files: tuple[str, ...]
+    config_files: tuple[str, ...]
+    checkpoint: dict[str, int]
+
+    @property
+    def log_min_offset(self) -> int:
+        return self.log_files[0][0] if self.log_files else 0
+
+    @property
+    def log_end_of_files(self) -> int:
+        return sum(self.log_files[-1]) if self.log_files else 0
+
+
+class StoreDirectory:
+    """Read-only view of a store directory. Raises NotFound when there is none at root."""
+
+    def __init__(self, root: str | os.PathLike[str], commit_log_path: str | os.PathLike[str] | None = None) -> None:
+        self.root = Path(root)
+        self.commit_log_path = Path(commit_log_path) if commit_log_path is not None else self.root / "commitlog"
+        if not self.root.is_dir():
+            raise NotFound(
+                "there is no store directory here; it is storePathRootDir of the broker, by default ~/store", file=str(self.root)
+            )
+        if not self.commit_log_path.is_dir():
+            raise NotFound(
+                "no commitlog directory: not a store, or storePathCommitLog lies elsewhere (--commitlog)", file=str(self.commit_log_path)
+            )
+
+    def log_files(self) -> list[Path]:
+        """Commit log files in offset order."""
+        return _offset_files(self.commit_log_path)
+
+    def queues(self) -> Iterator[QueueFiles]:
+        """Every consume queue, topics in order."""
+        base = self.root / "consumequeue"
+        if not base.is_dir():
+            return
+        for topic in sorted(path for path in base.iterdir() if path.is_dir()):
+            numbered = [path for path in topic.iterdir() if path.name.isdigit()]
+            for queue in sorted(numbered, key=lambda path: int(path.name)):
+                yield _describe_queue(topic.name, int(queue.name), _offset_files(queue))
+
+    def checkpoint(self) -> dict[str, int]:
+        """The checkpoint's longs by RocketMQ's names; empty without the file."""
+        try:
+            data = (self.root / "checkpoint").read_bytes()
+        except FileNotFoundError:
+            return {}
+        size = 8 * len(CHECKPOINT_FIELDS)
+        return dict(zip(CHECKPOINT_FIELDS, struct.unpack(">5q", data[:size].ljust(size, b"\0")), strict=True))
+
+    def summary(self) -> StoreSummary:
+        """Everything above in one look."""
+        return StoreSummary(
+            root=str(self.root),
+            is_running_or_died=(self.root / "abort").exists(),
+            lock_holder=_lock_holder(self.root / "lock"),
+            log_files=tuple((int(path.name), path.stat().st_size) for path in self.log_files()),
+            queues=tuple(self.queues()),
+            index_files=_names(self.root / "index"),
+            config_files=_names(self.root / "config"),
+            checkpoint=self.checkpoint(),
+        )
+
+
+def _names(directory: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else ()
+
+
+def _offset_files(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if len(path.name) == 20 and path.name.isdigit())
+
+
+def _describe_queue(topic: str, queue_id: int, files: list[Path]) -> QueueFiles:
+    if not files:
+        return QueueFiles(topic, queue_id, 0, 0, 0)
+    last = files[-1]
+    return QueueFiles(topic, queue_id, int(files[0].name) // ENTRY_SIZE, int(last.name) // ENTRY_SIZE + _entries_written(last), len(files))
+
+
+def _entries_written(path: Path) -> int:
+    """Entries are written front to back and the rest of the file is zero: a binary search finds the first empty one."""
+    with path.open("rb") as file:
+        low, high = 0, path.stat().st_size // ENTRY_SIZE
+        while low < high:
+            middle = (low + high) // 2
+            file.seek(middle * ENTRY_SIZE + 8)
+            if file.read(4) == b"\0\0\0\0":
+                high = middle
+            else:
+                low = middle + 1
+    return low
+
+
+def _lock_holder(path: Path) -> str | None:
+    """The process that holds the lock file, from the kernel's table of locks; None when nobody does."""
+    try:
+        inode = path.stat().st_ino
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        parts = line.split()
+        if len(parts) >= 6 and parts[5].rpartition(":")[2] == str(inode):
+            return parts[4]
+    return None
