@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,17 +104,13 @@ def dump(
 ) -> None:
     """Shows records of the commit log, damage included."""
     table = Table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
-    shown = 0
-    for record in _records(StoreDirectory(root, commitlog), begin, topic):
+    for record in islice(_records(StoreDirectory(root, commitlog), begin, topic), count):
         if as_json:
             print(json.dumps(_as_json(record)))
         elif isinstance(record, Damage):
             table.add_row(str(record.offset), str(record.size), f"[red]{record.cause}[/red]")
         else:
             table.add_row(*_cells(record))
-        shown += 1
-        if shown >= count:
-            break
     if not as_json:
         Console().print(table)
 
