@@ -20,9 +20,18 @@
 #include "store/commit_log.h"
 #include "store/consume_queue.h"
 #include "store/message.h"
+#include "store/index_file.h"
+#include "store/key_index.h"
+#include "store/log_scan.h"
 #include "store/message_store.h"
+#include "store/store_verify.h"
 
 #include "broker/broker.h"
+
+#include "ha/ha_master.h"
+#include "ha/ha_slave.h"
+
+#include "arrow/record_batch.h"
 
 #include "load/floor.h"
 #include "load/load.h"

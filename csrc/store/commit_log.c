@@ -47,7 +47,8 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
             return rc;
         }
     }
-    log->position = end;
+    log->position = log->dispatched = end;
+    log->dispatch_failed_at = -1;
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
     atomic_store(&log->flushed_offset, end);
     atomic_store_explicit(&log->max_offset, end, memory_order_release);
@@ -100,6 +101,39 @@ void rp_commit_log_close(rp_commit_log *log) {
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);
     free(log);
+}
+
+int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context) {
+    for (int i = 0; i < RP_LOG_FOLLOWERS_MAX; i++) {
+        if (atomic_load_explicit(&log->followers[i].appended, memory_order_relaxed) == NULL) {
+            atomic_store_explicit(&log->followers[i].context, context, memory_order_relaxed);
+            atomic_store_explicit(&log->followers[i].appended, appended, memory_order_release);
+            return RP_OK;
+        }
+    }
+    return RP_E_BUSY;
+}
+
+void rp_commit_log_remove_follower(rp_commit_log *log, const void *context) {
+    for (int i = 0; i < RP_LOG_FOLLOWERS_MAX; i++) {
+        if (atomic_load_explicit(&log->followers[i].context, memory_order_relaxed) == context) {
+            atomic_store_explicit(&log->followers[i].appended, NULL, memory_order_release);
+        }
+    }
+}
+
+void rp_commit_log_tell_followers(rp_commit_log *log) {
+    for (int i = 0; i < RP_LOG_FOLLOWERS_MAX; i++) {
+        void (*appended)(void *context) = atomic_load_explicit(&log->followers[i].appended, memory_order_acquire);
+        if (appended != NULL) {
+            appended(atomic_load_explicit(&log->followers[i].context, memory_order_relaxed));
+        }
+    }
+}
+
+void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, void *context) {
+    log->dispatch = dispatch;
+    log->dispatch_context = context;
 }
 
 rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log) { return log->row; }

@@ -66,11 +66,13 @@ static int require_space(rp_commit_log *log, int64_t end) {
     return rc;
 }
 
-static int enter_file(rp_commit_log *log, int64_t offset) {
-    rp_error error = {0};
-    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, &error);
+int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error) {
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    error->status = 0;
+    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, error);
     if (file == NULL) {
-        return error.status < 0 ? error.status : RP_E_IO;
+        return error->status < 0 ? error->status : RP_E_IO;
     }
     if (log->active != NULL) {
         rp_mapped_file_release(log->active);
@@ -90,18 +92,18 @@ static int make_room(rp_commit_log *log, uint32_t size) {
         /* Not even the end marker is written before the next file can take the record: a failed append changes nothing. */
         rc = require_space(log, file_end + size + RP_MESSAGE_BLANK_SIZE_MIN);
         if (rc == RP_OK && log->active == NULL) {
-            rc = enter_file(log, log->position);
+            rc = rp_commit_log_enter_file(log, log->position, NULL);
         }
         if (rc != RP_OK) {
             return rc;
         }
         rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), (uint32_t)left);
         log->position = file_end;
-        return enter_file(log, file_end);
+        return rp_commit_log_enter_file(log, file_end, NULL);
     }
     rc = require_space(log, log->position + size + RP_MESSAGE_BLANK_SIZE_MIN);
     if (rc == RP_OK && __builtin_expect(log->active == NULL || log->position >= log->active_end, 0)) {
-        rc = enter_file(log, log->position);
+        rc = rp_commit_log_enter_file(log, log->position, NULL);
     }
     return rc;
 }
@@ -186,6 +188,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     if (appended != 0) {
         rp_preallocation_advise(log->preallocation, position);
         wake_readers(log, items, item_count);
+        rp_commit_log_tell_followers(log);
     }
     return appended;
 }

@@ -32,6 +32,16 @@ struct rp_commit_log {
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error;       /* guarded by failure_lock until failure is set */
 
+    int64_t dispatched;          /* guarded by append_lock: a slave's records below it have their queue entries */
+    int64_t dispatch_failed_at;  /* guarded by append_lock: reported once per place */
+    rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
+    void *dispatch_context;
+
+    struct {
+        void (*_Atomic appended)(void *context); /* stored last, released; NULL: free. Removed only while nobody appends. */
+        void *_Atomic context;
+    } followers[RP_LOG_FOLLOWERS_MAX];
+
     void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting); /* fixed before the first append */
     void *arrived_context;
 };

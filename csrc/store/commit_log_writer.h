@@ -13,7 +13,13 @@
 #include "../base/log.h"
 #include "commit_log.h"
 #include "mapped_file_queue.h"
+#include "message.h"
 #include "preallocation.h"
+
+/* Enters a replicated record; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
+typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error);
+
+#define RP_LOG_FOLLOWERS_MAX 4
 
 typedef struct rp_commit_log_setup {
     const rp_file_ops *ops;
@@ -44,6 +50,15 @@ void rp_commit_log_stop(rp_commit_log *log);
 void rp_commit_log_close(rp_commit_log *log);
 /* Returns when every append that was under way has ended: records published before the call have their queue entries. */
 void rp_commit_log_barrier(rp_commit_log *log);
+
+/* Called with context after every append that published bytes, outside the lock. RP_OK; RP_E_BUSY past RP_LOG_FOLLOWERS_MAX. */
+int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context);
+/* Only while nobody appends. */
+void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
+void rp_commit_log_tell_followers(rp_commit_log *log);
+void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, void *context);
+/* Under the append lock: the file that holds offset becomes the active one. */
+int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error);
 
 rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log);
 int64_t rp_commit_log_store_timestamp(const rp_commit_log *log);

@@ -308,6 +308,12 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
     return sync_queues(flusher, true, true, error);
 }
 
+void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {
+    pthread_mutex_lock(&flusher->queue_lock);
+    flusher->setup.checkpoint.index_time_ms = time_ms;
+    pthread_mutex_unlock(&flusher->queue_lock);
+}
+
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats) {
     stats->flushes = atomic_load_explicit(&flusher->flushes, memory_order_relaxed);
     stats->flush_ns_total = atomic_load_explicit(&flusher->flush_ns_total, memory_order_relaxed);

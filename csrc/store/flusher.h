@@ -49,6 +49,8 @@ void rp_flusher_close(rp_flusher *flusher);
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
+/* Index files hold, on disk, every message stored up to time_ms: the next checkpoint says so. Any thread. */
+void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms);
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
 
 #endif

@@ -174,7 +174,8 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
     if (kind < 0)
         return report_damage(scan, error.message, damage);
     if (kind == RP_RECORD_BLANK) {
-        if (scan->position + message->size != scan->map_size) return report_damage(scan, "padding that does not end with the file", damage);
+        if (scan->position + message->size != scan->map_size)
+            return report_damage(scan, "padding that does not end with the file", damage);
         scan->position = scan->end;
         return RP_SCAN_END;
     }

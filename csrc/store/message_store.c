@@ -16,10 +16,13 @@
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "flusher.h"
+#include "index_builder.h"
 #include "message.h"
 #include "recovery.h"
 #include "store_lock.h"
 #include "store_path.h"
+
+#define INDEX_DRAIN_MS 500
 
 typedef struct store_paths {
     char root[RP_PATH_MAX];
@@ -28,6 +31,7 @@ typedef struct store_paths {
     char lock[RP_PATH_MAX];
     char abort_mark[RP_PATH_MAX];
     char checkpoint[RP_PATH_MAX];
+    char index[RP_PATH_MAX];
 } store_paths;
 
 struct rp_message_store {
@@ -39,7 +43,9 @@ struct rp_message_store {
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */
     rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
-    rp_dispatcher dispatcher;         /* owner */
+    rp_key_index *index;              /* fixed after open; NULL when it is off */
+    rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
+    rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
     rp_checkpoint checkpoint;         /* owner, while opening */
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
@@ -59,6 +65,8 @@ void rp_message_store_options_default(rp_message_store_options *options) {
         .populate_ahead_bytes = 32 << 20,
         .check_crc_on_recover = RP_CHECK_BODY_CRC,
         .queues_max = 1000000,
+        .index_enable = 1,
+        .index_shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX},
         .store_host = {127, 0, 0, 1},
     };
 }
@@ -93,11 +101,8 @@ static int set_paths(rp_message_store *store, rp_error *error) {
     const struct {
         char *path;
         const char *name;
-    } parts[] = {{paths->commit_log, "commitlog"},
-                 {paths->queues, "consumequeue"},
-                 {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},
-                 {paths->checkpoint, "checkpoint"}};
+    } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"},   {paths->lock, "lock"},
+                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
         rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);
@@ -171,6 +176,51 @@ static int recover(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
 }
 
+static int dispatch_replicated(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+    rp_dispatcher *dispatcher = context;
+    uint64_t added = dispatcher->entries_added;
+    int rc = rp_dispatcher_apply(dispatcher, message, error);
+    *queue = rc == RP_OK && dispatcher->entries_added > added ? dispatcher->last_queue : NULL;
+    return rc;
+}
+
+static void index_synced(void *context, int64_t time_ms) { rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms); }
+static void index_appended(void *context) { rp_index_builder_notify(context); }
+
+/* After recovery: the index knows nothing the log does not have, and the builder catches up from where it is. */
+static int open_index(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    rp_key_index_options index;
+    rp_key_index_options_default(&index);
+    index.directory = store->paths.index;
+    index.shape = options->index_shape;
+    index.last_exit_clean = store->recovery.was_clean;
+    index.synced_time_ms = store->checkpoint.index_time_ms;
+    index.read_only = options->read_only;
+    index.file_ops = store->ops;
+    index.clock = store->clock;
+    index.log = options->log;
+    int rc = rp_key_index_open(&index, &store->index, error);
+    if (rc == RP_OK && !options->read_only) {
+        rp_key_index_truncate(store->index, rp_commit_log_max_offset(store->commit_log));
+    }
+    return rc;
+}
+
+static int start_index(rp_message_store *store, rp_error *error) {
+    rp_index_builder_options options;
+    rp_index_builder_options_default(&options);
+    options.commit_log = store->commit_log;
+    options.index = store->index;
+    options.commit_log_file_size = store->options.commit_log_file_size;
+    options.clock = store->clock;
+    options.log = store->options.log;
+    options.on_synced = index_synced;
+    options.context = store;
+    int rc = rp_index_builder_open(&options, &store->index_builder, error);
+    return rc == RP_OK ? rp_commit_log_add_follower(store->commit_log, index_appended, store->index_builder) : rc;
+}
+
 static int start(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     int rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
@@ -190,15 +240,28 @@ static int start(rp_message_store *store, rp_error *error) {
                                 .thorough_interval_ms = options->flush_thorough_interval_ms,
                                 .queue_interval_ms = options->queue_flush_interval_ms};
     rc = rp_flusher_open(&flusher, &store->flusher, error);
+    rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
     rc = rc == RP_OK ? rp_commit_log_start(store->commit_log, error) : rc;
+    rc = rc == RP_OK && store->index != NULL ? start_index(store, error) : rc;
     return rc == RP_OK ? rp_flusher_start(store->flusher, error) : rc;
+}
+
+/* Idempotent. What is not indexed by then is at the next open. */
+static void stop_index(rp_message_store *store) {
+    if (store->index_builder != NULL) {
+        rp_commit_log_remove_follower(store->commit_log, store->index_builder);
+        rp_index_builder_close(store->index_builder, INDEX_DRAIN_MS);
+        store->index_builder = NULL;
+    }
 }
 
 static void destroy(rp_message_store *store) {
     if (store->commit_log != NULL) {
         rp_commit_log_stop(store->commit_log);
     }
+    stop_index(store);
     rp_flusher_close(store->flusher);
+    rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
     rp_store_lock_release(store->lock_fd);
@@ -223,6 +286,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     }
     rc = rc == RP_OK ? open_parts(store, error) : rc;
     rc = rc == RP_OK ? recover(store, error) : rc;
+    rc = rc == RP_OK && options->index_enable ? open_index(store, error) : rc;
     rc = rc == RP_OK && !options->read_only ? start(store, error) : rc;
     store->options.delay_levels = NULL;
     if (rc != RP_OK) {
@@ -239,6 +303,7 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
         return RP_OK;
     }
     rp_commit_log_stop(store->commit_log);
+    stop_index(store); /* its last sync is in the flusher's last checkpoint */
     if (store->flusher != NULL) {
         rc = rp_flusher_stop(store->flusher, error);
     }
@@ -319,6 +384,19 @@ void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *
     store->commit_log->arrived_context = context;
 }
 
+int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context), void *context) {
+    return rp_commit_log_add_follower(store->commit_log, appended, context);
+}
+
+void rp_message_store_forget_appended(rp_message_store *store, const void *context) {
+    rp_commit_log_remove_follower(store->commit_log, context);
+}
+
+rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
+                                    int64_t *offsets, uint32_t offsets_max) {
+    return store->index == NULL ? (rp_key_query){0} : rp_key_index_query(store->index, topic, key, begin_ms, end_ms, offsets, offsets_max);
+}
+
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
     return store->flusher != NULL ? rp_flusher_wait(store->flusher, offset, timeout_ms) : RP_E_READ_ONLY;
 }
@@ -351,6 +429,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .flushed_offset = rp_commit_log_flushed_offset(log),
         .commit_log_max_offset = rp_commit_log_max_offset(log),
         .queue_count = rp_queue_table_count(store->queues),
+        .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,
         .recovered_records = (int64_t)store->recovery.records,
     };

@@ -16,6 +16,7 @@
 #include "../base/log.h"
 #include "commit_log.h"
 #include "consume_queue.h"
+#include "key_index.h"
 
 typedef struct rp_message_store rp_message_store;
 
@@ -38,6 +39,8 @@ typedef struct rp_message_store_options {
     int32_t check_crc_on_recover;       /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
+    int32_t index_enable;               /* messageIndexEnable, default 1 */
+    rp_index_shape index_shape;         /* maxHashSlotNum 5,000,000 and maxIndexNum 20,000,000 */
     uint8_t store_host[20];             /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
     const rp_clock *clock;
@@ -66,6 +69,13 @@ void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *
 /* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
                                  void *context);
+/* Called in the appender's thread after every append or replicated piece, outside the lock: the log has grown. RP_OK; RP_E_BUSY when
+ * too many follow. Forget it by its context, only while nobody appends. */
+int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context), void *context);
+void rp_message_store_forget_appended(rp_message_store *store, const void *context);
+/* Log offsets by key (see rp_key_index_query); found is 0 when the index is off. */
+rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
+                                    int64_t *offsets, uint32_t offsets_max);
 /* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
@@ -81,6 +91,7 @@ typedef struct rp_message_store_stats {
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
+    int64_t indexed_offset;                    /* messages below it can be found by key */
     int64_t recovered_from, recovered_records; /* of the pass at open */
 } rp_message_store_stats;
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats);

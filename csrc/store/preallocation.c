@@ -71,8 +71,8 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     return RP_OK;
 }
 
-void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
-    pthread_mutex_lock(&p->extend_lock);
+/* Under extend_lock. */
+static void reset(rp_preallocation *p, int64_t position) {
     if (p->file != NULL) {
         rp_mapped_file_release(p->file);
         p->file = NULL;
@@ -84,7 +84,23 @@ void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
     p->allocated_end = p->zeroed_end = from;
     atomic_store(&p->position, position);
     atomic_store(&p->ready_end, from);
+}
+
+void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
+    pthread_mutex_lock(&p->extend_lock);
+    reset(p, position);
     pthread_mutex_unlock(&p->extend_lock);
+}
+
+int rp_preallocation_move(rp_preallocation *p, int64_t position, rp_error *error) {
+    pthread_mutex_lock(&p->extend_lock);
+    reset(p, position);
+    int rc = RP_OK;
+    while (rc == RP_OK && rp_mapped_file_queue_end(p->row) > rp_mapped_file_queue_begin(p->row)) {
+        rc = rp_mapped_file_queue_remove_last(p->row, error);
+    }
+    pthread_mutex_unlock(&p->extend_lock);
+    return rc;
 }
 
 static int no_space(rp_preallocation *p, int64_t offset, int os_errno, rp_error *error) {

@@ -58,5 +58,7 @@ void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);
 /* The log was cut or reset: starts over from position. Nobody may append meanwhile. */
 void rp_preallocation_reset(rp_preallocation *preallocation, int64_t position);
+/* The log is empty and starts at position: files made ready for another start are removed first. Nobody may append meanwhile. */
+int rp_preallocation_move(rp_preallocation *preallocation, int64_t position, rp_error *error);
 
 #endif

@@ -4,7 +4,7 @@
 
 from rocketpy._core.base cimport RP_E_INVALID, check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.broker cimport rp_broker_set_replicated
-from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_on_appended
+from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_forget_appended, rp_message_store_on_appended
 from rocketpy._core.errors import InvalidArgument
 
 cdef extern from *:
@@ -74,7 +74,7 @@ cdef class HaMaster(NativeObject):
             with nogil:
                 status = rp_ha_master_open(&native_options, &self.native, &error)
             check(status, &error)
-            rp_message_store_on_appended(store.native, notify_transfer, self.native)
+            check(rp_message_store_on_appended(store.native, notify_transfer, self.native), NULL)
         finally:
             store.leave()
         self.store = store
@@ -142,7 +142,7 @@ cdef class HaMaster(NativeObject):
     def close(self):
         if not self.begin_close():
             return
-        rp_message_store_on_appended(self.store.native, NULL, NULL)
+        rp_message_store_forget_appended(self.store.native, self.native)
         with nogil:
             rp_ha_master_close(self.native)
         self.native = NULL

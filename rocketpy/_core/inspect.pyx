@@ -4,7 +4,7 @@
 
 from typing import NamedTuple
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, RP_E_CLOSED, check, read_fields, rp_error, rp_field_row
 from rocketpy._core.store cimport message_of, rp_message
@@ -143,7 +143,7 @@ def verify_store(str root_path not None, *, str commit_log_path=None, bint check
 cdef class LogScan(NativeObject):
     cdef rp_log_scan *native
 
-    def __init__(self, str path not None, *, int64_t begin_offset=-0x8000000000000000, int64_t end_offset=0x7FFFFFFFFFFFFFFF, bint check_crc=True):
+    def __init__(self, str path not None, *, int64_t begin_offset=INT64_MIN, int64_t end_offset=INT64_MAX, bint check_crc=True):
         cdef bytes native_path = path.encode()
         cdef const char *name = native_path
         cdef rp_error error

@@ -1,0 +1,168 @@
+/* commit_log_replicated.c: bytes that a master has appended, taken over as they are. See commit_log_writer.h.
+ *
+ * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
+ * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off.
+ */
+#include <string.h>
+
+#include "../base/bytes_inl.h"
+#include "commit_log.h"
+#include "commit_log_inl.h"
+#include "consume_queue_writer.h"
+#include "message.h"
+
+#define WOKEN_QUEUES_MAX 64
+
+/* Queues that got entries, to wake their readers outside the lock. */
+typedef struct woken_queues {
+    rp_consume_queue *queues[WOKEN_QUEUES_MAX];
+    uint32_t count;
+} woken_queues;
+
+/* Under the lock: an empty log starts where its master says. */
+static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
+    if (offset % log->file_size != 0) {
+        return rp_error_set(
+            error, RP_E_RANGE, 0, log->setup.directory, offset,
+            "an empty slave is sent offset %lld, which starts no file of mappedFileSizeCommitLog %lld: set it as on the master",
+            (long long)offset, (long long)log->file_size);
+    }
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+        log->active = NULL;
+    }
+    int rc = rp_preallocation_move(log->preallocation, offset, error);
+    if (rc == RP_OK) {
+        log->position = log->dispatched = offset;
+        log->ready_end = rp_preallocation_ready_end(log->preallocation);
+        atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
+        atomic_store_explicit(&log->max_offset, offset, memory_order_release);
+    }
+    return rc;
+}
+
+static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
+    int rc = rp_commit_log_failure(log, error);
+    if (rc != RP_OK || offset == log->position) {
+        return rc;
+    }
+    if (log->position == 0) {
+        return start_at(log, offset, error);
+    }
+    return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, offset, "replicated bytes of offset %lld do not follow our end %lld",
+                        (long long)offset, (long long)log->position);
+}
+
+int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error) {
+    pthread_mutex_lock(&log->append_lock);
+    int rc = check_offset(log, offset, error);
+    if (rc == RP_OK && log->position + 1 > log->ready_end) {
+        rc = rp_preallocation_require(log->preallocation, log->position + 1, error);
+    }
+    if (rc == RP_OK && (log->active == NULL || log->position >= log->active_end)) {
+        rc = rp_commit_log_enter_file(log, log->position, error);
+    }
+    if (rc == RP_OK) {
+        log->ready_end = rp_preallocation_ready_end(log->preallocation);
+        int64_t end = log->ready_end < log->active_end ? log->ready_end : log->active_end;
+        int64_t left = end - log->position;
+        *address = log->active_address + (log->position - log->active->base_offset);
+        *room = left > INT32_MAX ? INT32_MAX : (uint32_t)left;
+    }
+    pthread_mutex_unlock(&log->append_lock);
+    return rc;
+}
+
+/* One piece of the log in one file: [offset, end). Bytes dispatched, all of them when the rest of the file is padding. */
+static int64_t dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, rp_error *error) {
+    uint64_t done = 0;
+    while (piece->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
+        rp_message message;
+        uint32_t size = rp_get_u32(piece->address + done), magic = rp_get_u32(piece->address + done + 4);
+        if (magic == RP_MESSAGE_MAGIC_BLANK) {
+            return size <= piece->size - done ? (int64_t)done + size : (int64_t)done;
+        }
+        if (size > piece->size - done) {
+            break; /* the rest of it is still to come */
+        }
+        int kind = rp_message_decode(piece->address + done, piece->size - done, RP_CHECK_NO_CRC, &message, error);
+        if (kind != RP_RECORD_MESSAGE) {
+            return kind < 0 ? kind
+                            : rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched + (int64_t)done,
+                                           "zero bytes inside the log");
+        }
+        rp_consume_queue *queue = NULL;
+        int rc = log->dispatch(log->dispatch_context, &message, &queue, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
+            woken->queues[woken->count++] = queue;
+        }
+        done += message.size;
+        atomic_store_explicit(&log->store_timestamp_ms, message.store_timestamp_ms, memory_order_release);
+        atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
+    }
+    return (int64_t)done;
+}
+
+/* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
+static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
+    int64_t file_end = log->dispatched - log->dispatched % log->file_size + log->file_size;
+    int64_t end = log->position < file_end ? log->position : file_end;
+    rp_log_range piece;
+    if (end <= log->dispatched || rp_commit_log_read(log, log->dispatched, (uint32_t)(end - log->dispatched), &piece) != RP_OK) {
+        return 0;
+    }
+    rp_error error = {0};
+    int64_t done = dispatch_piece(log, &piece, woken, &error);
+    rp_log_range_release(piece.pin);
+    if (done < 0) {
+        if (log->dispatch_failed_at != log->dispatched) {
+            log->dispatch_failed_at = log->dispatched;
+            rp_log_write(log->setup.log, RP_LOG_ERROR,
+                         "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again with the next ones",
+                         (long long)log->dispatched, error.message, error.file);
+        }
+        return 0;
+    }
+    log->dispatched += done;
+    return done > 0;
+}
+
+static void wake(rp_commit_log *log, const woken_queues *woken) {
+    for (uint32_t i = 0; i < woken->count; i++) {
+        uint64_t waiting = rp_consume_queue_waiting_after_put(woken->queues[i]);
+        if (waiting != 0 && log->arrived != NULL) {
+            log->arrived(log->arrived_context, woken->queues[i], waiting);
+        }
+    }
+}
+
+int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
+    pthread_mutex_lock(&log->append_lock);
+    int rc = rp_commit_log_failure(log, error);
+    if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position)) {
+        rc = rp_error_set(error, RP_E_INVALID, 0, log->setup.directory, offset, "%u bytes were not reserved at offset %lld", size,
+                          (long long)offset);
+    }
+    if (rc == RP_OK) {
+        log->position += size;
+        atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
+        atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
+    }
+    for (int more = rc == RP_OK; more;) {
+        woken_queues woken = {.count = 0};
+        more = dispatch_some(log, &woken);
+        pthread_mutex_unlock(&log->append_lock);
+        wake(log, &woken);
+        pthread_mutex_lock(&log->append_lock);
+    }
+    int64_t position = log->position;
+    pthread_mutex_unlock(&log->append_lock);
+    if (rc == RP_OK) {
+        rp_preallocation_advise(log->preallocation, position);
+        rp_commit_log_tell_followers(log);
+    }
+    return rc;
+}
