@@ -26,6 +26,7 @@ C_ROOMS = {
     "broker": {"base", "remoting", "store"},
     "ha": {"base", "store"},
     "dledger": {"base", "store"},
+    "arrow": {"base", "store"},
     "load": {"base"},
 }
 # Python packages from the bottom up: a module imports from its own level or below.
@@ -33,7 +34,7 @@ PYTHON_LEVELS = (
     {"_core"},
     {"config", "state_file"},
     {"remoting", "logs"},
-    {"namesrv", "broker", "ha", "dledger", "controller", "proxy", "admin", "metrics"},
+    {"namesrv", "broker", "ha", "dledger", "controller", "proxy", "admin", "metrics", "store"},
     {"cli", "spark", "__main__"},
 )
 BANNED_WORDS = {

@@ -130,7 +130,7 @@ int rp_key_index_open(const rp_key_index_options *options, rp_key_index **opened
     if (strlen(options->directory) >= sizeof index->directory)
         status = rp_error_set(error, RP_E_INVALID, 0, options->directory, -1, "the index path is too long");
     else
-        strcpy(index->directory, options->directory); /* fits: checked above */
+        memcpy(index->directory, options->directory, strlen(options->directory) + 1); /* fits: checked above */
     if (status == RP_OK && !options->read_only && mkdir(index->directory, 0755) < 0 && errno != EEXIST)
         status = rp_error_set(error, rp_status_from_errno(errno), errno, index->directory, -1, "cannot make the index directory: %s",
                               strerror(errno));

@@ -66,7 +66,8 @@ void rp_message_store_options_default(rp_message_store_options *options) {
         .check_crc_on_recover = RP_CHECK_BODY_CRC,
         .queues_max = 1000000,
         .index_enable = 1,
-        .index_shape = {RP_INDEX_SLOT_COUNT, RP_INDEX_ENTRY_COUNT_MAX},
+        .index_slot_count = RP_INDEX_SLOT_COUNT,
+        .index_entry_count_max = RP_INDEX_ENTRY_COUNT_MAX,
         .store_host = {127, 0, 0, 1},
     };
 }
@@ -193,7 +194,7 @@ static int open_index(rp_message_store *store, rp_error *error) {
     rp_key_index_options index;
     rp_key_index_options_default(&index);
     index.directory = store->paths.index;
-    index.shape = options->index_shape;
+    index.shape = (rp_index_shape){options->index_slot_count, options->index_entry_count_max};
     index.last_exit_clean = store->recovery.was_clean;
     index.synced_time_ms = store->checkpoint.index_time_ms;
     index.read_only = options->read_only;

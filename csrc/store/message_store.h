@@ -40,7 +40,8 @@ typedef struct rp_message_store_options {
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable;               /* messageIndexEnable, default 1 */
-    rp_index_shape index_shape;         /* maxHashSlotNum 5,000,000 and maxIndexNum 20,000,000 */
+    uint32_t index_slot_count;          /* maxHashSlotNum, default 5,000,000 */
+    uint32_t index_entry_count_max;     /* maxIndexNum, default 20,000,000 */
     uint8_t store_host[20];             /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
     const rp_clock *clock;

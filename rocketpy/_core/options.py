@@ -42,6 +42,12 @@ class MessageStoreOptions(TypedDict, total=False):
     populate_ahead_bytes: int
     append_property_crc: int
     read_only: int
+    check_crc_on_recover: int
+    queues_max: int
+    delay_levels: str | None
+    index_enable: int
+    index_slot_count: int
+    index_entry_count_max: int
     store_host: str | bytes
     store_host_is_v6: int
 

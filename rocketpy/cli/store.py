@@ -19,6 +19,7 @@ from rich.table import Table
 from rocketpy._core.errors import RocketpyError
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.store import Message, MessageStore
+from rocketpy.cli.process import complain, say
 from rocketpy.store.directory import StoreDirectory, StoreSummary
 
 app = typer.Typer(help=__doc__, no_args_is_help=True)
@@ -37,7 +38,7 @@ def info(root: Root, commitlog: LogPath = None, as_json: AsJson = False) -> None
     """What lies in a store: files, offsets, queues, checkpoint, who holds it."""
     summary = StoreDirectory(root, commitlog).summary()
     if as_json:
-        print(json.dumps(asdict(summary)))
+        say(json.dumps(asdict(summary)))
     else:
         _print_summary(summary)
 
@@ -54,7 +55,7 @@ def verify(
     """Checks every record, queue entry and index entry. Exit status 3 when something is damaged."""
     counts, damages = _verify(root, commitlog, check_crc, slot_count, entry_count, quiet=as_json)
     if as_json:
-        print(json.dumps({"counts": counts, "damages": [damage._asdict() for damage in damages]}))
+        say(json.dumps({"counts": counts, "damages": [damage._asdict() for damage in damages]}))
     else:
         _print_verdict(counts, damages)
     raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
@@ -106,7 +107,7 @@ def dump(
     table = Table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
     for record in islice(_records(StoreDirectory(root, commitlog), begin, topic), count):
         if as_json:
-            print(json.dumps(_as_json(record)))
+            say(json.dumps(_as_json(record)))
         elif isinstance(record, Damage):
             table.add_row(str(record.offset), str(record.size), f"[red]{record.cause}[/red]")
         else:
@@ -127,7 +128,7 @@ def export(
     with sys.stdout if str(target) == "-" else target.open("w") as out:
         for record in _records(StoreDirectory(root, commitlog), 0, topic):
             damaged += isinstance(record, Damage)
-            print(json.dumps(_as_json(record)), file=out)
+            out.write(json.dumps(_as_json(record)) + "\n")
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)
 
 
@@ -238,5 +239,5 @@ def main() -> None:
     try:
         app()
     except RocketpyError as error:
-        print(f"rocketpy store: {error}", file=sys.stderr)
+        complain("rocketpy store", error)
         raise SystemExit(1) from None
