@@ -62,6 +62,17 @@ static int check_message(verify_run *run, const rp_message *message) {
     return report(run, RP_DAMAGE_QUEUE, path, offset, 0, cause);
 }
 
+/* Does any later file hold a record? One made ahead for the writer is all zero. */
+static int is_written_behind(verify_run *run, uint32_t file) {
+    for (uint32_t i = file + 1; i < rp_file_row_count(run->log); i++) {
+        const uint8_t *head = rp_file_row_at(run->log, rp_file_row_start(run->log, i), RP_MESSAGE_BLANK_SIZE_MIN);
+        static const uint8_t zeros[RP_MESSAGE_BLANK_SIZE_MIN];
+        if (head != NULL && memcmp(head, zeros, sizeof zeros) != 0)
+            return 1;
+    }
+    return 0;
+}
+
 static int check_log_file(verify_run *run, uint32_t file, rp_error *error) {
     rp_log_scan *scan = NULL;
     const char *path = rp_file_row_path(run->log, file);
@@ -80,10 +91,9 @@ static int check_log_file(verify_run *run, uint32_t file, rp_error *error) {
         if (status == RP_OK)
             status = show_progress(run, done_before + (uint64_t)(rp_log_scan_offset(scan) - rp_log_scan_file_start(scan)));
     }
-    int has_successor = file + 1 < rp_file_row_count(run->log);
-    if (status == RP_OK && has_successor && rp_log_scan_ended_unwritten(scan))
-        status =
-            report(run, RP_DAMAGE_LOG, path, run->counts->log_max_offset, 0, "the file ends with unwritten bytes but later files exist");
+    if (status == RP_OK && rp_log_scan_ended_unwritten(scan) && is_written_behind(run, file))
+        status = report(run, RP_DAMAGE_LOG, path, run->counts->log_max_offset, 0,
+                        "the file ends with unwritten bytes but later files hold records");
     rp_log_scan_close(scan);
     run->bytes_done = done_before + (uint64_t)rp_file_row_size(run->log, file);
     return status;
