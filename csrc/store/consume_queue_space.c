@@ -34,7 +34,11 @@ static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, 
         rp_path_make_directories(rp_mapped_file_queue_directory(queue->row), error) != RP_OK) {
         return NULL;
     }
-    return rp_mapped_file_queue_append(queue->row, byte, error);
+    rp_mapped_file *file = rp_mapped_file_queue_append(queue->row, byte, error);
+    if (file == NULL && byte >= rp_mapped_file_queue_begin(queue->row) && byte < rp_mapped_file_queue_end(queue->row)) {
+        return rp_mapped_file_queue_find(queue->row, byte, error); /* another thread made it meanwhile: two first messages of a queue */
+    }
+    return file;
 }
 
 /* How far a step from byte `from` of a file goes: whole pages, at least up to the end of the entry that starts in its last one. */
