@@ -115,6 +115,13 @@ int64_t rp_json_unescape(const uint8_t **position, const uint8_t *end, uint8_t *
         uint8_t letter = cursor[1];
         cursor += 2;
         if (letter == 'u') {
+            /* The common escape: a control character of the message properties. */
+            if (end - cursor >= 4 && cursor[0] == '0' && cursor[1] == '0' && (cursor[2] == '0' || cursor[2] == '1') &&
+                hex_values[cursor[3]] != 0) {
+                *out++ = (uint8_t)((cursor[2] - '0') << 4 | (hex_values[cursor[3]] - 1));
+                cursor += 4;
+                continue;
+            }
             uint8_t *next = read_unicode(&cursor, end, out);
             if (next == NULL) {
                 *position = cursor;
