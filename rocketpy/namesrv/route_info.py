@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_TIMEOUT_MS = 120_000
 SYNC_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
+LOGGED_TOPICS_MAX = 16
 _FLAG_UNIT, _FLAG_UNIT_SUB = 1, 2
 
 
@@ -93,6 +94,15 @@ class Registered:
     master_address: str | None = None
     ha_address: str | None = None
     notices: tuple[MinBrokerIdNotice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicChange:
+    """Topics of a registration that are new or may have changed; all that it lists, or only those missing here."""
+
+    has_all: bool
+    read_only: bool
+    topics: list[TopicConfig]
 
 
 @dataclass(slots=True)
@@ -166,10 +176,13 @@ class RouteInfo:
         if registration.broker_id not in addresses and len(registration.body.topics) == 1:
             log.warning("%s registers a single topic but is not registered itself: refused", registration.address)
             return Registered(accepted=False)
-        previous_min = min(group.addresses, default=0)
         is_new = registration.broker_id not in addresses
+        addresses[registration.broker_id] = registration.address
+        change = self._topic_change(group, registration, is_new, min(addresses))
+        previous_min = min(group.addresses, default=0)
         self._put_group(group, registration, addresses)
-        self._put_topics(group, registration, is_new)
+        if change is not None:
+            self._put_topics(group, registration.body, change)
         self._put_live(registration)
         self._put_filter_servers(registration)
         master_address, ha_address = self._master_of(group, registration)
@@ -198,7 +211,6 @@ class RouteInfo:
         return True
 
     def _put_group(self, group: _Group, registration: Registration, addresses: dict[int, str]) -> None:
-        addresses[registration.broker_id] = registration.address
         acting = registration.enable_acting_master is True
         if (group.addresses, group.acting_master, group.zone_name) != (addresses, acting, registration.zone_name):
             self._forget_encoded(group.topics)
@@ -208,39 +220,51 @@ class RouteInfo:
         self._groups[group.name] = group
         self._clusters.setdefault(registration.cluster, set()).add(group.name)
 
-    def _put_topics(self, group: _Group, registration: Registration, is_new: bool) -> None:
-        """The master's topics count; without a master those of the least slave, if it knows of acting masters."""
-        body = registration.body
+    def _topic_change(self, group: _Group, registration: Registration, is_new: bool, min_id: int) -> _TopicChange | None:
+        """What a registration brings to its name's topics; None from a slave that does not stand for its master.
+
+        The master's topics count; without a master those of the least slave, if it knows of acting masters. Topics are read here, so
+        that one which cannot be read (BodyError) is found before anything changed."""
         is_master = registration.broker_id == MASTER_ID
-        is_prime_slave = not is_master and registration.enable_acting_master is not None and registration.broker_id == group.min_id
+        is_prime_slave = not is_master and registration.enable_acting_master is not None and registration.broker_id == min_id
         if not is_master and not is_prime_slave:
-            return
+            return None
+        body = registration.body
+        live = self._live.get((registration.cluster, registration.address))
+        has_all = is_new or live is None or live.data_version != body.data_version
+        names = body.topics.keys() if has_all else body.topics.keys() - group.topics
+        read_only = is_prime_slave and registration.enable_acting_master is True
+        return _TopicChange(has_all, read_only, [body.topics[name] for name in names])
+
+    def _put_topics(self, group: _Group, body: RegisterBrokerBody, change: _TopicChange) -> None:
         if self._settings.delete_unlisted_topics and not body.queue_mappings:
             for topic in group.topics - body.topics.keys():
                 self._drop_queues(topic, group)
-        live = self._live.get((registration.cluster, registration.address))
-        is_changed = is_new or live is None or live.data_version != body.data_version
-        read_only = is_prime_slave and group.acting_master
-        names = body.topics if is_changed else body.topics.keys() - group.topics
-        for name in names:
-            self._put_queues(group, body.topics[name], read_only)
-        if is_changed:
+        new = [topic.topic_name for topic in change.topics if self._put_queues(group, topic, change.read_only)]
+        if len(new) > LOGGED_TOPICS_MAX:
+            log.info("new topic registered, %d topics of %s: %s …", len(new), group.name, ", ".join(new[:LOGGED_TOPICS_MAX]))
+        else:
+            for name in new:
+                log.info("new topic registered, %s %s", name, self._topics[name][group.name])
+        if change.has_all:
             for topic, mapping in body.queue_mappings.items():
                 self._queue_mappings.setdefault(topic, {})[str(mapping.get("bname") or group.name)] = mapping
                 self._forget_encoded((topic,))
 
-    def _put_queues(self, group: _Group, topic: TopicConfig, read_only: bool) -> None:
+    def _put_queues(self, group: _Group, topic: TopicConfig, read_only: bool) -> bool:
+        """Whether the topic was nowhere before."""
         perm = topic.perm & ~PERM_WRITE if read_only else topic.perm
         queues = QueueData(group.name, topic.read_queue_nums, topic.write_queue_nums, perm, topic.topic_sys_flag)
         by_broker = self._topics.get(topic.topic_name)
+        is_new = by_broker is None
         if by_broker is None:
             by_broker = self._topics[topic.topic_name] = {}
-            log.info("new topic registered, %s %s", topic.topic_name, queues)
         elif by_broker.get(group.name) == queues:
-            return
+            return False
         by_broker[group.name] = queues
         group.topics.add(topic.topic_name)
         self._forget_encoded((topic.topic_name,))
+        return is_new
 
     def _put_live(self, registration: Registration) -> None:
         key = (registration.cluster, registration.address)

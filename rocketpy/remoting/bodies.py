@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -211,7 +211,7 @@ class RegisterBrokerBody:
         table = read_mapping(wrapper, "topicConfigTable")
         mappings = read_mapping(wrapper, "topicQueueMappingInfoMap")
         return cls(
-            {name: TopicConfig.from_json(read_mapping(table, name), name) for name in table},
+            _LazyTopics(table),
             DataVersion.from_json(read_mapping(wrapper, "dataVersion")),
             filter_servers,
             {name: read_mapping(mappings, name) for name in mappings},
@@ -232,6 +232,32 @@ class RegisterBrokerBody:
                 mapping = read_object(pieces.take())
                 mappings[read_text(mapping, "topic")] = mapping
         return cls({topic.topic_name: topic for topic in topics}, data_version, filter_servers, mappings)
+
+
+class _LazyTopics(Mapping[str, TopicConfig]):
+    """Topics made when they are looked at: a broker repeats thousands that nobody needs again, every 30 s. Access raises BodyError."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> TopicConfig:
+        if name not in self._table:
+            raise KeyError(name)
+        try:
+            return TopicConfig.from_json(read_mapping(self._table, name), name)
+        except BodyError as error:
+            raise BodyError(f"Failed to decode RegisterBrokerBody: {error}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def keys(self) -> KeysView[str]:
+        return self._table.keys()
 
 
 def _filter_servers(value: Any) -> tuple[str, ...]:

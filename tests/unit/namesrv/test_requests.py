@@ -127,7 +127,8 @@ def test_a_single_topic_of_a_stranger_is_refused(namesrv: Harness) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"{", b"[]", b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"t":{"perm":"x"}}}}', b'{"topicConfigSerializeWrapper":5}']
+    "raw",
+    [b"{", b"[]", b'{"topicConfigSerializeWrapper":{"topicConfigTable":{"t":{"perm":"x"},"u":{}}}}', b'{"topicConfigSerializeWrapper":5}'],
 )
 def test_a_registration_that_cannot_be_read_says_so(namesrv: Harness, raw: bytes) -> None:
     with pytest.raises(BodyError, match="Failed to decode RegisterBrokerBody"):

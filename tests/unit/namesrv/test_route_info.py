@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from rocketpy.namesrv.route_info import Departure, Registered, Registration, RouteInfo, RouteSettings
-from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
+from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.route import QueueData
 
 
@@ -31,7 +32,7 @@ class Tables:
         self._connections = itertools.count(1)
 
     def register(self, name: str = "a", broker_id: int = 0, address: str = "", topics: Any = ("t", "u"), **more: Any) -> Registered:
-        listed = topics if isinstance(topics, dict) else {topic: TopicConfig(topic, 4, 4) for topic in topics}
+        listed = topics if isinstance(topics, Mapping) else {topic: TopicConfig(topic, 4, 4) for topic in topics}
         body = RegisterBrokerBody(
             listed, more.pop("version", DataVersion(1, 1)), more.pop("filter_servers", ()), more.pop("queue_mappings", {})
         )
@@ -124,6 +125,26 @@ def test_a_topic_missing_in_the_tables_is_taken_even_with_an_equal_version() -> 
     tables.routes.delete_topic("t")
     tables.register()
     assert tables.routes.pick_route("t") is not None
+
+
+def test_a_topic_that_cannot_be_read_leaves_everything_as_it_was() -> None:
+    tables = Tables()
+    tables.register()
+    raw = b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":2},"topicConfigTable":{"t":{"readQueueNums":9},"v":{"perm":"x"}}}}'
+    bad = RegisterBrokerBody.decode(raw)
+    before = tables.routes.cluster_info(), tables.routes.pick_route("t"), tables.routes.counts()
+    with pytest.raises(BodyError, match="perm: expected a whole number"):
+        tables.register(address="other:1", topics=bad.topics, version=bad.data_version)
+    assert (tables.routes.cluster_info(), tables.routes.pick_route("t"), tables.routes.counts()) == before
+
+
+def test_a_repeated_registration_does_not_look_at_its_topics() -> None:
+    tables = Tables()
+    tables.register()
+    unreadable = b'{"t":{"perm":"x"},"u":{"perm":"x"}}'
+    raw = b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":1,"timestamp":1},"topicConfigTable":' + unreadable + b"}}"
+    body = RegisterBrokerBody.decode(raw)
+    assert tables.register(topics=body.topics, version=body.data_version).accepted
 
 
 def test_unlisted_topics_stay_unless_the_switch_says_otherwise() -> None:

@@ -1,0 +1,81 @@
+"""docs/configuration.md, made from the tables: `python -m rocketpy.config.document > docs/configuration.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from .keys import Key
+from .keys_broker import BROKER_KEYS
+from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
+from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
+from .keys_store import STORE_KEYS
+
+HEAD = """# Configuration
+
+Made from the tables in `rocketpy/config/keys_*.py` by `python -m rocketpy.config.document`; do not edit.
+
+Names, defaults and units are RocketMQ's (5.5.0); a file written for RocketMQ works here. Files are Java's `.properties`: `key = value`,
+`#` begins a comment. Values are trimmed at both ends.
+
+* A bad value ends the start: every bad line at once, as `FILE:LINE: KEY: 'VALUE' is not valid: expected …`.
+* An unknown key is kept (`getBrokerConfig` shows it) and reported once, with the nearest known name.
+* The command line (`-n`, `-o KEY=VALUE`) wins over the file, the file over the environment (`NAMESRV_ADDR`, `ROCKETMQ_HOME`).
+* `-p` prints every value in force, `-m` the important ones.
+* **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
+  file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
+* Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start.
+"""
+
+
+def render() -> str:
+    """The page."""
+    sections = (
+        ("Broker", "RocketMQ: BrokerIdentity, BrokerConfig.", BROKER_KEYS),
+        ("Message store, replication, delayed messages", "RocketMQ: MessageStoreConfig.", STORE_KEYS),
+        ("Name server", "RocketMQ: NamesrvConfig.", NAMESRV_KEYS),
+        ("Listener", "RocketMQ: NettyServerConfig. `listenPort` is 9876 for a name server, 10911 for a broker.", server_keys(10911)),
+        ("Outgoing connections", "RocketMQ: NettyClientConfig.", CLIENT_KEYS),
+        ("rocketpy's own", "RocketMQ knows none of these and ignores them.", OWN_KEYS),
+        ("Controller", "RocketMQ: ControllerConfig, JraftConfig.", CONTROLLER_KEYS),
+        ("Users and rights", "RocketMQ: AuthConfig.", AUTH_KEYS),
+    )
+    return HEAD + "".join("".join(_section(*section)) for section in sections)
+
+
+def _section(title: str, origin: str, keys: Iterable[Key]) -> Iterator[str]:
+    working = [key for key in keys if not key.idle]
+    idle = [key for key in keys if key.idle]
+    yield f"\n## {title}\n\n{origin}\n\n| key | default | value | |\n| --- | --- | --- | --- |\n"
+    for key in working:
+        live = " **live**" if key.live else ""
+        yield f"| `{key.name}` | {_default(key)} | {_cell(key.expected)} | {_cell(key.help)}{live} |\n"
+    if idle:
+        yield "\nWithout effect here:\n\n| key | because |\n| --- | --- |\n"
+        for key in idle:
+            yield f"| `{key.name}` | {_cell(key.idle)} |\n"
+
+
+def _default(key: Key) -> str:
+    if callable(key.default):
+        return _COMPUTED.get(key.name, "computed")
+    return f"`{key.format(key.default)}`" if key.default not in (None, "") else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+_COMPUTED = {
+    "brokerName": "host name",
+    "brokerIP1": "this machine's address",
+    "brokerIP2": "this machine's address",
+    "namesrvAddr": "`$NAMESRV_ADDR`",
+    "rocketmqHome": "`$ROCKETMQ_HOME`",
+    "storePathRootDir": "`~/store`",
+    "kvConfigPath": "`~/namesrv/kvConfig.json`",
+    "configStorePath": "the file given with -c",
+}
+
+if __name__ == "__main__":
+    sys.stdout.write(render())
