@@ -29,18 +29,18 @@ typedef struct rp_field_row {
 } rp_field_row;
 
 /* An array decays to a pointer here, which tells it from the scalar. */
-#define RP_FIELD_KIND(value)                                                                                                     \
-    _Generic((value),                                                                                                            \
-        int32_t: RP_FIELD_I32,                                                                                                   \
-        uint16_t: RP_FIELD_U16,                                                                                                  \
-        uint32_t: RP_FIELD_U32,                                                                                                  \
-        int64_t: RP_FIELD_I64,                                                                                                   \
-        uint64_t: RP_FIELD_U64,                                                                                                  \
-        double: RP_FIELD_F64,                                                                                                    \
-        const char *: RP_FIELD_TEXT,                                                                                             \
-        char *: RP_FIELD_CHARS,                                                                                                  \
-        uint8_t *: RP_FIELD_BYTES,                                                                                               \
-        uint64_t *: RP_FIELD_U64S,                                                                                               \
+#define RP_FIELD_KIND(value)                                                                                                               \
+    _Generic((value),                                                                                                                      \
+        int32_t: RP_FIELD_I32,                                                                                                             \
+        uint16_t: RP_FIELD_U16,                                                                                                            \
+        uint32_t: RP_FIELD_U32,                                                                                                            \
+        int64_t: RP_FIELD_I64,                                                                                                             \
+        uint64_t: RP_FIELD_U64,                                                                                                            \
+        double: RP_FIELD_F64,                                                                                                              \
+        const char *: RP_FIELD_TEXT,                                                                                                       \
+        char *: RP_FIELD_CHARS,                                                                                                            \
+        uint8_t *: RP_FIELD_BYTES,                                                                                                         \
+        uint64_t *: RP_FIELD_U64S,                                                                                                         \
         default: RP_FIELD_NONE)
 #define RP_FIELD_ROW(type, member) {#member, offsetof(type, member), sizeof(((type *)0)->member), RP_FIELD_KIND(((type *)0)->member)}
 #define RP_FIELD_END {NULL, 0, 0, RP_FIELD_NONE}
