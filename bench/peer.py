@@ -22,7 +22,7 @@ from rich.console import Console
 from rocketpy._core.load import Load
 
 from .peer_report import Footprint, Sample, print_report, save
-from .resources import cpu_share_while_idle, rss_without_files_mib
+from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
 from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
 TOPIC = "bench"
@@ -46,6 +46,7 @@ class Plan:
     pull_messages: int
     memory_messages: int
     idle_s: float
+    touched_share: float
     encoding: str
     durability: Durability
 
@@ -130,6 +131,8 @@ def footprint_of(server: Server, plan: Plan) -> Footprint:
 
 
 def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory: Path, console: Console) -> int:
+    if is_virtual() and plan.touched_share:
+        console.print(f"touched {touch_memory(plan.touched_share):.1f} GiB so that nobody pays for the host's first pages", highlight=False)
     servers: list[Server] = []
     if peer_script is not None:
         servers.append(PeerServer(directory / "peer", plan.durability, plan.encoding, peer_script))
@@ -182,6 +185,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         pull_messages=50_000 if quick else 500_000,
         memory_messages=0 if arguments.no_footprint else (100_000 if quick else 1_000_000),
         idle_s=2 if quick else 5,
+        touched_share=0 if quick else 0.8,
         encoding=arguments.encoding,
         durability=Durability(flush, replication),
     )
