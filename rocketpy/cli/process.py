@@ -114,6 +114,8 @@ async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], N
         await start_all(services)
         try:
             announce()
+            for config in configs:
+                config.report_unread()
             return await work(stop)
         finally:
             await stop_all(services)

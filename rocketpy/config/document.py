@@ -24,7 +24,9 @@ Names, defaults and units are RocketMQ's (5.5.0); a file written for RocketMQ wo
 * `-p` prints every value in force, `-m` the important ones.
 * **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
-* Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start.
+* Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
+  that works in RocketMQ and that nothing in this release reads. A switch that one relies on (ACL, TLS, DLedger, controller) and that is
+  missing refuses the start instead.
 """
 
 

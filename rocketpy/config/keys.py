@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+LONG_MAX = 2**63 - 1
 Value = str | int | float | bool | None
 Kind = Literal["text", "int", "long", "double", "boolean"]
 
@@ -25,8 +26,8 @@ class Key:
     default: Value | Callable[[], Value]
     help: str
     unit: str = ""
-    least: float | None = None
-    most: float | None = None
+    least: float = 0
+    most: float = 0
     options: tuple[str, ...] = ()
     pattern: str = ""
     live: bool = False
@@ -47,11 +48,8 @@ class Key:
             return self.pattern_help or "text"
         what = "a number" if self.kind == "double" else "a whole number"
         unit = f" of {self.unit}" if self.unit else ""
-        if self.least is not None and self.most is not None:
-            return f"{what}{unit} from {self.least:.15g} to {self.most:.15g}"
-        if self.least is not None:
-            return f"{what}{unit}, {self.least:.15g} or more"
-        return f"{what}{unit}"
+        limits = f", {self.least} or more" if self.most == LONG_MAX else f" from {self.least} to {self.most}"
+        return what + unit + limits
 
     @property
     def pattern_help(self) -> str:
@@ -77,7 +75,7 @@ class Key:
             return not self.pattern or re.fullmatch(_PATTERNS[self.pattern][0], value) is not None
         if isinstance(value, bool):
             return True
-        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return self.least <= value <= self.most
 
 
 def _parse_whole(text: str) -> int | None:
@@ -159,11 +157,11 @@ def long(
     important: bool = False,
     idle: str = "",
 ) -> Key:
-    return Key(name, "long", default, help, unit, least, 2**63 - 1, live=live, important=important, idle=idle)
+    return Key(name, "long", default, help, unit, least, LONG_MAX, live=live, important=important, idle=idle)
 
 
 def double(
-    name: str, default: float, help: str, unit: str = "", *, least: float = 0.0, most: float = 1e18, live: bool = False, idle: str = ""
+    name: str, default: float, help: str, unit: str = "", *, least: float = 0, most: float = 1e18, live: bool = False, idle: str = ""
 ) -> Key:
     return Key(name, "double", default, help, unit, least, most, live=live, idle=idle)
 

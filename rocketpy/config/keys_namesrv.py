@@ -19,7 +19,7 @@ def rocketmq_home() -> str | None:
 
 
 NAMESRV_KEYS: tuple[Key, ...] = (
-    text("rocketmqHome", rocketmq_home, "RocketMQ's installation; not needed here (ROCKETMQ_HOME)."),
+    text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
     text("kvConfigPath", lambda: _home_file("namesrv", "kvConfig.json"), "File of the key-value configuration."),
     text("configStorePath", lambda: _home_file("namesrv", "namesrv.properties"), "File that run-time changes of configuration go to."),
     text("productEnvName", "center", "Environment that clusterTest asks for unknown topics."),
@@ -44,7 +44,7 @@ NAMESRV_KEYS: tuple[Key, ...] = (
 )
 
 CONTROLLER_KEYS: tuple[Key, ...] = (
-    text("rocketmqHome", rocketmq_home, "RocketMQ's installation; not needed here (ROCKETMQ_HOME)."),
+    text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
     text("configStorePath", lambda: _home_file("controller", "controller.properties"), "File that run-time changes go to."),
     choice("controllerType", "DLedger", "DLedger jRaft", "Consensus between controllers."),
     long("scanNotActiveBrokerInterval", 5000, "Pause between looks for brokers without heartbeat.", "ms", least=10),

@@ -137,7 +137,7 @@ _RETENTION_KEYS: tuple[Key, ...] = (
     ),
     number("diskSpaceCleanForciblyRatio", 85, "Above this share files are deleted before they expire.", "%", least=1, most=99, live=True),
     number("diskSpaceWarningLevelRatio", 90, "Above this share sends are refused.", "%", least=1, most=100, live=True),
-    double("logicalDiskSpaceCleanForciblyThreshold", 0.8, "Share of several disks at which files are deleted early.", most=1.0, live=True),
+    double("logicalDiskSpaceCleanForciblyThreshold", 0.8, "Share of several disks at which files are deleted early.", most=1, live=True),
     switch("enableCleanExpiredOffset", False, "Forget offsets of topics that are gone.", live=True, important=True),
     number("correctLogicMinOffsetSleepInterval", 1, "Pause between corrections of least offsets.", "ms"),
     number("correctLogicMinOffsetForceInterval", 300000, "Correct them after this time in any case.", "ms"),

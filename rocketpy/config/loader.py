@@ -83,6 +83,7 @@ class Config:
         self._values: dict[str, Value] = {}
         self._stored: dict[str, Value] = {}  # what the next start will see, for keys that cannot change while running
         self._given: set[str] = set()
+        self._read: set[str] = set()
         self._listeners: list[Listener] = []
         for key in self.table.values():
             self._values[key.name] = key.default() if callable(key.default) else key.default
@@ -91,24 +92,28 @@ class Config:
 
     def text(self, name: str) -> str:
         """A text key, "" when it is not set."""
-        value = self._values[name]
+        value = self._value(name)
         assert value is None or isinstance(value, str), f"{name} is not a text key"
         return value or ""
 
     def integer(self, name: str) -> int:
-        value = self._values[name]
+        value = self._value(name)
         assert isinstance(value, int) and not isinstance(value, bool), f"{name} is not a whole number"
         return value
 
     def number(self, name: str) -> float:
-        value = self._values[name]
+        value = self._value(name)
         assert isinstance(value, (int, float)) and not isinstance(value, bool), f"{name} is not a number"
         return float(value)
 
     def boolean(self, name: str) -> bool:
-        value = self._values[name]
+        value = self._value(name)
         assert isinstance(value, bool), f"{name} is not a switch"
         return value
+
+    def _value(self, name: str) -> Value:
+        self._read.add(name)
+        return self._values[name]
 
     def is_given(self, name: str) -> bool:
         """Whether a file, the command line or an update set it."""
@@ -117,6 +122,12 @@ class Config:
     def addresses(self, name: str) -> list[str]:
         """The parts of an address list."""
         return [part.strip() for part in self.text(name).split(";") if part.strip()]
+
+    def report_unread(self) -> None:
+        """Says once which keys were set and read by nobody; for a process whose services have all started."""
+        unread = [name for name in self.table if name in self._given - self._read and not self.table[name].idle]
+        if unread:
+            log.warning("set, but nothing in this release uses them: %s", ", ".join(unread))
 
     # ---- setting ----
 

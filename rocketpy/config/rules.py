@@ -10,6 +10,17 @@ from .keys import Value
 
 CONSUME_QUEUE_ENTRY_SIZE = 20
 
+# What an operator relies on and this release does not have: better no start than a broker without it.
+MISSING: dict[str, tuple[Value, str]] = {
+    "enableDLegerCommitLog": (True, "messages would be on one machine only"),
+    "enableControllerMode": (True, "nobody would elect a master"),
+    "enableControllerInNamesrv": (True, "brokers would wait for a controller in vain"),
+    "aclEnable": (True, "anybody could do anything"),
+    "authenticationEnabled": (True, "anybody could do anything"),
+    "authorizationEnabled": (True, "anybody could do anything"),
+    "useTLS": (True, "messages would travel in the clear"),
+}
+
 
 def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     """(key, complaint) for every rule that does not hold; the key is the one to mend."""
@@ -17,6 +28,9 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
         yield from _check_ports(name, values.get(name))
     if role == "broker":
         yield from _check_broker(values)
+    for name, (value, consequence) in MISSING.items():
+        if name in values and values[name] == value:
+            yield name, f"{str(value).lower()} is not supported by this release: {consequence}"
 
 
 def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:

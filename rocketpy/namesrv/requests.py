@@ -56,6 +56,30 @@ SUCCESS = Response()
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """What the handlers need of the configuration; replaced as a whole when it changes."""
+
+    withheld_ms: int
+    """How long after the start no route is given away; 0: at once."""
+    list_all_topics: bool
+    list_topics: bool
+    answer_order_topics: bool
+    black_list: frozenset[str]
+
+
+def request_settings(config: Config) -> RequestSettings:
+    black_list = {name.strip() for name in config.text("configBlackList").split(";")}
+    withheld_ms = config.integer("waitSecondsForService") * 1000
+    return RequestSettings(
+        withheld_ms=withheld_ms if config.boolean("needWaitForService") else 0,
+        list_all_topics=config.boolean("enableAllTopicList"),
+        list_topics=config.boolean("enableTopicList"),
+        answer_order_topics=config.boolean("returnOrderTopicConfigToBroker"),
+        black_list=_ALWAYS_BLACK | black_list,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Effects:
     """What requests cause outside the tables; the service does it."""
 
@@ -71,6 +95,7 @@ class NamesrvRequests:
 
     def __init__(self, config: Config, routes: RouteInfo, kv_config: KvConfig, effects: Effects, clock: Callable[[], int]) -> None:
         self._config = config
+        self.settings = request_settings(config)
         self._routes = routes
         self._kv_config = kv_config
         self._effects = effects
@@ -105,7 +130,7 @@ class NamesrvRequests:
 
     def get_route(self, request: Request) -> Response:
         header = GetRouteInfoRequestHeader.decode(request.fields)
-        if self._config.boolean("needWaitForService") and self._clock() < self._config.integer("waitSecondsForService") * 1000:
+        if self._clock() < self.settings.withheld_ms:
             log.warning("name server not ready. request code %d", request.code)
             return Response(ResponseCode.SYSTEM_ERROR, "name server not ready")
         standard = request.version >= VERSION_4_9_4 or header.accept_standard_json_only is True
@@ -161,7 +186,7 @@ class NamesrvRequests:
         return Response(fields=answer, body=self._order_topics())
 
     def _order_topics(self) -> bytes:
-        if not self._config.boolean("returnOrderTopicConfigToBroker"):
+        if not self.settings.answer_order_topics:
             return b""
         table = self._kv_config.namespace(ORDER_TOPIC_CONFIG)
         return encode_table(table) if table is not None else b""
@@ -202,7 +227,7 @@ class NamesrvRequests:
     # ---- topics ----
 
     def get_all_topics(self, request: Request) -> Response:
-        if not self._config.boolean("enableAllTopicList"):
+        if not self.settings.list_all_topics:
             return Response(ResponseCode.SYSTEM_ERROR, "disable")
         return _topics(self._routes.all_topics())
 
@@ -213,7 +238,7 @@ class NamesrvRequests:
         return _topics(*self._routes.system_topics())
 
     def _topic_list(self, topics: Callable[[], list[str]]) -> Response:
-        if not self._config.boolean("enableTopicList"):
+        if not self.settings.list_topics:
             return Response(ResponseCode.SYSTEM_ERROR, "disable")
         return _topics(topics())
 
@@ -270,8 +295,7 @@ class NamesrvRequests:
             changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
         except UnicodeDecodeError as error:
             return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
-        black = _ALWAYS_BLACK.union(self._config.text("configBlackList").split(";"))
-        if black & changes.keys():
+        if self.settings.black_list & changes.keys():
             return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
         try:
             self._config.update(changes)

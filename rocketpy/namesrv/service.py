@@ -28,7 +28,7 @@ from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
 from ..remoting.service import RemotingService
 from ..state_file import StateFile
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from .requests import Effects, NamesrvRequests
+from .requests import Effects, NamesrvRequests, request_settings
 from .route_info import Departure, MinBrokerIdNotice, RouteInfo, RouteSettings
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,10 @@ class NameServer:
         self.kv_config = KvConfig(config.text("kvConfigPath"), self._kv_changed)
         self.routes = RouteInfo(_route_settings(config), _monotonic_ms, self._order_conf)
         self._log_tap = log_tap
+        self._config_path = config.file or Path(config.text("configStorePath"))
+        self._departures_max = config.integer("unRegisterBrokerQueueCapacity")
+        self._order_in_routes = config.boolean("orderMessageEnable")
+        self._requests: NamesrvRequests | None = None
         self._server: Server | None = None
         self._service: RemotingService | None = None
         self._client: RemotingClient | None = None
@@ -96,7 +100,7 @@ class NameServer:
         )
         config.override("listenPort", server.port)
         self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000)
-        requests = NamesrvRequests(
+        requests = self._requests = NamesrvRequests(
             config,
             self.routes,
             self.kv_config,
@@ -136,7 +140,7 @@ class NameServer:
             self._unregister(departure)
 
     def _unregister(self, departure: Departure) -> bool:
-        if len(self._departures) >= self.config.integer("unRegisterBrokerQueueCapacity"):
+        if len(self._departures) >= self._departures_max:
             return False
         self._departures.append(departure)
         if len(self._departures) == 1:
@@ -148,8 +152,9 @@ class NameServer:
         self._notify(self.routes.unregister_brokers(departures))
 
     async def _scan_for_ever(self) -> None:
+        interval_s = self.config.integer("scanNotActiveBrokerInterval") / 1000
         while True:
-            await asyncio.sleep(self.config.integer("scanNotActiveBrokerInterval") / 1000)
+            await asyncio.sleep(interval_s)
             try:
                 self.scan_not_active_brokers()
             except Exception:  # outer edge: the next scan must come
@@ -198,17 +203,20 @@ class NameServer:
     # ---- configuration ----
 
     def _order_conf(self, topic: str) -> str | None:
-        return self.kv_config.get(ORDER_TOPIC_CONFIG, topic) if self.config.boolean("orderMessageEnable") else None
+        return self.kv_config.get(ORDER_TOPIC_CONFIG, topic) if self._order_in_routes else None
 
     def _kv_changed(self, namespace: str) -> None:
         if namespace == ORDER_TOPIC_CONFIG:
             self.routes.forget_encoded_routes()
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
+        self._order_in_routes = self.config.boolean("orderMessageEnable")
         self.routes.set_settings(_route_settings(self.config))
+        if self._requests is not None:
+            self._requests.settings = request_settings(self.config)
 
     def _store_config(self, changes: Mapping[str, str]) -> None:
-        path = self.config.file or Path(self.config.text("configStorePath"))
+        path = self._config_path
         try:
             text = path.read_text(encoding="utf-8") if path.exists() else ""
         except (OSError, UnicodeDecodeError) as error:

@@ -9,6 +9,7 @@ import pytest
 
 from rocketpy.config import TABLES, ConfigError, load_config, reach_warning
 from rocketpy.config.loader import Role
+from rocketpy.config.rules import MISSING
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ BAD_LINES = [
     ("logicalDiskSpaceCleanForciblyThreshold=x", "logicalDiskSpaceCleanForciblyThreshold: 'x' is not valid: expected a number from 0 to 1"),
     ("consumerFallbehindThreshold=99999999999999999999", None),
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
-    ("enableDLegerCommitLog=true\ndLegerGroup=g\ndLegerPeers=n0-a:1", "dLegerSelfId: is needed with enableDLegerCommitLog=true"),
+    ("aclEnable=true", "aclEnable: true is not supported by this release: anybody could do anything"),
     ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
 ]
 
@@ -130,6 +131,24 @@ def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogC
     with caplog.at_level(logging.WARNING):
         assert load_config("broker", file).integer("listenPort") == 2
     assert caplog.messages == [f"{file}:2: listenPort was set in line 1 already; the later value counts"]
+
+
+def test_keys_that_nobody_read_are_told_when_everything_has_started(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("brokerName=a\npopPollingSize=7\nsendMessageThreadPoolNums=1\n")
+    config = load_config("broker", file, {"reviveInterval": "5"})
+    config.text("brokerName")
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        config.report_unread()
+    assert caplog.messages == ["set, but nothing in this release uses them: popPollingSize, reviveInterval"]
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_protection_refuses_the_start(name: str) -> None:
+    role: Role = "namesrv" if name in TABLES["namesrv"] else "broker"
+    with pytest.raises(ConfigError, match=f"{name}: true is not supported by this release"):
+        load_config(role, None, {name: "true"})
+    load_config(role, None, {name: "false"})
 
 
 def test_values_that_rocketmq_replaces_are_replaced_and_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:

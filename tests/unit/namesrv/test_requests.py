@@ -14,7 +14,7 @@ import pytest
 from rocketpy._core.errors import DiskFull
 from rocketpy.config import load_config
 from rocketpy.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
-from rocketpy.namesrv.requests import Effects, NamesrvRequests
+from rocketpy.namesrv.requests import Effects, NamesrvRequests, request_settings
 from rocketpy.namesrv.route_info import Departure, MinBrokerIdNotice, RouteInfo, RouteSettings
 from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.codes import VERSION_4_6_0, VERSION_5_3_3, RequestCode, ResponseCode
@@ -52,6 +52,7 @@ class Harness:
         self.queue_has_room = True
         effects = Effects(self.notices.extend, self._unregister, self.stored.append)
         self.requests = NamesrvRequests(self.config, self.routes, self.kv, effects, lambda: self.now_ms)
+        self.config.subscribe(lambda changes: setattr(self.requests, "settings", request_settings(self.config)))
 
     def _unregister(self, departure: Departure) -> bool:
         self.departures.append(departure)
