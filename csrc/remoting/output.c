@@ -16,9 +16,9 @@
 /* Not a power of two, so that the buffers of many connections do not all map to the same cache sets. */
 #define STANDARD_CAPACITY 4000u
 #define POOL_PIECES_MAX 512u
-#define COPY_BYTES_MAX 1024u      /* below, a copy is cheaper than one more piece */
-#define PIECES_PER_SEND 64        /* well below IOV_MAX */
-#define SENDFILE_BYTES_MIN 65536u /* found by a sweep over loopback: below, one sendmsg is faster */
+#define COPY_BYTES_MAX 1024u /* below, a copy is cheaper than one more piece */
+#define PIECES_PER_SEND 64 /* well below IOV_MAX */
+#define SENDFILE_BYTES_MIN 131072u /* from here on it halves the sender's cost: bench/sweeps/sendfile_threshold.c */
 #define FLUSH_BYTES_MAX ((uint64_t)8 << 20)
 
 rp_output_piece *rp_output_piece_create(size_t capacity) {
