@@ -62,7 +62,7 @@ class BrokerAdmin:
             broker=parts.native.stats(),
             store=store,
         )
-        return runtime_info(facts, parts.stats)
+        return {**runtime_info(facts, parts.stats), **parts.ha.counters()}
 
     def _earliest_message_ms(self, low: int, high: int) -> int:
         """Store time of the oldest message, -1 without one. Read again only when the log's first offset moved."""
@@ -136,16 +136,4 @@ class BrokerAdmin:
         return Response()
 
     def _ha_status(self, request: Request) -> Response:
-        """Replication as far as there is any: a master without slaves, until a slave connects."""
-        parts = self._parts
-        end = parts.store.stats().get("commit_log_max_offset", 0)
-        client = {"lastReadTimestamp": 0, "lastWriteTimestamp": 0, "masterFlushOffset": 0, "maxOffset": 0, "transferredByteInSecond": 0}
-        return json_response(
-            {
-                "haClientRuntimeInfo": client,
-                "haConnectionInfo": [],
-                "inSyncSlaveNums": 0,
-                "master": not parts.settings.is_slave,
-                "masterCommitLogMaxOffset": end,
-            }
-        )
+        return json_response(self._parts.ha.runtime_info())

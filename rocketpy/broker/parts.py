@@ -14,6 +14,7 @@ from .._core.broker import Broker
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
 from ..config import Config
+from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode
@@ -84,6 +85,7 @@ class Parts:
     routes: TopicRoutes
     client: RemotingClient
     link: ClientLink
+    ha: HaService
     act: Callable[[Iterable[Action]], None]
     server_of: Callable[[int], Server]
     boot_ms: int

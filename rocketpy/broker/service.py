@@ -29,6 +29,7 @@ from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command, Request, Server
 from .._core.store import MessageStore
 from ..config import Config, Value
+from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.command import Fields
@@ -53,6 +54,7 @@ from .request_modes import RequestModes
 from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, registration_settings, topic_settings
+from .slave_synchronize import SlaveSynchronize, copied_states
 from .stats import BrokerStats
 from .subscriptions import GroupTable, SavedGroups
 from .topics import SavedTopics, TopicTable
@@ -64,6 +66,7 @@ VIP_LISTENER = 1
 VIP_PORT_DISTANCE = 2
 STOP_DRAIN_S = 0.3
 HOUSEKEEPING_S = 10.0
+SLAVE_SYNCHRONIZE_S = 3.0
 
 
 class BrokerService:
@@ -78,6 +81,8 @@ class BrokerService:
         self._tasks: list[asyncio.Task[None]] = []
         self._store: MessageStore | None = None
         self._native: Broker | None = None
+        self._ha: HaService | None = None
+        self._synchronize: SlaveSynchronize | None = None
         self._client: RemotingClient | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
@@ -163,6 +168,8 @@ class BrokerService:
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))
+        self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
+        self._ha.start()
 
     def _open_listeners(self) -> None:
         config = self.config
@@ -181,7 +188,7 @@ class BrokerService:
         return Server(handler=self._native, log=self._log_tap, **options)
 
     def _make_parts(self) -> Parts:
-        assert self._store is not None and self._native is not None
+        assert self._store is not None and self._native is not None and self._ha is not None
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
         current = settings.current
@@ -225,6 +232,8 @@ class BrokerService:
             SavedState(directory / "consumerOffset.json", offsets.to_json, lambda: offsets.change_count),
             SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
         )
+        if self._ha.is_slave:
+            self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved))
         return Parts(
             config=config,
             settings_holder=settings,
@@ -243,6 +252,7 @@ class BrokerService:
             routes=routes,
             client=self._client,
             link=_Link(self._servers, self._services),
+            ha=self._ha,
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),
@@ -299,6 +309,8 @@ class BrokerService:
         """In the order in which one borrows from the other."""
         for server in self._servers:
             server.close()
+        if self._ha is not None:
+            self._ha.close()
         if self._native is not None:
             self._native.close()
         if self._store is not None:
@@ -326,6 +338,9 @@ class BrokerService:
 
     def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
         topics.update_order_topics(result.order_topics)
+        if self._synchronize is not None and self._ha is not None:
+            self._synchronize.follow(result.master_address)
+            self._ha.follow(self.config.text("haMasterAddress") or result.ha_address)
 
     def _topics_snapshot(self, topics: TopicTable, names: Iterable[str] | None) -> TopicsSnapshot:
         assert self._settings is not None
@@ -352,6 +367,16 @@ class BrokerService:
             self._at_midnight(parts.stats),
         ):
             self._tasks.append(asyncio.create_task(task))
+        if self._synchronize is not None:
+            copying = every("copying from the master", SLAVE_SYNCHRONIZE_S, lambda: self._synchronize_with_master(parts))
+            self._tasks.append(asyncio.create_task(copying))
+
+    async def _synchronize_with_master(self, parts: Parts) -> None:
+        """Copies the master's tables; while there is no master, asks the name servers for one instead of waiting for the next period."""
+        assert self._synchronize is not None
+        if not parts.ha.is_connected:
+            await parts.registration.register_all()
+        await self._synchronize.run_once()
 
     async def _every(self, what: str, period_s: float, work: Callable[[], Awaitable[object]]) -> None:
         while True:

@@ -1,0 +1,121 @@
+"""What a slave copies from its master besides the commit log: topics, offsets, groups, request modes.
+RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
+
+One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
+row. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
+have committed here since.
+
+Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode
+from ..remoting.command import CommandError, Fields
+from ..remoting.json_codec import read_json
+from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .parts import SavedStates
+from .request_modes import RequestModes
+from .subscriptions import GroupTable, SavedGroups
+from .topics import SavedTopics, TopicTable
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 3.0
+
+
+class Caller(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedState:
+    """One row of the table. take returns True when something changed and is to be saved."""
+
+    name: str
+    code: RequestCode
+    take: Callable[[Any], bool]
+    save: Callable[[], Awaitable[object]]
+
+
+class SlaveSynchronize:
+    """`follow(address)` whenever the master is known; `run_once()` every few seconds."""
+
+    def __init__(self, caller: Caller, states: tuple[CopiedState, ...]) -> None:
+        self._caller = caller
+        self._states = states
+        self._failing: set[str] = set()
+        self.master_address: str | None = None
+
+    def follow(self, address: str | None) -> None:
+        if address and address != self.master_address:
+            log.info("Update master address from %s to %s", self.master_address, address)
+            self.master_address = address
+
+    async def run_once(self) -> int:
+        """Copies everything from the master; how many states changed. Nothing without a master."""
+        if self.master_address is None:
+            return 0
+        changed = 0
+        for state in self._states:
+            changed += await self._copy(state, self.master_address)
+        return changed
+
+    async def _copy(self, state: CopiedState, address: str) -> bool:
+        try:
+            answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
+            is_changed = state.take(read_json(answer.body) if answer.body else None)
+            if is_changed:
+                await state.save()
+        except (RocketpyError, CommandError, ValueError, OSError) as error:
+            if state.name not in self._failing:  # once per outage, not every few seconds
+                log.warning("%s could not be copied from master %s: %s; tried again with the next round", state.name, address, error)
+            self._failing.add(state.name)
+            return False
+        if state.name in self._failing:
+            self._failing.discard(state.name)
+            log.info("%s are copied from master %s again", state.name, address)
+        if is_changed:
+            log.info("Update slave %s from master, %s", state.name, address)
+        return is_changed
+
+
+def copied_states(
+    topics: TopicTable, offsets: ConsumerOffsets, groups: GroupTable, modes: RequestModes, saved: SavedStates
+) -> tuple[CopiedState, ...]:
+    """Everything a slave has today. Delay offsets and timer state join when the broker has them."""
+
+    def take_topics(value: Any) -> bool:
+        copied = SavedTopics.from_json(value)
+        return topics.replace_all(copied.configs, copied.version)
+
+    def take_offsets(value: Any) -> bool:
+        copied = SavedOffsets.from_json(value)
+        changed = offsets.merge(copied, forward_only=True)
+        if changed:
+            offsets.assign_version(copied.version)
+        return changed > 0
+
+    def take_groups(value: Any) -> bool:
+        return groups.replace_all(SavedGroups.from_json(value))
+
+    def take_modes(value: Any) -> bool:
+        before = modes.to_json()
+        modes.load(RequestModes.read(value))
+        return modes.to_json() != before
+
+    return (
+        CopiedState("topic config", RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save),
+        CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save),
+        CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
+        CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),
+    )

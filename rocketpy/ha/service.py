@@ -1,0 +1,200 @@
+"""The broker's end of replication: a master listens for slaves, a slave follows the master it is told of.
+RocketMQ: HAService, DefaultHAService, HARuntimeInfo (5.3.3 store/ha/).
+
+    master  rp_ha_master: sends the log, counts acks, completes parked responses
+    slave   rp_ha_slave: receives the log; the address comes with each registration, from the name server
+
+Threads  one event loop; the bytes flow in native threads (csrc/ha).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.base import LogTap
+from .._core.broker import Broker
+from .._core.errors import InvalidArgument
+from .._core.ha import HaMaster, HaSlave
+from .._core.store import MessageStore
+from ..config import Config
+
+log = logging.getLogger(__name__)
+
+MAX_TRANSFER_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HaSettings:
+    """Replication as configured. Sizes in bytes, intervals in ms."""
+
+    is_slave: bool
+    bind_address: str
+    port: int
+    slaves_required: int
+    transfer_bytes: int
+    heartbeat_interval_ms: int
+    housekeeping_interval_ms: int
+    gap_not_in_sync_bytes: int
+    flow_bytes_per_second: int
+    commit_log_file_size: int
+
+    @staticmethod
+    def of(config: Config) -> HaSettings:
+        """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none."""
+        return HaSettings(
+            is_slave=config.text("brokerRole") == "SLAVE",
+            bind_address=config.text("bindAddress"),
+            port=config.integer("haListenPort"),
+            slaves_required=max(1, config.integer("inSyncReplicas") - 1),
+            transfer_bytes=config.integer("haTransferBatchSize"),
+            heartbeat_interval_ms=config.integer("haSendHeartbeatInterval"),
+            housekeeping_interval_ms=config.integer("haHousekeepingInterval"),
+            gap_not_in_sync_bytes=config.integer("haMaxGapNotInSync"),
+            flow_bytes_per_second=config.integer("maxHaTransferByteInSecond") if config.boolean("haFlowControlEnable") else 0,
+            commit_log_file_size=config.integer("mappedFileSizeCommitLog"),
+        )
+
+
+class HaService:
+    """Opened after the store, closed after the listeners and before broker and store."""
+
+    def __init__(self, settings: HaSettings, store: MessageStore, native: Broker, *, log_tap: LogTap | None = None) -> None:
+        self.settings = settings
+        self._store = store
+        self._native = native
+        self._log_tap = log_tap
+        self._master: HaMaster | None = None
+        self._slave: HaSlave | None = None
+        self._followed: str | None = None
+
+    @property
+    def is_slave(self) -> bool:
+        return self.settings.is_slave
+
+    @property
+    def port(self) -> int:
+        """The port slaves connect to; 0 on a slave."""
+        return self._master.port if self._master is not None else 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a slave has a connection to its master; True on a master."""
+        return self._slave is None or self._slave.stats()["state"] == "TRANSFER"
+
+    def start(self) -> None:
+        """Raises NetworkError when the HA port is taken."""
+        settings = self.settings
+        if settings.is_slave:
+            self._slave = HaSlave(
+                self._store,
+                log=self._log_tap,
+                report_interval_ms=settings.heartbeat_interval_ms,
+                housekeeping_interval_ms=settings.housekeeping_interval_ms,
+            )
+            return
+        self._master = HaMaster(
+            self._store,
+            self._native,
+            log=self._log_tap,
+            commit_log_file_size=settings.commit_log_file_size,
+            bind_address=settings.bind_address,
+            port=settings.port,
+            transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            housekeeping_interval_ms=settings.housekeeping_interval_ms,
+            gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes,
+            flow_bytes_per_second=settings.flow_bytes_per_second,
+            slaves_required=settings.slaves_required,
+        )
+
+    def close(self) -> None:
+        """Idempotent; blocks until the native thread has ended."""
+        for part in (self._master, self._slave):
+            if part is not None:
+                part.close()
+
+    def follow(self, ha_address: str | None) -> None:
+        """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""
+        if self._slave is None or not ha_address or ha_address == self._followed:
+            return
+        try:
+            self._slave.set_master(ha_address)
+        except InvalidArgument as error:
+            log.error("Update HA master address failed: the name server says %r: %s", ha_address, error)
+            return
+        log.info("Update HA master address from %s to %s", self._followed, ha_address)
+        self._followed = ha_address
+
+    def slave_lag_bytes(self) -> int | None:
+        """How far the slave furthest behind is; None without slaves or on a slave."""
+        if self._master is None:
+            return None
+        slaves = self._master.slaves()
+        end = self._log_end()
+        return max((end - max(0, row["acked_offset"]) for row in slaves), default=None)
+
+    def runtime_info(self) -> dict[str, Any]:
+        """The body of GET_BROKER_HA_STATUS. Offsets in bytes of the commit log, times in wall clock ms."""
+        end = self._log_end()
+        connections = self._connections(end)
+        return {
+            "haClientRuntimeInfo": self._client_info(),
+            "haConnectionInfo": connections,
+            "inSyncSlaveNums": sum(1 for connection in connections if connection["inSync"]),
+            "master": not self.is_slave,
+            "masterCommitLogMaxOffset": end,
+        }
+
+    def counters(self) -> dict[str, str]:
+        """Lines for brokerStatus."""
+        if self._slave is not None:
+            stats = self._slave.stats()
+            return {
+                "haSlaveState": stats["state"],
+                "haMasterAddress": stats["master_address"],
+                "haSlaveLastError": stats["last_error"],
+                "haSlaveBehindBytes": str(max(0, stats["master_offset"] - stats["max_offset"])),
+            }
+        if self._master is None:
+            return {}
+        master = self._master.stats()
+        lag = self.slave_lag_bytes()
+        return {
+            "haSlaves": str(len(self._master.slaves())),
+            "haSlaveLagBytes": "-1" if lag is None else str(lag),
+            "haBytesSent": str(master["bytes_sent"]),
+            "haAcks": str(master["acks"]),
+            "haDroppedBadAck": str(master["dropped_bad_ack"]),
+            "haDroppedSilent": str(master["dropped_silent"]),
+        }
+
+    def _log_end(self) -> int:
+        return self._store.stats()["commit_log_max_offset"]
+
+    def _connections(self, end: int) -> list[dict[str, Any]]:
+        if self._master is None:
+            return []
+        return [
+            {
+                "addr": row["address"],
+                "diff": end - max(0, row["acked_offset"]),
+                "inSync": row["acked_offset"] >= 0 and end - row["acked_offset"] < self.settings.gap_not_in_sync_bytes,
+                "slaveAckOffset": row["acked_offset"],
+                "transferFromWhere": row["next_offset"],
+                "transferredByteInSecond": row["bytes_per_second"],
+            }
+            for row in self._master.slaves()
+        ]
+
+    def _client_info(self) -> dict[str, Any]:
+        stats = self._slave.stats() if self._slave is not None else {}
+        return {
+            "lastReadTimestamp": stats.get("last_read_ms", 0),
+            "lastWriteTimestamp": stats.get("last_read_ms", 0),
+            "masterAddr": stats.get("master_address", ""),
+            "masterFlushOffset": 0,
+            "maxOffset": stats.get("max_offset", 0),
+            "transferredByteInSecond": stats.get("bytes_per_second", 0),
+        }
