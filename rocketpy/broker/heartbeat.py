@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .json_members import boolean_member, integer_member, list_member, optional_text_member, text_member, unknown_members
+from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member, unknown_members
 from .names import java_hash
 
 TAG: Final = "TAG"
@@ -18,7 +18,16 @@ BROADCASTING: Final = "BROADCASTING"
 CONSUME_ACTIVELY: Final = "CONSUME_ACTIVELY"
 CONSUME_PASSIVELY: Final = "CONSUME_PASSIVELY"
 
-_CONSUME_TYPES = {"PULL": CONSUME_ACTIVELY, "PUSH": CONSUME_PASSIVELY}
+_CONSUME_TYPES = (CONSUME_ACTIVELY, CONSUME_PASSIVELY, "CONSUME_POP")
+_MESSAGE_MODELS = (BROADCASTING, CLUSTERING, "LITE_SELECTIVE")
+_FROM_WHERE = (
+    "CONSUME_FROM_LAST_OFFSET",
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+    "CONSUME_FROM_FIRST_OFFSET",
+    "CONSUME_FROM_TIMESTAMP",
+)
 _SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "codeSet", "subVersion", "classFilterMode")
 
 CLIENT_GROUPS_MAX: Final = 10_000
@@ -62,10 +71,7 @@ class Subscription:
         topic = text_member(value, "topic", None, "subscription")
         where = f"subscription of {topic}"
         tags = tuple(sorted(str(tag) for tag in list_member(value, "tagsSet", where)))
-        codes = list_member(value, "codeSet", where)
-        for code in codes:
-            if not isinstance(code, int) or not -(1 << 31) <= code < 1 << 31:
-                raise ValueError(f"{where}: code {code!r} is not a number of 32 bits")
+        codes = [_code(code, where) for code in list_member(value, "codeSet", where)]
         return Subscription(
             topic=topic,
             expression=text_member(value, "subString", SUB_ALL, where),
@@ -76,6 +82,14 @@ class Subscription:
             class_filter=boolean_member(value, "classFilterMode", False, where),
             extra=unknown_members(value, _SUBSCRIPTION_MEMBERS),
         )
+
+
+def _code(value: Any, where: str) -> int:
+    """A tag code; the C++ client writes it as a text."""
+    code = integer_member({"code": value}, "code", None, where)
+    if not -(1 << 31) <= code < 1 << 31:
+        raise ValueError(f"{where}: code {code!r} is not a number of 32 bits")
+    return code
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +109,14 @@ class ConsumerData:
             raise ValueError(f"consumer data is {type(value).__name__}, expected an object")
         group = text_member(value, "groupName", None, "consumer data")
         where = f"consumer data of {group}"
-        consume_type = text_member(value, "consumeType", CONSUME_PASSIVELY, where)
         subscriptions = list_member(value, "subscriptionDataSet", where)
         if len(subscriptions) > CLIENT_GROUPS_MAX:
             raise ValueError(f"{where}: {len(subscriptions)} subscriptions, more than {CLIENT_GROUPS_MAX}")
         return ConsumerData(
             group=group,
-            consume_type=_CONSUME_TYPES.get(consume_type, consume_type),
-            message_model=text_member(value, "messageModel", CLUSTERING, where),
-            consume_from_where=text_member(value, "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET", where),
+            consume_type=enum_member(value, "consumeType", _CONSUME_TYPES, CONSUME_PASSIVELY, where),
+            message_model=enum_member(value, "messageModel", _MESSAGE_MODELS, CLUSTERING, where),
+            consume_from_where=enum_member(value, "consumeFromWhere", _FROM_WHERE, _FROM_WHERE[0], where),
             subscriptions=tuple(Subscription.from_json(member) for member in subscriptions),
             unit_mode=boolean_member(value, "unitMode", False, where),
         )

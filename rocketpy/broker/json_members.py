@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _LONG_MAX = (1 << 63) - 1
@@ -33,6 +33,19 @@ def integer_member(value: Mapping[Any, Any], name: str, default: int | None, whe
     if not isinstance(member, int) or isinstance(member, bool) or not -_LONG_MAX - 1 <= member <= _LONG_MAX:
         raise ValueError(f"{where}: {name} is {member!r}, expected a number of 64 bits")
     return member
+
+
+def enum_member(value: Mapping[Any, Any], name: str, constants: Sequence[str], default: str, where: str) -> str:
+    """A constant of a Java enum: its name, or its position as the C++ client writes it."""
+    member = value.get(name)
+    if member is None:
+        return default
+    if isinstance(member, str) and member in constants:
+        return member
+    position = integer_member(value, name, None, where)
+    if not 0 <= position < len(constants):
+        raise ValueError(f"{where}: {name} is {member!r}, expected one of {', '.join(constants)}")
+    return constants[position]
 
 
 def boolean_member(value: Mapping[Any, Any], name: str, default: bool, where: str) -> bool:

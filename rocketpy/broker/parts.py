@@ -5,6 +5,7 @@ One frozen struct, made by the service; handlers of one noun are a class that ge
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
 from ..remoting.client import RemotingClient
-from ..remoting.codes import ResponseCode
+from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, read_json, write_fastjson
 from ..remoting.service import Handler
@@ -32,6 +33,8 @@ from .settings import BrokerSettings
 from .stats import BrokerStats
 from .subscriptions import GroupTable
 from .topics import TopicTable
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -139,6 +142,7 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
     try:
         return decode(read_json(request.body))
     except (ValueError, TypeError, RecursionError) as error:
+        log.warning("the body of %s from %s cannot be read: %s", request_name(request.code), request.remote_address, error)
         raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {error}") from error
 
 

@@ -185,6 +185,36 @@ def test_a_heartbeat_of_a_java_client_is_read() -> None:
     assert heartbeat.consumers[0].subscriptions == (Subscription("t", "a", tags=("a",), codes=(7,), version=9),)
 
 
+def test_a_heartbeat_of_the_cpp_client_is_read() -> None:
+    """Enums by their position, numbers as texts."""
+    heartbeat = Heartbeat.from_json(
+        {
+            "clientID": "c@1",
+            "consumerDataSet": [
+                {
+                    "consumeFromWhere": 4,
+                    "consumeType": 1,
+                    "groupName": "g",
+                    "messageModel": 0,
+                    "subscriptionDataSet": [
+                        {"codeSet": ["-7"], "subString": "a", "subVersion": "1795250909000", "tagsSet": ["a"], "topic": "t"}
+                    ],
+                }
+            ],
+            "producerDataSet": None,
+        }
+    )
+    assert heartbeat.consumers == (
+        ConsumerData(
+            "g",
+            "CONSUME_PASSIVELY",
+            BROADCASTING,
+            "CONSUME_FROM_FIRST_OFFSET",
+            (Subscription("t", "a", tags=("a",), codes=(-7,), version=1795250909000),),
+        ),
+    )
+
+
 def test_an_old_client_that_sends_tags_alone_gets_their_codes() -> None:
     subscription = Subscription.from_json({"topic": "t", "subString": "a||b", "tagsSet": ["a", "b"], "subVersion": 1})
     assert subscription.codes == tuple(sorted({java_hash("a"), java_hash("b")})) and subscription.is_by_tag
@@ -215,6 +245,8 @@ def test_a_subscription_is_shown_as_it_came() -> None:
         {"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": 1}]}]},
         {"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": "t", "codeSet": [1 << 40]}]}]},
         {"clientID": "c", "producerDataSet": [{"groupName": "p"}] * 10_001},
+        {"clientID": "c", "consumerDataSet": [{"groupName": "g", "messageModel": 9}]},
+        {"clientID": "c", "consumerDataSet": [{"groupName": "g", "consumeType": "SOMEHOW"}]},
     ],
 )
 def test_a_bad_heartbeat_is_refused(value: object) -> None:
