@@ -206,8 +206,7 @@ static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     append_text(&end, options->cluster_name);
     append_text(&end, "\2");
     broker->property_tail = (rp_slice){tail, (uint32_t)(end - tail)};
-    uint8_t *hex = (uint8_t *)broker->store_host_hex;
-    broker->store_host_hex_size = (uint32_t)(rp_hex_upper(hex, options->store_host, options->store_host_is_v6 ? 20 : 8) - hex);
+    rp_send_template_init(&broker->send_template, options);
     return RP_OK;
 }
 

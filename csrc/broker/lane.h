@@ -23,7 +23,9 @@
 #include "group_table.h"
 #include "long_polling.h"
 #include "parked_responses.h"
+#include "request_header.h"
 #include "send_path.h"
+#include "send_response.h"
 #include "topic_table.h"
 #include "unique_id.h"
 
@@ -45,6 +47,8 @@ typedef struct rp_lane {
     uint16_t index;      /* fixed; this lane's bit in a queue's waiting mask */
     uint64_t random;
     rp_unique_id unique_id;
+    rp_topic *last_topic; /* of the last send: most sends have the topic of the one before */
+    rp_send_layout send_layout;
     rp_send_batch sends;
     rp_get_scratch scratch;
     rp_parked_responses parked;
@@ -66,8 +70,7 @@ struct rp_broker {
     rp_broker_options options; /* fixed; strings are copies */
     char *strings;             /* fixed; behind the options' strings */
     rp_slice property_tail;    /* fixed: \2, then MSG_REGION, TRACE_ON and CLUSTER pairs */
-    char store_host_hex[41];   /* fixed */
-    uint32_t store_host_hex_size;
+    rp_send_template send_template; /* fixed */
     rp_handler handler; /* fixed */
     rp_message_store *store;
     rp_commit_log *commit_log;

@@ -1,4 +1,5 @@
-/* request_header.c: see request_header.h. One table a header says where each field goes; one loop over the command's fields reads them.
+/* request_header.c: see request_header.h. One table a header says where each field goes, and one loop over the command's fields reads them;
+ * the short spelling of sends has its own way.
  * Fields are told apart by size and last byte first, so a hit costs one memcmp. */
 #include "request_header.h"
 
@@ -28,18 +29,6 @@ static const field_rule send_v1[] = {
     RULE("batch", BOOLEAN, 0, rp_send_header, batch),
 };
 
-/* Indexed by letter: b topic, e queueId, f sysFlag, g bornTimestamp, h flag, i properties, j reconsumeTimes, m batch. */
-static const field_rule send_v2[26] = {
-    ['b' - 'a'] = RULE("b", TEXT, 0, rp_send_header, topic),
-    ['e' - 'a'] = RULE("e", NUMBER_32, 1, rp_send_header, queue_id),
-    ['f' - 'a'] = RULE("f", NUMBER_32, 1, rp_send_header, sys_flag),
-    ['g' - 'a'] = RULE("g", NUMBER_64, 1, rp_send_header, born_timestamp_ms),
-    ['h' - 'a'] = RULE("h", NUMBER_32, 1, rp_send_header, flag),
-    ['i' - 'a'] = RULE("i", TEXT, 0, rp_send_header, properties),
-    ['j' - 'a'] = RULE("j", NUMBER_32, 0, rp_send_header, reconsume_times),
-    ['m' - 'a'] = RULE("m", BOOLEAN, 0, rp_send_header, batch),
-};
-
 static const field_rule pull[] = {
     RULE("consumerGroup", TEXT, 1, rp_pull_header, group),
     RULE("topic", TEXT, 1, rp_pull_header, topic),
@@ -66,7 +55,7 @@ static const field_rule offset[] = {
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
 
 /* Most numbers are a few digits without a sign; the rest goes the full way. */
-static int parse_i64(rp_slice text, int64_t *value) {
+static inline int parse_i64(rp_slice text, int64_t *value) {
     if (text.size - 1u > 17u)
         return rp_slice_to_i64(text, value);
     int64_t sum = 0;
@@ -146,25 +135,69 @@ static int check_required(const field_rule *rules, size_t count, uint32_t seen, 
     return RP_OK;
 }
 
-static int read_v2(const rp_command *command, rp_send_header *header, rp_header_fault *fault) {
-    uint32_t seen = 0;
+/* ---- the short spelling of sends ----
+ *
+ * This is the header of nearly every request, and a client writes its fields in the same order each time: where each stood in the
+ * last request is tried first, and only what is not there is searched for. */
+
+enum short_field { TOPIC, QUEUE_ID, SYS_FLAG, BORN, FLAG, PROPERTIES, RECONSUME, BATCH, SHORT_FIELDS };
+static const char short_names[SHORT_FIELDS][2] = {"b", "e", "f", "g", "h", "i", "j", "m"};
+_Static_assert(SHORT_FIELDS == RP_SEND_SHORT_FIELDS, "a place for each short field");
+
+static inline int has_name(const rp_field *field, uint8_t letter) { return field->key.size == 1 && field->key.data[0] == letter; }
+
+/* The value of a field, data NULL: absent. */
+static inline rp_slice find_short(const rp_command *command, rp_send_layout *layout, enum short_field which) {
+    uint8_t letter = (uint8_t)short_names[which][0];
+    uint32_t place = layout->places[which];
+    if (place < command->field_count && has_name(&command->fields[place], letter))
+        return command->fields[place].value;
     for (uint16_t i = 0; i < command->field_count; i++) {
-        rp_slice key = command->fields[i].key, value = command->fields[i].value;
-        uint32_t letter = key.size == 1 ? (uint32_t)key.data[0] - 'a' : 26;
-        if (letter >= 26 || send_v2[letter].name == NULL || value.data == NULL)
-            continue;
-        int status = read_field(&send_v2[letter], value, header, fault);
-        if (status != RP_OK)
-            return status;
-        seen |= 1u << letter;
+        if (has_name(&command->fields[i], letter)) {
+            layout->places[which] = (uint8_t)i;
+            return command->fields[i].value;
+        }
     }
-    return check_required(send_v2, COUNT(send_v2), seen, fault);
+    return (rp_slice){NULL, 0};
 }
 
-int rp_send_header_read(const rp_command *command, rp_send_header *header, rp_header_fault *fault) {
-    *header = (rp_send_header){0};
+static inline int short_number(const rp_command *command, rp_send_layout *layout, enum short_field which, int64_t *number,
+                               rp_header_fault *fault) {
+    rp_slice value = find_short(command, layout, which);
+    if (value.data == NULL && which == RECONSUME) {
+        *number = 0;
+        return RP_OK;
+    }
+    if (value.data != NULL && parse_i64(value, number) == RP_OK && (which == BORN || *number == (int32_t)*number))
+        return RP_OK;
+    *fault = (rp_header_fault){short_names[which], value};
+    return RP_E_PROTOCOL;
+}
+
+static int read_v2(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault) {
+    int64_t queue_id, sys_flag, flag, reconsume_times;
+    int status = short_number(command, layout, QUEUE_ID, &queue_id, fault);
+    status = status == RP_OK ? short_number(command, layout, SYS_FLAG, &sys_flag, fault) : status;
+    status = status == RP_OK ? short_number(command, layout, BORN, &header->born_timestamp_ms, fault) : status;
+    status = status == RP_OK ? short_number(command, layout, FLAG, &flag, fault) : status;
+    status = status == RP_OK ? short_number(command, layout, RECONSUME, &reconsume_times, fault) : status;
+    if (status != RP_OK)
+        return status;
+    header->topic = find_short(command, layout, TOPIC);
+    header->properties = find_short(command, layout, PROPERTIES);
+    header->queue_id = (int32_t)queue_id;
+    header->sys_flag = (int32_t)sys_flag;
+    header->flag = (int32_t)flag;
+    header->reconsume_times = (int32_t)reconsume_times;
+    rp_slice batch = find_short(command, layout, BATCH);
+    header->batch = batch.data != NULL && batch.size == 4 && rp_slice_to_bool(batch);
+    return RP_OK;
+}
+
+int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault) {
     if (command->code != RP_CODE_SEND_MESSAGE)
-        return read_v2(command, header, fault);
+        return read_v2(command, layout, header, fault);
+    *header = (rp_send_header){0};
     uint32_t seen;
     int status = read_fields(command, send_v1, COUNT(send_v1), header, &seen, fault);
     return status != RP_OK ? status : check_required(send_v1, COUNT(send_v1), seen, fault);

@@ -30,6 +30,12 @@ typedef struct rp_send_header {
     int32_t batch;
 } rp_send_header;
 
+/* Where the fields of the last short header stood: a guess for the next one, of any content (zeroed to start). */
+#define RP_SEND_SHORT_FIELDS 8
+typedef struct rp_send_layout {
+    uint8_t places[RP_SEND_SHORT_FIELDS];
+} rp_send_layout;
+
 typedef struct rp_pull_header {
     rp_slice group;
     rp_slice topic;
@@ -55,7 +61,7 @@ typedef struct rp_offset_header {
 } rp_offset_header;
 
 /* RP_OK, or RP_E_PROTOCOL with the fault: a number that is none, or an absent field without which RocketMQ fails too. */
-int rp_send_header_read(const rp_command *command, rp_send_header *header, rp_header_fault *fault);
+int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 

@@ -37,18 +37,41 @@ static inline void rp_response_put(rp_response_writer *writer, const void *text,
     writer->at += size;
 }
 
+/* Two digits a step. */
 static inline uint8_t *rp_decimal(uint8_t *at, int64_t value) {
+    static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+                                "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
     uint8_t digits[20];
-    uint32_t count = 0;
+    uint32_t place = sizeof digits;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        digits[count++] = (uint8_t)('0' + rest % 10);
-        rest /= 10;
-    } while (rest != 0);
-    if (value < 0)
-        *at++ = '-';
-    while (count > 0)
-        *at++ = digits[--count];
+    while (rest >= 100) {
+        place -= 2;
+        memcpy(digits + place, pairs + rest % 100 * 2, 2);
+        rest /= 100;
+    }
+    if (rest >= 10) {
+        place -= 2;
+        memcpy(digits + place, pairs + rest * 2, 2);
+    } else {
+        digits[--place] = (uint8_t)('0' + rest);
+    }
+    *at = '-';
+    at += value < 0;
+    memcpy(at, digits + place, sizeof digits - place);
+    return at + sizeof digits - place;
+}
+
+/* 16 hex digits, eight at a time in one register: nibbles are spread over bytes, and those above 9 moved on to the letters. */
+static inline uint8_t *rp_hex_upper_u64(uint8_t *at, uint64_t value) {
+    for (int half = 1; half >= 0; half--) {
+        uint64_t x = (uint32_t)(value >> (32 * half));
+        x = (x << 16 | x) & UINT64_C(0x0000FFFF0000FFFF);
+        x = (x << 8 | x) & UINT64_C(0x00FF00FF00FF00FF);
+        x = (x << 4 | x) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+        uint64_t is_letter = ((x + UINT64_C(0x0606060606060606)) >> 4) & UINT64_C(0x0101010101010101);
+        rp_put_u64(at, x + UINT64_C(0x3030303030303030) + is_letter * ('A' - '0' - 10));
+        at += 8;
+    }
     return at;
 }
 

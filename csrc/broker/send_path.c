@@ -94,11 +94,19 @@ static uint64_t next_random(uint64_t *state) {
     return *state = x;
 }
 
+static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
+    rp_topic *last = lane->last_topic;
+    if (last != NULL && last->head.name.size == name.size && memcmp(last->head.name.data, name.data, name.size) == 0 &&
+        rp_topic_is_live(last))
+        return last;
+    return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
+}
+
 /* Finds the topic and the queue. RP_OK, RP_PUNT, or answered. */
 static int check_topic(send_request *request) {
     rp_broker *broker = request->lane->broker;
     rp_slice name = request->header.topic;
-    rp_topic *topic = request->topic = rp_topic_table_find(broker->topics, name);
+    rp_topic *topic = request->topic = find_topic(request->lane, name);
     if (topic == NULL || name.data[0] == '%')
         return RP_PUNT;
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
@@ -165,14 +173,14 @@ static void set_born_host(rp_append_item *item, const rp_connection *connection)
 static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice body) {
     rp_send_batch *batch = &request->lane->sends;
     rp_append_item *item = &batch->items[batch->item_count++];
-    *item = (rp_append_item){
-        .queue = request->queue,
-        .flag = flag,
-        .sys_flag = request->header.sys_flag,
-        .born_timestamp_ms = request->header.born_timestamp_ms,
-        .reconsume_times = request->header.reconsume_times,
-        .body = body,
-    };
+    item->queue = request->queue; /* field by field: clearing the struct first costs more than all of them */
+    item->flag = flag;
+    item->sys_flag = request->header.sys_flag;
+    item->born_timestamp_ms = request->header.born_timestamp_ms;
+    item->reconsume_times = request->header.reconsume_times;
+    item->prepared_transaction_offset = 0;
+    item->body = body;
+    item->properties[2] = (rp_slice){NULL, 0};
     set_born_host(item, request->to.connection);
     return item;
 }
@@ -255,10 +263,13 @@ static int add_batch(send_request *request) {
 }
 
 int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    send_request request = {.lane = lane, .command = command, .to = rp_answer_to_command(connection, command)};
+    send_request request; /* the checks fill in the rest */
+    request.lane = lane;
+    request.command = command;
+    request.to = rp_answer_to_command(connection, command);
     rp_header_fault fault;
     int outcome = check_broker(&request);
-    if (outcome == RP_OK && rp_send_header_read(command, &request.header, &fault) != RP_OK)
+    if (outcome == RP_OK && rp_send_header_read(command, &lane->send_layout, &request.header, &fault) != RP_OK)
         outcome = rp_answer_fault(request.to, &fault);
     if (outcome == RP_OK)
         outcome = check_topic(&request);

@@ -45,6 +45,8 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
     }
 }
 
+/* ---- failure ---- */
+
 /* The first failure of a send's items, RP_OK when all are stored. */
 static int status_of(const rp_append_item *items, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -54,52 +56,88 @@ static int status_of(const rp_append_item *items, uint32_t count) {
     return RP_OK;
 }
 
-/* Store host and log offset in hex, one for each message, with commas between. */
-static void write_ids(const rp_broker *broker, rp_response_writer *writer, const rp_append_item *items, uint32_t count) {
-    rp_response_name(writer, "msgId", 5);
-    uint8_t *value = writer->at;
-    for (uint32_t i = 0; i < count; i++) {
-        uint8_t offset[8];
-        if (i > 0)
-            *writer->at++ = ',';
-        rp_response_put(writer, broker->store_host_hex, broker->store_host_hex_size);
-        rp_put_u64(offset, (uint64_t)items[i].commit_log_offset);
-        writer->at = rp_hex_upper(writer->at, offset, sizeof offset);
-    }
-    rp_response_value_end(writer, value);
+/* ---- success ---- */
+
+#define BINARY_FIELDS 25u      /* where the size of all fields stands */
+#define BINARY_ID_SIZE 36u     /* where the size of msgId stands */
+
+static void init_json(rp_send_template *template, const rp_broker_options *options) {
+    rp_slice region = {(const uint8_t *)options->region_id, (uint32_t)strlen(options->region_id)};
+    rp_response_writer head = {.start = template->head[0], .at = template->head[0], .json = 1};
+    RP_RESPONSE_PUT(&head, "\0\0\0\0\0\0\0\0{\"code\":0 ,\"flag\":1,\"language\":\"JAVA\",\"version\":479,"
+                           "\"serializeTypeCurrentRPC\":\"JSON\",\"extFields\":{\"msgId\":\"");
+    rp_response_put(&head, template->store_host_hex, template->store_host_hex_size);
+    template->head_size[0] = (uint32_t)(head.at - head.start);
+    rp_response_writer tail = {.start = template->tail[0], .at = template->tail[0], .json = 1};
+    RP_RESPONSE_TEXT(&tail, "MSG_REGION", region);
+    rp_response_put(&tail, options->trace_on ? ",\"TRACE_ON\":\"true\"" : ",\"TRACE_ON\":\"false\"", options->trace_on ? 18 : 19);
+    RP_RESPONSE_PUT(&tail, "},\"opaque\":");
+    template->tail_size[0] = (uint32_t)(tail.at - tail.start);
 }
 
-static uint32_t write_success(const rp_broker *broker, const rp_pending_send *send, const rp_append_item *items, uint8_t *target) {
-    rp_response_writer writer;
-    rp_response_begin(&writer, target, send->to.serialize_type, RP_RESPONSE_SUCCESS, send->to.opaque, (rp_slice){NULL, 0});
-    write_ids(broker, &writer, items, send->item_count);
+static void init_binary(rp_send_template *template, const rp_broker_options *options) {
+    rp_slice region = {(const uint8_t *)options->region_id, (uint32_t)strlen(options->region_id)};
+    rp_slice trace = {(const uint8_t *)(options->trace_on ? "true" : "false"), options->trace_on ? 4 : 5};
+    rp_response_writer head;
+    rp_response_begin(&head, template->head[1], RP_SERIALIZE_ROCKETMQ, RP_RESPONSE_SUCCESS, 0, (rp_slice){NULL, 0});
+    rp_response_name(&head, "msgId", 5);
+    rp_response_put(&head, template->store_host_hex, template->store_host_hex_size);
+    rp_put_u32(head.start + BINARY_ID_SIZE, template->store_host_hex_size + 16);
+    template->head_size[1] = (uint32_t)(head.at - head.start);
+    rp_response_writer tail = {.start = template->tail[1], .at = template->tail[1]};
+    RP_RESPONSE_TEXT(&tail, "MSG_REGION", region);
+    RP_RESPONSE_TEXT(&tail, "TRACE_ON", trace);
+    template->tail_size[1] = (uint32_t)(tail.at - tail.start);
+}
+
+void rp_send_template_init(rp_send_template *template, const rp_broker_options *options) {
+    uint8_t *hex = (uint8_t *)template->store_host_hex;
+    template->store_host_hex_size = (uint32_t)(rp_hex_upper(hex, options->store_host, options->store_host_is_v6 ? 20 : 8) - hex);
+    init_json(template, options);
+    init_binary(template, options);
+}
+
+/* The ids of a batch's other messages, each behind a comma. */
+static void write_more_ids(const rp_send_template *template, rp_response_writer *writer, const rp_append_item *items, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
+        *writer->at++ = ',';
+        rp_response_put(writer, template->store_host_hex, template->store_host_hex_size);
+        writer->at = rp_hex_upper_u64(writer->at, (uint64_t)items[i].commit_log_offset);
+    }
+    if (!writer->json)
+        rp_put_u32(writer->start + BINARY_ID_SIZE, count * (template->store_host_hex_size + 17) - 1);
+}
+
+static uint32_t write_success(const rp_send_template *template, const rp_pending_send *send, const rp_append_item *items, uint8_t *target) {
+    int binary = send->to.serialize_type != RP_SERIALIZE_JSON;
+    rp_response_writer writer = {.start = target, .json = !binary};
+    memcpy(target, template->head[binary], template->head_size[binary]);
+    writer.at = rp_hex_upper_u64(target + template->head_size[binary], (uint64_t)items[0].commit_log_offset);
+    if (send->item_count > 1)
+        write_more_ids(template, &writer, items, send->item_count);
+    if (!binary)
+        *writer.at++ = '"';
     RP_RESPONSE_NUMBER(&writer, "queueId", send->queue_id);
     RP_RESPONSE_NUMBER(&writer, "queueOffset", items[0].queue_offset);
     if (send->unique_key.size > 0)
         RP_RESPONSE_TEXT(&writer, "transactionId", send->unique_key);
-    rp_slice region = {(const uint8_t *)broker->options.region_id, (uint32_t)strlen(broker->options.region_id)};
-    RP_RESPONSE_TEXT(&writer, "MSG_REGION", region);
-    if (broker->options.trace_on)
-        RP_RESPONSE_TEXT(&writer, "TRACE_ON", ((rp_slice){(const uint8_t *)"true", 4}));
-    else
-        RP_RESPONSE_TEXT(&writer, "TRACE_ON", ((rp_slice){(const uint8_t *)"false", 5}));
-    return rp_response_end(&writer, 0);
+    rp_response_put(&writer, template->tail[binary], template->tail_size[binary]);
+    if (binary) {
+        rp_put_u32(target + 13, (uint32_t)send->to.opaque);
+        rp_put_u32(target + BINARY_FIELDS, (uint32_t)(writer.at - target) - BINARY_FIELDS - 4);
+    } else {
+        writer.at = rp_decimal(writer.at, send->to.opaque);
+        *writer.at++ = '}';
+    }
+    uint32_t size = (uint32_t)(writer.at - target);
+    rp_put_u32(target, size - 4);
+    rp_put_u32(target + 4, (uint32_t)send->to.serialize_type << 24 | (size - 8));
+    return size;
 }
 
-static size_t success_size_max(const rp_broker *broker, const rp_pending_send *send) {
-    size_t texts = (size_t)send->unique_key.size + strlen(broker->options.region_id);
-    return RP_RESPONSE_SIZE_BASE + RP_RESPONSE_TEXT_FACTOR * texts + (size_t)send->item_count * (broker->store_host_hex_size + 17);
-}
-
-static void count_success(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < send->item_count; i++)
-        bytes += items[i].size;
-    rp_count(&lane->counters.sends, 1);
-    rp_count(&lane->counters.messages_in, send->item_count);
-    rp_count(&lane->counters.bytes_in, bytes);
-    atomic_fetch_add_explicit(&send->topic->messages_in, send->item_count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&send->topic->bytes_in, bytes, memory_order_relaxed);
+static size_t success_size_max(const rp_send_template *template, const rp_pending_send *send) {
+    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + template->tail_size[0] +
+           template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
 /* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *code is what to say. */
@@ -114,38 +152,83 @@ static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item
     uint8_t *frame = rp_arena_take(rp_reactor_arena(lane->reactor), size_max);
     if (frame == NULL)
         return RP_E_NO_MEMORY;
-    uint32_t size = write_success(lane->broker, send, items, frame);
+    uint32_t size = write_success(&lane->broker->send_template, send, items, frame);
     return rp_parked_responses_push(lane, rp_connection_id(send->to.connection), end, needs, *code, frame, size);
 }
 
-void rp_send_respond(rp_lane *lane, const rp_pending_send *send) {
+static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items) {
+    int32_t code = RP_RESPONSE_SUCCESS;
+    size_t size_max = success_size_max(&lane->broker->send_template, send);
+    if (size_max > RP_FRAME_SIZE_MAX)
+        return RP_E_TOO_LARGE;
+    int outcome = park(lane, send, items, size_max, &code);
+    if (outcome != 1)
+        return outcome;
+    uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max);
+    if (target == NULL)
+        return RP_E_NO_MEMORY;
+    uint32_t size = write_success(&lane->broker->send_template, send, items, target);
+    if (code != RP_RESPONSE_SUCCESS)
+        rp_response_set_code(target, code);
+    rp_connection_commit(send->to.connection, size);
+    return RP_OK;
+}
+
+/* Answers one send whose items carry their results, or parks its response. The bytes it stored, -1 when it failed. */
+static int64_t respond(rp_lane *lane, const rp_pending_send *send) {
     const rp_append_item *items = &lane->sends.items[send->item_first];
     int status = status_of(items, send->item_count);
-    if (status != RP_OK)
-        rp_count(&lane->counters.sends_failed, 1);
-    else
-        count_success(lane, send, items);
-    if (send->to.connection == NULL || send->to.oneway)
-        return;
-    int32_t code = RP_RESPONSE_SUCCESS;
-    size_t size_max = success_size_max(lane->broker, send);
-    int outcome = RP_E_TOO_LARGE;
-    if (status != RP_OK)
-        outcome = answer_failure(lane, send->to, status);
-    else if (size_max <= RP_FRAME_SIZE_MAX)
-        outcome = park(lane, send, items, size_max, &code);
-    if (status == RP_OK && outcome == 1) {
-        uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max);
-        outcome = target != NULL ? RP_OK : RP_E_NO_MEMORY;
-        if (target != NULL) {
-            uint32_t size = write_success(lane->broker, send, items, target);
-            if (code != RP_RESPONSE_SUCCESS)
-                rp_response_set_code(target, code);
-            rp_connection_commit(send->to.connection, size);
-        }
-    }
+    int outcome = RP_OK;
+    if (send->to.connection != NULL && !send->to.oneway)
+        outcome = status == RP_OK ? answer_success(lane, send, items) : answer_failure(lane, send->to, status);
     if (outcome < 0) /* without an answer the producer would wait for its time-out */
         rp_server_close_connection(lane->server, rp_connection_id(send->to.connection));
+    if (status != RP_OK)
+        return -1;
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < send->item_count; i++)
+        bytes += items[i].size;
+    return bytes;
+}
+
+/* What a run of sends to one topic added. */
+typedef struct topic_run {
+    rp_topic *topic;
+    uint64_t messages, bytes;
+} topic_run;
+
+static void count_run(topic_run *run, rp_topic *next) {
+    if (run->messages > 0) {
+        atomic_fetch_add_explicit(&run->topic->messages_in, run->messages, memory_order_relaxed);
+        atomic_fetch_add_explicit(&run->topic->bytes_in, run->bytes, memory_order_relaxed);
+    }
+    *run = (topic_run){.topic = next};
+}
+
+/* Answers every send and counts them, shared counters once a run of the same topic. */
+static void respond_all(rp_lane *lane) {
+    const rp_send_batch *batch = &lane->sends;
+    topic_run run = {0};
+    uint64_t messages = 0, bytes = 0, failed = 0;
+    for (uint32_t i = 0; i < batch->send_count; i++) {
+        const rp_pending_send *send = &batch->sends[i];
+        int64_t stored = respond(lane, send);
+        if (send->topic != run.topic)
+            count_run(&run, send->topic);
+        if (stored < 0) {
+            failed++;
+            continue;
+        }
+        run.messages += send->item_count;
+        run.bytes += (uint64_t)stored;
+        messages += send->item_count;
+        bytes += (uint64_t)stored;
+    }
+    count_run(&run, NULL);
+    rp_count(&lane->counters.sends, batch->send_count - failed);
+    rp_count(&lane->counters.sends_failed, failed);
+    rp_count(&lane->counters.messages_in, messages);
+    rp_count(&lane->counters.bytes_in, bytes);
 }
 
 /* Sends by the time from their arrival to here, in RocketMQ's classes. */
@@ -163,8 +246,7 @@ void rp_send_path_flush(rp_lane *lane) {
         return;
     uint32_t sends = batch->send_count;
     rp_commit_log_append(lane->broker->commit_log, batch->items, batch->item_count);
-    for (uint32_t i = 0; i < sends; i++)
-        rp_send_respond(lane, &batch->sends[i]);
+    respond_all(lane);
     int64_t took_ns = rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(lane->reactor);
     took_ns = took_ns > 0 ? took_ns : 0;
     rp_histogram_record_count(lane->broker->put_ns, (uint64_t)took_ns, sends);

@@ -92,22 +92,25 @@ static void a_send_header_is_read_in_both_spellings(void) {
     for (int i = 0; i < 7; i++)
         command.fields[i] = (rp_field){text(pairs[i][0]), text(pairs[i][1])};
     rp_send_header header;
+    rp_send_layout layout = {{0}};
     rp_header_fault fault;
-    CHECK(rp_send_header_read(&command, &header, &fault) == RP_OK);
+    CHECK(rp_send_header_read(&command, &layout, &header, &fault) == RP_OK);
     CHECK(is(header.topic, "T") && header.queue_id == -1 && header.sys_flag == 1 && header.born_timestamp_ms == 1700000000000);
     CHECK(header.flag == 2147483647 && is(header.properties, "P") && header.batch == 1 && header.reconsume_times == 0);
     command.fields[4].value = text("2147483648");
-    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 && fault.value.size == 10);
+    CHECK(rp_send_header_read(&command, &layout, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 &&
+          fault.value.size == 10);
     command.fields[4] = (rp_field){text("zz"), text("1")};
-    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 && fault.value.data == NULL);
+    CHECK(rp_send_header_read(&command, &layout, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "h") == 0 &&
+          fault.value.data == NULL);
     const char *names[] = {"topic", "queueId", "sysFlag", "bornTimestamp", "flag", "properties", "batch"};
     const char *values[] = {"T", "3", "0", "5", "0", "P", "false"};
     for (int i = 0; i < 7; i++)
         command.fields[i] = (rp_field){text(names[i]), text(values[i])};
     command.code = 10;
-    CHECK(rp_send_header_read(&command, &header, &fault) == RP_OK && header.queue_id == 3 && header.batch == 0);
+    CHECK(rp_send_header_read(&command, &layout, &header, &fault) == RP_OK && header.queue_id == 3 && header.batch == 0);
     command.fields[1].value = text("");
-    CHECK(rp_send_header_read(&command, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "queueId") == 0);
+    CHECK(rp_send_header_read(&command, &layout, &header, &fault) == RP_E_PROTOCOL && strcmp(fault.field, "queueId") == 0);
 }
 
 static void batches_with_wrong_sizes_are_refused(void) {
