@@ -70,6 +70,11 @@ cdef extern from "store/message_store.h" nogil:
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
     int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
     void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil, void *context)
+    ctypedef struct rp_key_query:
+        int64_t last_update_time_ms, last_update_offset
+        uint32_t found
+    rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
+                                        int64_t *offsets, uint32_t offsets_max)
     int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context) noexcept nogil, void *context)
     void rp_message_store_forget_appended(rp_message_store *store, const void *context)
     int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms)

@@ -28,6 +28,13 @@ class Message(NamedTuple):
     properties: dict[str, str]
     body: bytes
 
+class KeyQuery(NamedTuple):
+    """Commit log offsets, newest first; other keys of the same hash can be among them. The rest is about the newest entry of all."""
+
+    offsets: list[int]
+    last_update_time_ms: int
+    last_update_offset: int
+
 class AppendResult(NamedTuple):
     commit_log_offset: int
     size: int
@@ -64,6 +71,8 @@ class MessageStore(NativeObject):
         """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS."""
     def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
         """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
+    def query(self, topic: str, key: str, begin_ms: int, end_ms: int, offsets_max: int) -> KeyQuery:
+        """Messages by key or unique key, stored in begin_ms..end_ms; at most 1,024 offsets."""
     def min_offset(self, topic: str, queue_id: int) -> int:
         """0 for a queue that does not exist."""
     def max_offset(self, topic: str, queue_id: int) -> int: ...

@@ -37,6 +37,7 @@ cdef extern from *:
     const rp_field_row *store_stats_rows
 
 cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
+cdef enum: QUERY_OFFSETS_MAX = 1024
 cdef enum: HOST_BYTES = 20          # address, then port in 4 bytes
 cdef enum: NOGIL_BODY_SIZE = 65536  # bodies from here on are decoded without the GIL
 
@@ -58,6 +59,12 @@ class Message(NamedTuple):
     prepared_transaction_offset: int
     properties: dict[str, str]
     body: bytes
+
+
+class KeyQuery(NamedTuple):
+    offsets: list[int]
+    last_update_time_ms: int
+    last_update_offset: int
 
 
 class AppendResult(NamedTuple):
@@ -289,6 +296,21 @@ cdef class MessageStore(NativeObject):
             return data
         finally:
             self.leave()
+
+    def query(self, str topic not None, str key not None, int64_t begin_ms, int64_t end_ms, uint32_t offsets_max):
+        cdef int64_t offsets[QUERY_OFFSETS_MAX]
+        cdef rp_key_query query
+        cdef rp_slice native_topic = slice_of_text(topic)
+        cdef rp_slice native_key = slice_of_text(key)
+        cdef uint32_t i
+        offsets_max = min(offsets_max, <uint32_t>QUERY_OFFSETS_MAX)
+        self.enter()
+        try:
+            with nogil:
+                query = rp_message_store_query(self.native, native_topic, native_key, begin_ms, end_ms, offsets, offsets_max)
+        finally:
+            self.leave()
+        return KeyQuery([offsets[i] for i in range(query.found)], query.last_update_time_ms, query.last_update_offset)
 
     def min_offset(self, str topic not None, int32_t queue_id):
         cdef rp_consume_queue *queue

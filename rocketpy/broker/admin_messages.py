@@ -15,6 +15,8 @@ from ..remoting.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
     QueryConsumeQueueRequestHeader,
+    QueryMessageRequestHeader,
+    QueryMessageResponseHeader,
     ViewMessageRequestHeader,
 )
 from .heartbeat import Subscription
@@ -24,6 +26,8 @@ log = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S: Final = 10.0
 ENTRIES_MAX: Final = 10_000
+UNIQUE_KEY_FLAG: Final = "_UNIQUE_KEY_QUERY"
+RESULT_BYTES_MAX: Final = 8 * 1024 * 1024
 VERSION_3_1_8: Final = 62
 """Clients before this release cannot be asked for their running info."""
 
@@ -37,6 +41,7 @@ class MessageAdmin:
     def handlers(self) -> HandlerTable:
         return {
             RequestCode.VIEW_MESSAGE_BY_ID: self._view,
+            RequestCode.QUERY_MESSAGE: self._query,
             RequestCode.QUERY_CONSUME_QUEUE: self._queue_entries,
             RequestCode.GET_CONSUMER_RUNNING_INFO: self._running_info,
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
@@ -48,6 +53,25 @@ class MessageAdmin:
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         return Response(body=record)
+
+    def _query(self, request: Request) -> Response:
+        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash."""
+        header = QueryMessageRequestHeader.decode(request.fields)
+        config = self._parts.config
+        asked = config.integer("defaultQueryMaxNum") if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
+        wanted = max(0, min(asked, config.integer("maxMsgsNumBatch")))
+        found = self._parts.store.query(header.topic, header.key, header.begin_timestamp, header.end_timestamp, wanted)
+        fields = QueryMessageResponseHeader(
+            index_last_update_timestamp=found.last_update_time_ms, index_last_update_phyoffset=found.last_update_offset
+        ).encode()
+        body = bytearray()
+        for offset in reversed(found.offsets):
+            record = self._record(offset)
+            if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX:
+                body += record
+        if not body:
+            return Response(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct", fields)
+        return Response(fields=fields, body=bytes(body))
 
     def _record(self, offset: int) -> bytes | None:
         if offset < 0:

@@ -30,6 +30,9 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),
         "queue_flush_interval_ms": config.integer("flushIntervalConsumeQueue"),
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
+        "index_enable": int(config.boolean("messageIndexEnable")),
+        "index_slot_count": config.integer("maxHashSlotNum"),
+        "index_entry_count_max": config.integer("maxIndexNum"),
         "store_host": store_host,
     }
     if config.text("storePathCommitLog"):

@@ -17,7 +17,6 @@ from .parts import HandlerTable
 _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "messages sent back for another try": (RequestCode.CONSUMER_SEND_MSG_BACK,),
     "transactions": (RequestCode.END_TRANSACTION, RequestCode.RESUME_CHECK_HALF_MESSAGE),
-    "queries by key, which need the index": (RequestCode.QUERY_MESSAGE,),
     "POP consumption": (
         RequestCode.POP_MESSAGE,
         RequestCode.ACK_MESSAGE,
