@@ -65,6 +65,22 @@ static void arena_memory_is_aligned_disjoint_and_bounded(void) {
     rp_arena_destroy(arena);
 }
 
+static void what_is_given_back_to_an_arena_is_taken_again(void) {
+    rp_arena *arena = rp_arena_create(4096, 4096);
+    for (int round = 0; round < 1000; round++) {
+        uint8_t *bytes = rp_arena_take(arena, 4000 - 16 * (size_t)(round % 10));
+        CHECK(bytes != NULL);
+        rp_arena_give_back(arena, bytes + 1);
+        uint8_t *next = rp_arena_take(arena, 8);
+        CHECK(next == bytes + 16);
+        rp_arena_give_back(arena, next);
+        if (round % 10 == 9) {
+            rp_arena_reset(arena);
+        }
+    }
+    rp_arena_destroy(arena);
+}
+
 #define PRODUCERS 4
 #define ITEMS_EACH 20000
 
@@ -177,6 +193,7 @@ int main(void) {
     RUN(every_status_has_a_name_and_a_text);
     RUN(an_error_keeps_its_cause_and_cuts_what_is_too_long);
     RUN(arena_memory_is_aligned_disjoint_and_bounded);
+    RUN(what_is_given_back_to_an_arena_is_taken_again);
     RUN(a_ring_keeps_each_producers_order_and_wakes_the_consumer);
     RUN(a_full_ring_says_busy_and_changes_nothing);
     RUN(a_busy_consumer_costs_no_event);
