@@ -5,6 +5,7 @@ RocketMQ: NamesrvStartup, BrokerStartup (5.3.3): same options, same boot lines.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
@@ -29,17 +30,21 @@ def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
     parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
     if role == "broker":
         parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
-    parser.add_argument("-o", "--set", metavar="KEY=VALUE", action="append", default=[], help="set a key, over the file; repeatable")
+    parser.add_argument(
+        "-o", "--set", metavar="KEY=VALUE", type=key_value, action="append", default=[], help="set a key, over the file; repeatable"
+    )
     return parser
 
 
+def key_value(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value
+
+
 def overrides_of(role: Role, arguments: argparse.Namespace) -> dict[str, str]:
-    overrides: dict[str, str] = {}
-    for item in arguments.set:
-        key, separator, value = item.partition("=")
-        if not separator:
-            raise SystemExit(f"-o takes KEY=VALUE, not {item!r}")
-        overrides[key.strip()] = value
+    overrides = dict(arguments.set)
     if role == "broker" and arguments.namesrvAddr:
         overrides["namesrvAddr"] = arguments.namesrvAddr
     return overrides
@@ -55,8 +60,8 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         return 1
     important = known == "broker" and options.printImportantConfig
     if options.printConfigItem or important:
-        for line in config.print_lines(important=important):
-            say(line)
+        with contextlib.suppress(BrokenPipeError):  # the reader has seen enough: `rocketpy broker -p | head`
+            say("\n".join(config.print_lines(important=important)))
         return 0
     start_logging(known, config, foreground=bool(config.text("logPath")))
     if known == "namesrv":

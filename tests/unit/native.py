@@ -1,7 +1,7 @@
 """The C library through cffi, declared by its own headers: `from tests.unit.native import ffi, lib, check`.
 
 Every csrc/**/*.h but the inline ones (x_inl.h) is read as it is: include lines and guards are taken out. What is left must be plain
-declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not, or say "C only" in their head comment, are left out.
+declarations in the public headers (csrc/rocketpy.h); headers inside a room that are not, or say "C only" in their head, are left out.
 The library is linked from the objects of the package and lets out every function; ROCKETPY_LIBRARY names another one (sanitizers).
 """
 

@@ -1,0 +1,45 @@
+"""`rocketpy doctor`: each finding says what is wrong and what mends it; a bad one is exit code 3."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rocketpy.cli import doctor
+from rocketpy.cli.doctor import CHECKS, Finding, run_doctor
+from tests.unit.cli.processes import run
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_check_has_a_verdict_on_this_machine(check: object, tmp_path: Path) -> None:
+    finding = check(tmp_path)  # type: ignore[operator]
+    assert finding.grade in ("ok", "note", "bad")
+    assert finding.text
+
+
+def test_a_bad_finding_is_exit_code_three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", (lambda directory: Finding("disk", "bad", "full"),))
+    assert run_doctor(tmp_path) == 3
+    monkeypatch.setattr(doctor, "CHECKS", (lambda directory: Finding("disk", "note", "slow"),))
+    assert run_doctor(tmp_path) == 0
+
+
+def test_a_little_disk_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(doctor, "DISK_BYTES_WANTED", 1 << 62)
+    finding = doctor.check_disk(tmp_path / "not" / "yet" / "there")
+    assert finding.grade == "bad"
+    assert str(tmp_path) in finding.text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_directory_that_cannot_be_written_is_bad() -> None:
+    assert doctor.check_disk(Path("/proc")).grade == "bad"
+
+
+def test_the_command_prints_its_findings() -> None:
+    done = run("doctor")
+    assert done.returncode in (0, 3)
+    for name in ("native core", "kernel", "io_uring", "disk"):
+        assert name in done.stdout

@@ -1,0 +1,155 @@
+"""`rocketpy namesrv` and `rocketpy broker`: options, boot lines, bad configuration, signals."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.processes import ROOT, ServerProcess, run
+
+STOP_LIMIT_S = 2.0
+
+
+def namesrv_arguments(tmp_path: Path, *more: str) -> list[str]:
+    keys = {"listenPort": 0, "bindAddress": "127.0.0.1", "kvConfigPath": tmp_path / "kv.json", "configStorePath": tmp_path / "n.properties"}
+    return ["namesrv", *(part for key, value in keys.items() for part in ("-o", f"{key}={value}")), *more]
+
+
+def broker_arguments(tmp_path: Path, *more: str) -> list[str]:
+    keys = {
+        "listenPort": 0,
+        "haListenPort": 0,
+        "bindAddress": "127.0.0.1",
+        "brokerIP1": "127.0.0.1",
+        "brokerIP2": "127.0.0.1",
+        "brokerName": "broker-a",
+        "storePathRootDir": tmp_path / "store",
+        "mappedFileSizeCommitLog": 1 << 20,
+    }
+    return ["broker", *(part for key, value in keys.items() for part in ("-o", f"{key}={value}")), *more]
+
+
+def test_the_name_server_says_that_it_runs_and_stops_cleanly(tmp_path: Path) -> None:
+    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
+        line = server.line_with("boot success")
+        assert re.fullmatch(r"The Name Server boot success\. serializeType=JSON, address 127\.0\.0\.1:\d+", line)
+        code, seconds = server.stop()
+    assert code == 0
+    assert seconds < STOP_LIMIT_S
+
+
+def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) -> None:
+    with ServerProcess(*namesrv_arguments(tmp_path)) as namesrv:
+        namesrv_address = namesrv.line_with("boot success").rpartition(" ")[2]
+        with ServerProcess(*broker_arguments(tmp_path, "-n", namesrv_address)) as broker:
+            line = broker.line_with("boot success")
+            expected = r"The broker\[broker-a, 127\.0\.0\.1:\d+\] boot success\. serializeType=JSON and name server is "
+            assert re.fullmatch(expected + re.escape(namesrv_address), line)
+            assert "flushDiskType=ASYNC_FLUSH" in broker.line_with("Durability")
+            assert "loopback" in broker.line_with("Warning")
+            code, seconds = broker.stop()
+        assert code == 0
+        assert seconds < STOP_LIMIT_S
+    assert not (tmp_path / "store" / "abort").exists()
+
+
+def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
+    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
+        server.line_with("boot success")
+        assert server.stop(signal.SIGINT)[0] == 0
+
+
+def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
+    conf = tmp_path / "namesrv.conf"
+    conf.write_text("logLevel = INFO\n")
+    with ServerProcess(*namesrv_arguments(tmp_path, "-c", str(conf))) as server:
+        server.line_with("boot success")
+        conf.write_text("logLevel = DEBUG\n")
+        server.send(signal.SIGHUP)
+        assert "logLevel = DEBUG" in server.line_with("configuration changed")
+        conf.write_text("logLevel = LOUD\n")
+        server.send(signal.SIGHUP)
+        assert "LOUD" in server.line_with("stays as it was")
+        assert server.stop()[0] == 0
+
+
+def test_a_bad_value_stops_the_start_with_file_line_key_and_what_was_expected(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("# a broker\nbrokerName = broker-a\nlistenPort = 1o911\nflushDiskType = SOMETIMES\n")
+    done = run("broker", "-c", str(conf))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    port, flush = done.stderr.splitlines()
+    assert f"{conf}:3: listenPort" in port
+    assert "whole number" in port
+    assert f"{conf}:4: flushDiskType" in flush
+    assert "ASYNC_FLUSH, SYNC_FLUSH" in flush
+
+
+def test_an_unknown_key_is_reported_once_with_the_nearest_known_one(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("flushDiskTyp = SYNC_FLUSH\n")
+    with ServerProcess(*broker_arguments(tmp_path, "-c", str(conf))) as broker:
+        broker.line_with("boot success")
+        assert broker.stop()[0] == 0
+    reports = [line for line in broker.seen if "flushDiskTyp " in line]
+    assert len(reports) == 1
+    assert "flushDiskType" in reports[0]
+
+
+def test_a_taken_port_ends_the_start_and_names_the_port(tmp_path: Path) -> None:
+    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
+        port = server.line_with("boot success").rpartition(":")[2]
+        done = run(*namesrv_arguments(tmp_path), "-o", f"listenPort={port}")
+        assert done.returncode == 1
+        assert port in done.stderr
+        server.stop()
+
+
+def test_a_store_in_use_ends_the_start_and_names_the_holder(tmp_path: Path) -> None:
+    with ServerProcess(*broker_arguments(tmp_path)) as broker:
+        broker.line_with("boot success")
+        done = run(*broker_arguments(tmp_path))
+        assert done.returncode == 1
+        assert str(tmp_path / "store") in done.stderr
+        broker.stop()
+
+
+def test_p_prints_every_item_and_m_the_important_ones() -> None:
+    everything = run("broker", "-p").stdout.splitlines()
+    important = run("broker", "-m").stdout.splitlines()
+    assert "listenPort=10911" in everything
+    assert set(important) < set(everything)
+    assert any(line.startswith("brokerName=") for line in important)
+    assert "listenPort=9876" in run("namesrv", "-p").stdout.splitlines()
+
+
+def test_wrong_usage_exits_with_two() -> None:
+    assert run("broker", "--no-such-option").returncode == 2
+    assert run("namesrv", "-o", "listenPort").returncode == 2
+
+
+@pytest.mark.parametrize("role", ["namesrv", "broker"])
+def test_a_server_starts_without_the_command_line_library(role: str) -> None:
+    """typer, rich and pydantic take longer to import than a server to start."""
+    program = f"import sys, json, rocketpy.cli.entry, rocketpy.cli.servers, rocketpy.{role}.service; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert not loaded & {"typer", "click", "rich", "pydantic", "lz4", "cffi", "Cython", "setuptools", "pytest"}
+
+
+def test_logs_go_to_rotating_files(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    settings = ("-o", f"logPath={logs}", "-o", "logFormat=json", "-o", "logLevel=DEBUG")
+    with ServerProcess(*broker_arguments(tmp_path), *settings) as broker:
+        broker.line_with("boot success")
+        assert broker.stop()[0] == 0
+    records = [json.loads(line) for line in (logs / "broker.log").read_text().splitlines()]
+    assert {"time", "level", "logger", "msg"} <= set(records[0])
+    assert any(record["msg"] == "stopped" for record in records)

@@ -1,0 +1,34 @@
+"""`rocketpy up`: both servers in one process, and the check that every message comes back as it was sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.unit.cli.processes import ServerProcess, run
+
+
+def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
+    done = run("up", "--namesrv-port", "0", "--broker-port", "0", "--check", "3000", "--message-size", "200", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["passed"] is True
+    assert figures["sent"] == figures["received"] == 3000
+    assert not any(figures["failures"].values())
+    assert figures["started_s"] > 0
+
+
+def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path) -> None:
+    with ServerProcess("up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path)) as servers:
+        servers.line_with("The Name Server boot success")
+        servers.line_with("The broker[broker-a")
+        servers.line_with("Ctrl-C stops")
+        code, seconds = servers.stop()
+    assert code == 0
+    assert seconds < 2.0
+    assert (tmp_path / "store" / "commitlog").is_dir()
+    assert (tmp_path / "logs" / "rocketpy.log").exists()
+
+
+def test_a_bad_option_exits_with_two() -> None:
+    assert run("up", "--flush", "SOMETIMES").returncode == 2

@@ -1,0 +1,89 @@
+"""Log records as lines: one each, readable back, rotated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.remoting import Server
+from rocketpy.config import load_config
+from rocketpy.logs import JsonFormatter, LogfmtFormatter, NativeLog, start_logging
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    root, ours = logging.getLogger(), logging.getLogger("rocketpy")
+    handlers, level, our_level = root.handlers[:], root.level, ours.level
+    root.handlers.clear()
+    yield
+    for handler in root.handlers:
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    ours.setLevel(our_level)
+
+
+def record(message: str, *arguments: object, name: str = "rocketpy.broker.service") -> logging.LogRecord:
+    return logging.LogRecord(name, logging.WARNING, __file__, 1, message, arguments, None)
+
+
+def test_logfmt_quotes_what_needs_quotes_and_stays_one_line() -> None:
+    line = LogfmtFormatter().format(record('topic %s says "hi"\nand = more', "Ü"))
+    assert "\n" not in line
+    fields, _, message = line.partition(" msg=")
+    assert "level=WARNING logger=broker.service" in fields
+    assert json.loads(message) == 'topic Ü says "hi"\nand = more'
+
+
+def test_logfmt_leaves_plain_words_bare() -> None:
+    assert LogfmtFormatter().format(record("stopped")).endswith(" msg=stopped")
+
+
+def test_an_exception_stays_in_its_record() -> None:
+    try:
+        raise ValueError("why")
+    except ValueError:
+        failed = record("failed")
+        failed.exc_info = sys.exc_info()
+    for formatter in (LogfmtFormatter(), JsonFormatter()):
+        line = formatter.format(failed)
+        assert "\n" not in line
+        assert "ValueError: why" in line
+
+
+def test_files_rotate_and_the_level_can_change(tmp_path: Path) -> None:
+    settings = {"logPath": str(tmp_path), "logFileSize": "4096", "logFileCount": "2", "logLevel": "INFO"}
+    config = load_config("namesrv", None, settings)
+    start_logging("namesrv", config)
+    logger = logging.getLogger("rocketpy.test")
+    for i in range(400):
+        logger.info("line %d of many", i)
+    assert {path.name for path in tmp_path.iterdir()} == {"namesrv.log", "namesrv.log.1", "namesrv.log.2"}
+    logger.debug("unseen")
+    config.update({"logLevel": "DEBUG"})
+    logger.debug("seen")
+    assert "msg=seen" in (tmp_path / "namesrv.log").read_text()
+
+
+def test_native_lines_reach_logging(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        native_log = NativeLog()
+        native_log.start()
+        with Server(bind_address="127.0.0.1", log=native_log.tap) as server:
+            server.start()
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"\x00\x00\x00\x01garbage")
+            async with asyncio.timeout(5):
+                assert await reader.read() == b""  # the server closes a connection that does not speak the protocol
+            writer.close()
+        native_log.close()
+
+    with caplog.at_level(logging.DEBUG, logger="rocketpy.native"):
+        asyncio.run(scenario())
+    assert any(found.name == "rocketpy.native" for found in caplog.records)
