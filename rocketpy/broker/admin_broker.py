@@ -41,6 +41,8 @@ class BrokerAdmin:
             RequestCode.UPDATE_BROKER_CONFIG: self._update_config,
             RequestCode.VIEW_BROKER_STATS_DATA: self._stats,
             RequestCode.CLEAN_UNUSED_TOPIC: self._clean_unused_topics,
+            RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self._clean_expired,
+            RequestCode.DELETE_EXPIRED_COMMITLOG: self._clean_expired,
             RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
         }
 
@@ -118,10 +120,15 @@ class BrokerAdmin:
 
     def _stats(self, request: Request) -> Response:
         header = ViewBrokerStatsDataRequestHeader.decode(request.fields)
+        self._parts.stats.refresh_series()
         series = self._parts.stats.series(header.stats_name, header.stats_key)
         if series is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"The stats <{header.stats_name}> <{header.stats_key}> not exist")
         return json_response({"statsDay": series.day.to_json(), "statsHour": series.hour.to_json(), "statsMinute": series.minute.to_json()})
+
+    def _clean_expired(self, request: Request) -> Response:
+        """Nothing expires in this broker yet, so there is nothing to clean: done, and the remark says why."""
+        return Response(remark="retention is not part of this broker yet: nothing had expired")
 
     def _clean_unused_topics(self, request: Request) -> Response:
         """Drops the queues of topics that no longer exist; the system's own and those of retries stay."""

@@ -120,6 +120,7 @@ class OffsetAdmin:
 
     def _consume_stats(self, request: Request) -> Response:
         parts = self._parts
+        parts.stats.refresh_series()
         header = GetConsumeStatsRequestHeader.decode(request.fields)
         group = header.consumer_group
         named = [topic for topic in (header.topic_list or "").split(";") if topic]
@@ -142,6 +143,7 @@ class OffsetAdmin:
 
     def _broker_consume_stats(self, request: Request) -> Response:
         parts = self._parts
+        parts.stats.refresh_series()
         only_order = GetConsumeStatsInBrokerHeader.decode(request.fields).is_order
         groups: list[dict[str, Any]] = []
         behind = in_flight = 0

@@ -169,6 +169,7 @@ class TopicAdmin:
         config = parts.topics.get(topic)
         if config is None:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        parts.stats.refresh_series()
         table = {}
         for queue_id in range(max(config.read_queue_nums, config.write_queue_nums)):
             max_offset = parts.store.max_offset(topic, queue_id)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 
 SERIES_MAX: Final = 50_000
 RATE_SAMPLES: Final = 601
+REFRESH_MS: Final = 500
 _DAY_MS: Final = 86_400_000
 
 TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
@@ -125,6 +126,7 @@ class BrokerStats:
         self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
         self._series: dict[tuple[str, str], Series] = {}
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
+        self._sampled_ms = now_ms()
         self.sample_rates()
 
     def sample_rates(self) -> None:
@@ -143,6 +145,11 @@ class BrokerStats:
         elapsed_ms = last_ms - first_ms
         return (last.get(counter, 0) - first.get(counter, 0)) * 1000.0 / elapsed_ms if elapsed_ms > 0 else 0.0
 
+    def refresh_series(self) -> None:
+        """Samples before a question, so that what was counted a moment ago is in the answer."""
+        if self._now_ms() - self._sampled_ms >= REFRESH_MS:
+            self.sample_series()
+
     def sample_series(self) -> None:
         now = self._now_ms()
         for topic, messages_in, bytes_in, _, _ in self._source.topic_stats():
@@ -155,6 +162,7 @@ class BrokerStats:
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
         self._forget_still(now)
+        self._sampled_ms = now
 
     def series(self, name: str, key: str) -> Series | None:
         return self._series.get((name, key))
@@ -190,6 +198,7 @@ class BrokerStats:
             if len(self._series) >= SERIES_MAX:
                 return
             series = self._series[(name, key)] = Series()
+            series.add(Sample(min(self._sampled_ms, sample.at_ms - 1), 0, 0))
         series.add(sample)
 
     def _forget(self, matches: Callable[[str], bool]) -> None:

@@ -31,7 +31,6 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
     "timers": (RequestCode.GET_TIMER_CHECK_POINT, RequestCode.GET_TIMER_METRICS),
-    "retention, so nothing expires": (RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, RequestCode.DELETE_EXPIRED_COMMITLOG),
 }
 
 

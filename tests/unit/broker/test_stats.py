@@ -80,6 +80,19 @@ def test_topics_and_groups_that_went_are_forgotten() -> None:
     assert stats.series("TOPIC_PUT_NUMS", "t") is None, "a topic that stood still for a day"
 
 
+def test_what_was_counted_a_moment_ago_is_in_the_answer() -> None:
+    stats, counters, clock = make()
+    clock.ms += 5000
+    counters.topics["t"] = (10, 100)
+    stats.refresh_series()
+    series = stats.series("TOPIC_PUT_NUMS", "t")
+    assert series is not None and series.minute.sum == 10 and series.minute.per_second == 2.0 and series.day.sum == 10
+    clock.ms += 100
+    counters.topics["t"] = (11, 110)
+    stats.refresh_series()
+    assert series.minute.sum == 10, "not more often than twice a second"
+
+
 def test_mornings_move_at_midnight() -> None:
     stats, counters, _ = make()
     counters.values["messages_in"] = 7
