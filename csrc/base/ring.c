@@ -29,7 +29,8 @@ struct rp_ring {
     alignas(CACHE_LINE) _Atomic uint64_t tail;   /* next position to fill; claimed by producers */
     alignas(CACHE_LINE) _Atomic uint64_t head;   /* next position to take; written by the consumer, read by rp_ring_count */
     alignas(CACHE_LINE) _Atomic uint32_t sleeping; /* 1: a producer must write the eventfd; seq_cst, see above */
-    _Atomic uint32_t signalled;                  /* 1: the eventfd was written and not yet read; saves the consumer reads in vain */
+    _Atomic uint64_t signals;                    /* writes to the eventfd, each counted before it is made */
+    uint64_t signals_read;                       /* consumer's: how many of them it has read; equal to signals: nothing to read */
     uint64_t mask;                               /* fixed after create */
     int event_fd;                                /* fixed after create */
     struct slot *slots;                          /* fixed after create */
@@ -63,7 +64,8 @@ int rp_ring_create(uint32_t capacity, rp_ring **ring_out) {
     atomic_init(&ring->head, 0);
     /* A consumer that has not run yet counts as asleep, so that the first put is heard. */
     atomic_init(&ring->sleeping, 1);
-    atomic_init(&ring->signalled, 0);
+    atomic_init(&ring->signals, 0);
+    ring->signals_read = 0;
     ring->mask = rounded - 1;
     ring->event_fd = event_fd;
     ring->slots = slots;
@@ -82,11 +84,12 @@ void rp_ring_destroy(rp_ring *ring) {
 void rp_ring_wake(rp_ring *ring) {
     const uint64_t one = 1;
     ssize_t written;
+    /* Counted first: the write may wake the consumer on this very core, in our place. A count that came after would leave it with a
+     * readable eventfd it does not read, turning without rest until we run again. */
+    atomic_fetch_add_explicit(&ring->signals, 1, memory_order_release);
     do {
         written = write(ring->event_fd, &one, sizeof one);
     } while (written < 0 && errno == EINTR); /* EAGAIN: the counter is at its maximum, so the fd is readable already */
-    /* After the write: a consumer that sees the flag finds something to read; one that misses it comes round once more. */
-    atomic_store_explicit(&ring->signalled, 1, memory_order_release);
 }
 
 int rp_ring_put(rp_ring *ring, void *item) {
@@ -133,10 +136,14 @@ uint32_t rp_ring_take(rp_ring *ring, void **items, uint32_t items_max) {
 }
 
 int rp_ring_prepare_sleep(rp_ring *ring) {
-    if (atomic_load_explicit(&ring->signalled, memory_order_acquire) != 0) {
-        atomic_store_explicit(&ring->signalled, 0, memory_order_relaxed);
+    if (atomic_load_explicit(&ring->signals, memory_order_acquire) != ring->signals_read) {
         uint64_t count;
-        while (read(ring->event_fd, &count, sizeof count) < 0 && errno == EINTR) {
+        ssize_t got;
+        do {
+            got = read(ring->event_fd, &count, sizeof count);
+        } while (got < 0 && errno == EINTR);
+        if (got == (ssize_t)sizeof count) { /* else the write is still to come, and will be read by then */
+            ring->signals_read += count;
         }
     }
     atomic_store_explicit(&ring->sleeping, 1, memory_order_seq_cst);
