@@ -64,6 +64,8 @@ log = logging.getLogger(__name__)
 MAIN_LISTENER = 0
 VIP_LISTENER = 1
 VIP_PORT_DISTANCE = 2
+HA_PORT_DISTANCE = 1
+FREE_PORT_TRIES = 100
 STOP_DRAIN_S = 0.3
 HOUSEKEEPING_S = 10.0
 SLAVE_SYNCHRONIZE_S = 3.0
@@ -145,7 +147,7 @@ class BrokerService:
         if config.integer("listenPort") == 0:
             config.override("listenPort", _free_port(config.text("bindAddress")))
         if config.integer("haListenPort") == 0:
-            config.override("haListenPort", config.integer("listenPort") + 1)
+            config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._open_native)
         parts = self.parts = self._make_parts()
@@ -442,10 +444,24 @@ def _store_ip(config: Config) -> str:
 
 
 def _free_port(bind_address: str) -> int:
-    """A port nobody listens on: records carry the port, so it must be known before the listener is."""
+    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it: it must be known before the listener is."""
+    for _ in range(FREE_PORT_TRIES):
+        port = _bound_port(bind_address, 0)
+        if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
+            return port
+    raise NetworkError(f"no free port with free neighbours on {bind_address} in {FREE_PORT_TRIES} tries; set listenPort")
+
+
+def _bound_port(bind_address: str, port: int) -> int:
+    """The port a socket could be bound to, 0 when it is taken."""
     family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.bind((bind_address.strip("[]"), 0))
+        try:
+            probe.bind((bind_address.strip("[]"), port))
+        except OSError:
+            if port == 0:
+                raise
+            return 0
         return int(probe.getsockname()[1])
 
 
