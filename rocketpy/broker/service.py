@@ -444,7 +444,7 @@ def _store_ip(config: Config) -> str:
 
 
 def _free_port(bind_address: str) -> int:
-    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it: it must be known before the listener is."""
+    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind."""
     for _ in range(FREE_PORT_TRIES):
         port = _bound_port(bind_address, 0)
         if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
