@@ -2,12 +2,15 @@
 
 from typing import Any, Final
 
+from typing_extensions import disjoint_base
+
 from .base import NativeObject
 from .broker import Broker
 from .store import MessageStore
 
 SLAVE_STATES: Final[tuple[str, ...]]
 
+@disjoint_base
 class HaMaster(NativeObject):
     """Owner of one rp_ha_master: listens for slaves and sends them the log. Close it after the servers and before broker and store."""
 
@@ -26,6 +29,7 @@ class HaMaster(NativeObject):
     def stats(self) -> dict[str, int]: ...
     def close(self) -> None: ...
 
+@disjoint_base
 class HaSlave(NativeObject):
     """Owner of one rp_ha_slave: follows a master and writes its log into the store. Nothing else may append meanwhile."""
 

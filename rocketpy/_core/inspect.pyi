@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from typing_extensions import disjoint_base
+
 from .base import NativeObject
 from .store import Message
 
@@ -17,6 +19,7 @@ class Damage(NamedTuple):
     size: int
     cause: str
 
+@disjoint_base
 class VerifyRun: ...
 
 def nothing(*values: object) -> None: ...
@@ -33,6 +36,7 @@ def verify_store(
     """Checks a stopped store; returns the fields of rp_verify_counts. on_progress gets bytes done and in all. An exception of a
     callback ends the run and is raised here. Raises NotFound without a store there."""
 
+@disjoint_base
 class LogScan(NativeObject, Iterator[Message | Damage]):
     """The records of one commit log file, with what is damaged in between."""
 

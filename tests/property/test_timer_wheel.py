@@ -1,4 +1,4 @@
-"""The timer wheel of a reactor against a plain model: nothing fires before its tick, nothing is forgotten, and the next look is never late."""
+"""The timer wheel against a plain list of deadlines: nothing comes early, none is forgotten or later than its tick."""
 
 from __future__ import annotations
 

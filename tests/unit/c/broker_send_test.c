@@ -125,7 +125,8 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
         size += add_to_batch(body + size, 2, "second", "UNIQ_KEY\1A2");
         size += add_to_batch(body + size, 3, "", "");
         number_text queue;
-        rp_command request = send_request_v2(&c, RP_CODE_SEND_BATCH_MESSAGE, "T", 1, "WAIT\1true\2UNIQ_KEY\1B\2", (rp_slice){body, size}, &queue);
+        rp_command request =
+            send_request_v2(&c, RP_CODE_SEND_BATCH_MESSAGE, "T", 1, "WAIT\1true\2UNIQ_KEY\1B\2", (rp_slice){body, size}, &queue);
         with_text(&request, "m", "true");
         rp_command response = client_call(&c, &request);
         CHECK(response.code == 0 && field_number(&response, "queueOffset") == type * 3 && field_number(&response, "queueId") == 1);
