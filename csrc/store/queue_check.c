@@ -157,16 +157,13 @@ int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uin
         return 1; /* they have none */
     *queue = find_queue(check, message->topic, message->queue_id);
     *offset = -1;
-    *cause = "a message is in the log but its queue does not exist";
     if (*queue == check->count)
-        return 0;
+        return RP_QUEUE_CHECK_ORPHAN;
     *cause = "a message has a queue offset that no queue can have";
     if (message->queue_offset < 0 || message->queue_offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE)
         return 0;
     rp_file_row *files = check->queues[*queue].files;
     *offset = message->queue_offset * RP_CONSUME_QUEUE_ENTRY_SIZE;
-    if (*offset < rp_file_row_min(files))
-        return 1; /* expired with its file */
     const uint8_t *entry = rp_file_row_at(files, *offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
     *cause = "a message is in the log but its queue entry is missing";
     if (entry == NULL || rp_get_u32(entry + 8) == 0)

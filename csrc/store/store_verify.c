@@ -52,14 +52,12 @@ static int check_message(verify_run *run, const rp_message *message) {
     uint32_t queue = 0;
     int64_t offset = -1;
     const char *cause = NULL;
-    if (rp_queue_check_message(run->queues, message, &queue, &offset, &cause))
+    int outcome = rp_queue_check_message(run->queues, message, &queue, &offset, &cause);
+    if (outcome == RP_QUEUE_CHECK_ORPHAN)
+        run->counts->orphans++;
+    if (outcome != 0)
         return RP_OK;
-    char path[PATH_MAX];
-    if (queue < rp_queue_check_count(run->queues))
-        snprintf(path, sizeof path, "%s", rp_queue_check_path(run->queues, queue));
-    else
-        snprintf(path, sizeof path, "consumequeue/%.*s/%d", (int)message->topic.size, (const char *)message->topic.data, message->queue_id);
-    return report(run, RP_DAMAGE_QUEUE, path, offset, 0, cause);
+    return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
 }
 
 /* Does any later file hold a record? One made ahead for the writer is all zero. */

@@ -272,6 +272,8 @@ cdef class MessageStore(NativeObject):
                 if wanted < 4 or wanted > rp_commit_log_max_offset(rp_message_store_commit_log(self.native)) - commit_log_offset:
                     raise OffsetOutOfRange("no record starts there", offset=commit_log_offset)
             else:
+                if not 0 <= size <= 0x7FFFFFFF:
+                    raise InvalidArgument(f"{size} bytes are no record")
                 wanted = size
             return self.read_range(commit_log_offset, wanted)
         finally:
