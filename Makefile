@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: bench bench-peer help quickstart up build test interop lint fuzz sanitize exports clean
+.PHONY: bench bench-peer help quickstart up build test interop lint fuzz fuzz-store crash sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -49,6 +49,12 @@ lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 
 fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=seed, SECONDS=60 in total
 	@$(PY) tests/sanitize.py fuzz --name "$(F)" --seed "$(S)" --seconds "$(or $(SECONDS),60)"
+
+fuzz-store: $(VENV)/.built ## ten thousand damaged store directories, S=seed of the first, N=how many
+	@ROCKETPY_STORE_MUTATIONS=$(or $(N),10000) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s tests/property/test_store_mutations.py
+
+crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=seed
+	@ROCKETPY_CRASH_ROUNDS=$(or $(N),200) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s --timeout 3600 tests/crash
 
 sanitize: $(VENV)/.built ## the C tests once under ASan + UBSan, the threaded ones under TSan
 	@$(PY) tests/sanitize.py tests
