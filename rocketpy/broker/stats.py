@@ -127,6 +127,7 @@ class BrokerStats:
         self._series: dict[tuple[str, str], Series] = {}
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
         self._sampled_ms = now_ms()
+        self._fresh_until_ms = 0
         self.sample_rates()
 
     def sample_rates(self) -> None:
@@ -147,8 +148,9 @@ class BrokerStats:
 
     def refresh_series(self) -> None:
         """Samples before a question, so that what was counted a moment ago is in the answer."""
-        if self._now_ms() - self._sampled_ms >= REFRESH_MS:
+        if self._now_ms() >= self._fresh_until_ms:
             self.sample_series()
+            self._fresh_until_ms = self._now_ms() + REFRESH_MS
 
     def sample_series(self) -> None:
         now = self._now_ms()
