@@ -98,7 +98,8 @@ static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
     larger->replaced = now;
     larger->first_index = first;
     larger->capacity = (uint32_t)capacity;
-    for (int64_t index = first; now != NULL && index < end / size; index++) {
+    for (int64_t index = first; now != NULL && end > begin && index < end / size;
+         index++) { /* an emptied row may start below its old end */
         atomic_init(&larger->files[index - first], atomic_load_explicit(&now->files[index - now->first_index], memory_order_relaxed));
     }
     atomic_store_explicit(&row->slots, larger, memory_order_release);
