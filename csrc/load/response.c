@@ -58,9 +58,8 @@ static int parse_int32(rp_slice text, int32_t *value) {
 /* Keeps a field if it is wanted; 0 when its value is no number. */
 static int take_field(rp_load_response *response, rp_slice name, rp_slice value) {
     for (size_t i = 0; i < WANTED_COUNT; i++) {
-        if (name.size == wanted_fields[i].size && memcmp(name.data, wanted_fields[i].name, name.size) == 0) {
+        if (name.size == wanted_fields[i].size && memcmp(name.data, wanted_fields[i].name, name.size) == 0)
             return parse_integer(value, (int64_t *)(void *)((char *)response + wanted_fields[i].at));
-        }
     }
     return 1;
 }
@@ -70,13 +69,17 @@ typedef struct scanner {
     const uint8_t *end;
 } scanner;
 
-static void skip_blanks(scanner *in) {
-    while (in->at < in->end && (*in->at == ' ' || *in->at == '\t' || *in->at == '\n' || *in->at == '\r'))
+static inline void skip_blanks(scanner *in) {
+    while (in->at < in->end && *in->at <= ' ' && (*in->at == ' ' || *in->at == '\t' || *in->at == '\n' || *in->at == '\r'))
         in->at++;
 }
 
 /* Takes one character if it comes next. */
-static int take(scanner *in, char wanted) {
+static inline int take(scanner *in, char wanted) {
+    if (__builtin_expect(in->at < in->end && *in->at == (uint8_t)wanted, 1)) {
+        in->at++;
+        return 1;
+    }
     skip_blanks(in);
     if (in->at == in->end || *in->at != (uint8_t)wanted)
         return 0;
@@ -84,25 +87,44 @@ static int take(scanner *in, char wanted) {
     return 1;
 }
 
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* The first byte that a string cannot simply go on with: a quote, a backslash or a control character; end without one.
+ * Eight bytes at a time: a high bit is set where x - 1 borrows, and the lowest one set is always right. */
+static inline const uint8_t *plain_end(const uint8_t *at, const uint8_t *end) {
+    while (end - at >= 8) {
+        uint64_t bytes;
+        memcpy(&bytes, at, sizeof bytes); /* little-endian, as all of bytes_inl.h: the first byte is the lowest */
+        uint64_t quote = bytes ^ EACH_BYTE('"'), slash = bytes ^ EACH_BYTE('\\');
+        uint64_t found = (((quote - EACH_BYTE(1)) & ~quote) | ((slash - EACH_BYTE(1)) & ~slash) | ((bytes - EACH_BYTE(0x20)) & ~bytes)) &
+                         EACH_BYTE(0x80);
+        if (found != 0)
+            return at + __builtin_ctzll(found) / 8;
+        at += 8;
+    }
+    while (at < end && *at != '"' && *at != '\\' && *at >= 0x20)
+        at++;
+    return at;
+}
+
 /* A string's inside, escapes untouched. */
-static int take_string(scanner *in, rp_slice *text) {
+static inline int take_string(scanner *in, rp_slice *text) {
     if (!take(in, '"'))
         return 0;
     const uint8_t *start = in->at;
-    for (; in->at < in->end; in->at++) {
+    for (;;) {
+        in->at = plain_end(in->at, in->end);
+        if (in->at == in->end || *in->at < 0x20)
+            return 0;
         if (*in->at == '"') {
             *text = (rp_slice){start, (uint32_t)(in->at - start)};
             in->at++;
             return 1;
         }
-        if (*in->at < 0x20)
+        if (in->end - in->at < 2)
             return 0;
-        if (*in->at == '\\')
-            in->at++;
-        if (in->at == in->end)
-            return 0;
+        in->at += 2; /* a backslash and what it escapes */
     }
-    return 0;
 }
 
 /* A number, true, false or null, as its text. */
