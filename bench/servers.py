@@ -147,6 +147,7 @@ class BrokerServer(Server):
         self._durability = durability
         self.durability = str(durability)
         self._encoding = encoding
+        self.namesrv = ""
 
     def namesrv_process(self, port: int, home: Path) -> Process:
         raise NotImplementedError
@@ -156,7 +157,7 @@ class BrokerServer(Server):
 
     def start(self, topic: str, queues: int) -> None:
         namesrv_port = free_port()
-        namesrv = f"127.0.0.1:{namesrv_port}"
+        self.namesrv = namesrv = f"127.0.0.1:{namesrv_port}"
         self.processes.append(self.namesrv_process(namesrv_port, self.home / "namesrv"))
         asyncio.run(self._await_brokers(namesrv, 0))
         port = free_port((-2, 0, 1))

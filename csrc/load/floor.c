@@ -102,8 +102,7 @@ static void put_answer_json(uint8_t *target, const uint8_t *opaque, const uint8_
     memset(target, ' ', ANSWER_SIZE - 8);
     memcpy(target, head, sizeof head - 1);
     target += sizeof head - 1;
-    memcpy(target, opaque, DIGITS_MAX);
-    target += DIGITS_MAX;
+    target += copy_digits(target, opaque);
     memcpy(target, fields, sizeof fields - 1);
     target += sizeof fields - 1;
     target += copy_digits(target, queue);

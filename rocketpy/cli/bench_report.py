@@ -83,7 +83,7 @@ def watch(load: Load, title: str, *, quiet: bool) -> Samples:
 
 def _live_table(title: str, now: Mapping[str, int], before: Mapping[str, int]) -> Table:
     seconds = max(now["elapsed_ns"] - before["elapsed_ns"], 1) / 1e9
-    table = Table(title=title, box=box.SIMPLE_HEAD)
+    table = Table(title=title, box=box.SIMPLE_HEAD, min_width=min(len(title) + 2, 120))
     for name in ("", "messages", "now / s", "MB / s"):
         table.add_column(name, justify="right" if name else "left")
     for name, count, size in (("sent", "acknowledged", "bytes_sent"), ("received", "received", "bytes_received")):
@@ -112,13 +112,14 @@ def rates(result: Mapping[str, Any]) -> tuple[float, float]:
 def print_result(result: Mapping[str, Any], title: str) -> None:
     """A column for what was sent, received and came from end to end, as far as there is any."""
     console = Console()
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     columns = list(_columns(result))
     for name, _ in columns:
         table.add_column(name, justify="right")
     for row, cells in zip(("messages", "a second", "MB/s", *PERCENTILES), zip(*(cells for _, cells in columns), strict=True), strict=True):
         table.add_row(row, *cells)
+    console.print(title, highlight=False, markup=False, soft_wrap=True)
     console.print(table)
     for name, text in _remarks(result):
         console.print(f"{name}: {text}", highlight=False, markup=False)
