@@ -172,6 +172,7 @@ class BrokerService:
         self._native.set_settings(**native_settings(config))
         self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
         self._ha.start()
+        self._ha.follow(config.text("haMasterAddress"))
 
     def _open_listeners(self) -> None:
         config = self.config

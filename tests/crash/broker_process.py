@@ -32,33 +32,29 @@ def _is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-class BrokerProcess:
-    """`rocketpy broker` on loopback; every key of settings goes into its file."""
+class Server:
+    """A child process of ours that listens on one port of loopback; every key goes into its configuration file."""
 
-    def __init__(self, directory: Path, **settings: object) -> None:
+    def __init__(self, role: str, directory: Path, port: int, keys: dict[str, object]) -> None:
+        self.role = role
         self.directory = directory
-        self.store = directory / "store"
-        self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        keys = {
-            "brokerName": "crash", "brokerIP1": "127.0.0.1", "bindAddress": "127.0.0.1", "listenPort": self.port,
-            "storePathRootDir": self.store, "autoCreateTopicEnable": "true", "logPath": directory / "logs",
-            "mappedFileSizeCommitLog": 8 * 1024 * 1024, **settings,
-        }  # fmt: skip
-        self.config = directory / "broker.conf"
+        self.port = port
+        self.address = f"127.0.0.1:{port}"
+        self.config = directory / f"{role}.conf"
         directory.mkdir(parents=True, exist_ok=True)
-        self.config.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        common = {"bindAddress": "127.0.0.1", "listenPort": port, "logPath": directory / "logs"}
+        self.config.write_text("".join(f"{key}={value}\n" for key, value in {**common, **keys}.items()))
         self.log = directory / "output.log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with self.log.open("ab") as output:
-            command = [sys.executable, "-m", "rocketpy", "broker", "-c", str(self.config)]
+            command = [sys.executable, "-m", "rocketpy", self.role, "-c", str(self.config)]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         end = time.monotonic() + START_LIMIT_S
         while not self._answers():
-            assert self._process.poll() is None, f"the broker ended with {self._process.returncode}:\n{self.tail()}"
-            assert time.monotonic() < end, f"the broker does not answer after {START_LIMIT_S} s:\n{self.tail()}"
+            assert self._process.poll() is None, f"the {self.role} ended with {self._process.returncode}:\n{self.tail()}"
+            assert time.monotonic() < end, f"the {self.role} does not answer after {START_LIMIT_S} s:\n{self.tail()}"
 
     def _answers(self) -> bool:
         """One real request; the connect's own time-out paces the loop."""
@@ -85,3 +81,24 @@ class BrokerProcess:
 
     def tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-30:]) if self.log.exists() else ""
+
+
+class NameServerProcess(Server):
+    """`rocketpy namesrv`."""
+
+    def __init__(self, directory: Path) -> None:
+        files = {"kvConfigPath": directory / "kv.json", "configStorePath": directory / "namesrv.properties"}
+        super().__init__("namesrv", directory, free_port(), {**files})
+
+
+class BrokerProcess(Server):
+    """`rocketpy broker`."""
+
+    def __init__(self, directory: Path, **settings: object) -> None:
+        self.store = directory / "store"
+        keys: dict[str, object] = {
+            "brokerName": "crash", "brokerIP1": "127.0.0.1", "brokerIP2": "127.0.0.1",
+            "storePathRootDir": self.store, "autoCreateTopicEnable": "true",
+            "mappedFileSizeCommitLog": 8 * 1024 * 1024, **settings,
+        }  # fmt: skip
+        super().__init__("broker", directory, free_port(), keys)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from rocketpy._core.errors import RocketpyError
 from rocketpy._core.store import Message, decode_message
 from rocketpy.remoting.client import RemotingClient
-from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 TOPIC = "CrashTest"
 QUEUES = 8
@@ -39,6 +39,7 @@ class Ledger:
 
     acknowledged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     next: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    refused: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
 async def _produce(address: str, producer: int, ledger: Ledger, reached: asyncio.Event, stop_at: int) -> None:
@@ -51,9 +52,12 @@ async def _produce(address: str, producer: int, ledger: Ledger, reached: asyncio
                 "g": "1700000000000", "h": "0", "i": f"KEYS\x01k{producer}-{sequence}\x02", "j": "0", "k": "false", "m": "false",
             }  # fmt: skip
             try:
-                answer = await client.call(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(producer, sequence), timeout_s=10)
+                answer = await client.invoke(address, RequestCode.SEND_MESSAGE_V2, fields, body_of(producer, sequence), timeout_s=10)
             except (RocketpyError, OSError):
                 return  # the broker is gone, which is the point
+            if answer.code != ResponseCode.SUCCESS:
+                ledger.refused[answer.code] += 1  # stored perhaps, promised not
+                continue
             place = (int(answer.fields["queueId"]), int(answer.fields["queueOffset"]))
             ledger.acknowledged[producer, sequence] = place
             if len(ledger.acknowledged) >= stop_at:

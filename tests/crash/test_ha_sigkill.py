@@ -1,0 +1,96 @@
+"""A master and its slave under producers; one of them is killed at random moments. What SYNC_MASTER acknowledged is on both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from pathlib import Path
+
+from rocketpy._core.errors import RocketpyError
+from rocketpy._core.inspect import Damage, verify_store
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+
+from .broker_process import BrokerProcess, NameServerProcess
+from .producers import Ledger, check_against, produce_until, read_all
+
+PRODUCERS = 16
+CATCH_UP_S = 30.0
+
+
+async def _status(client: RemotingClient, broker: BrokerProcess) -> dict[str, int]:
+    answer = await client.call(broker.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)
+    return dict(json.loads(answer.body))
+
+
+async def _topics(client: RemotingClient, broker: BrokerProcess) -> bytes:
+    return (await client.call(broker.address, RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=5)).body
+
+
+async def wait_in_sync(master: BrokerProcess, slave: BrokerProcess) -> int:
+    """Until the slave holds all of the master's log and knows its topics; the log's end."""
+    end = time.monotonic() + CATCH_UP_S
+    async with RemotingClient() as client:
+        while True:
+            try:
+                ours, theirs = await _status(client, master), await _status(client, slave)
+                is_same = ours["inSyncSlaveNums"] == 1 and ours["masterCommitLogMaxOffset"] == theirs["masterCommitLogMaxOffset"]
+                if is_same and await _topics(client, master) == await _topics(client, slave):
+                    return ours["masterCommitLogMaxOffset"]
+            except RocketpyError:
+                pass
+            assert time.monotonic() < end, f"the slave did not catch up:\n{master.tail()}\n{slave.tail()}"
+
+
+async def produce_and_kill(master: BrokerProcess, victim: BrokerProcess, ledger: Ledger, acknowledgements: int) -> None:
+    reached = asyncio.Event()
+    producing = asyncio.create_task(produce_until(master.address, ledger, PRODUCERS, acknowledgements, reached))
+    await reached.wait()
+    victim.kill()
+    if victim is not master:
+        master.kill()  # ends the producers too; what matters is that the slave died first
+    await producing
+
+
+def log_bytes(store: Path, end: int) -> bytes:
+    files = sorted((store / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files)[: end - int(files[0].name)]
+
+
+def test_what_sync_master_acknowledged_is_on_both_after_any_kill(tmp_path: Path, rounds: int, dice: random.Random) -> None:
+    names = NameServerProcess(tmp_path / "n")
+    master = BrokerProcess(tmp_path / "m", brokerRole="SYNC_MASTER", namesrvAddr=names.address)
+    slave = BrokerProcess(tmp_path / "s", brokerRole="SLAVE", brokerId=1, slaveReadEnable="true", namesrvAddr=names.address)
+    ledger, first, checked = Ledger(), {}, set()
+    kills = {"master": 0, "slave": 0}
+    try:
+        names.start()
+        for _ in range(max(2, rounds // 2)):
+            master.start()
+            slave.start()
+            asyncio.run(wait_in_sync(master, slave))
+            check_against(ledger, asyncio.run(read_all(master.address, dict(first))), first, checked)
+            victim = dice.choice((master, slave))
+            kills["master" if victim is master else "slave"] += 1
+            asyncio.run(produce_and_kill(master, victim, ledger, dice.randrange(1, 600)))
+            slave.stop()
+        master.start()
+        slave.start()
+        end = asyncio.run(wait_in_sync(master, slave))
+        before = dict(first), set(checked)
+        check_against(ledger, asyncio.run(read_all(slave.address, before[0])), *before)
+        check_against(ledger, asyncio.run(read_all(master.address, dict(first))), first, checked)
+        slave.stop()
+        master.stop()
+        assert log_bytes(master.store, end) == log_bytes(slave.store, end)
+        for broker in (master, slave):
+            damages: list[Damage] = []
+            verify_store(str(broker.store), on_damage=damages.append)
+            assert not damages, damages[:5]
+    finally:
+        for server in (slave, master, names):
+            server.stop()
+        names.stop()
+    print(f"kills {kills}: {len(ledger.acknowledged)} acknowledged, {len(checked)} present, refused by code {dict(ledger.refused)}")
