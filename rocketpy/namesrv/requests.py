@@ -42,8 +42,9 @@ from ..remoting.headers import (
 )
 from ..remoting.json_codec import write_fastjson
 from ..remoting.route import TopicRoute
+from .events import Departure, MinBrokerIdNotice, Registration
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig, KvConfigFull, encode_table
-from .route_info import Departure, MinBrokerIdNotice, Registration, RouteInfo
+from .route_info import RouteInfo
 
 if TYPE_CHECKING:
     from .._core.remoting import Request

@@ -10,6 +10,7 @@ Transitions of a broker (cluster, address):
     present  → present   register, heartbeat, data version query: heard now
     present  → absent    unregister; its connection closed; silent longer than its own time-out (120 s unless it said otherwise)
     id n     → id m      register with another id: the old id is taken away first (a slave that became master)
+    name a   → name b    register with another name: it leaves the old one first
     id held by another address: the newcomer takes it, unless the holder's state version is greater; then the newcomer is ignored
 
 A departure that was found by a closed connection or by silence names the registration it is about. When the broker has registered
@@ -28,6 +29,7 @@ from typing import Any
 
 from ..remoting.bodies import PERM_READ, PERM_WRITE, DataVersion, RegisterBrokerBody, TopicConfig
 from ..remoting.route import MASTER_ID, BrokerData, QueueData, TopicRoute
+from .events import Departure, MinBrokerIdNotice, Registered, Registration, RouteSettings
 
 log = logging.getLogger(__name__)
 
@@ -35,65 +37,6 @@ HEARTBEAT_TIMEOUT_MS = 120_000
 SYNC_MEMBER_GROUP_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 LOGGED_TOPICS_MAX = 16
 _FLAG_UNIT, _FLAG_UNIT_SUB = 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class RouteSettings:
-    """What the tables need of the configuration; replaced as a whole when it changes."""
-
-    support_acting_master: bool = False
-    delete_unlisted_topics: bool = False
-    notify_min_broker_id: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a broker says of itself, and the connection it says it on."""
-
-    cluster: str
-    address: str
-    broker_name: str
-    broker_id: int
-    ha_address: str
-    body: RegisterBrokerBody
-    connection_id: int
-    heartbeat_timeout_ms: int | None = None
-    enable_acting_master: bool | None = None
-    """None: a broker that knows nothing of acting masters."""
-    zone_name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """A broker that goes. `registration` is the number of the registration this is about, None for whichever there is."""
-
-    cluster: str
-    address: str
-    broker_name: str
-    broker_id: int
-    registration: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MinBrokerIdNotice:
-    """The least broker id of a name changed: to be told to these addresses."""
-
-    targets: tuple[str, ...]
-    broker_name: str
-    min_broker_id: int
-    min_broker_address: str
-    offline_address: str | None = None
-    ha_address: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """The outcome of a registration. Not accepted: a single topic from a broker that was never seen."""
-
-    accepted: bool
-    master_address: str | None = None
-    ha_address: str | None = None
-    notices: tuple[MinBrokerIdNotice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +114,7 @@ class RouteInfo:
             if address != registration.address or broker_id == registration.broker_id
         }
         if self._is_outdated(registration, addresses):
-            self._live.pop((registration.cluster, registration.address), None)
+            self._take_out_earlier(registration)
             return Registered(accepted=True)
         if registration.broker_id not in addresses and len(registration.body.topics) == 1:
             log.warning("%s registers a single topic but is not registered itself: refused", registration.address)
@@ -180,6 +123,7 @@ class RouteInfo:
         addresses[registration.broker_id] = registration.address
         change = self._topic_change(group, registration, is_new, min(addresses))
         previous_min = min(group.addresses, default=0)
+        self._take_out_earlier(registration, unless_name=group.name)
         self._put_group(group, registration, addresses)
         if change is not None:
             self._put_topics(group, registration.body, change)
@@ -209,6 +153,13 @@ class RouteInfo:
             registration.body.data_version.state_version,
         )
         return True
+
+    def _take_out_earlier(self, registration: Registration, unless_name: str = "") -> None:
+        """Forgets what this address registered before, if it was under another name than this one."""
+        key = (registration.cluster, registration.address)
+        live = self._live.get(key)
+        if live is not None and live.broker_name != unless_name:
+            self._take_out(self._departure(key, live))
 
     def _put_group(self, group: _Group, registration: Registration, addresses: dict[int, str]) -> None:
         acting = registration.enable_acting_master is True
@@ -334,8 +285,8 @@ class RouteInfo:
         for departure in departures:
             if self._is_superseded(departure):
                 log.info("%s %s registered anew meanwhile: it stays", departure.cluster, departure.address)
-            elif self._take_out(departure):
-                offline[departure.broker_name] = departure.address
+            elif name := self._take_out(departure):
+                offline[name] = departure.address
         notices: list[MinBrokerIdNotice] = []
         for name, address in offline.items():
             group = self._groups.get(name)
@@ -349,28 +300,28 @@ class RouteInfo:
         live = self._live.get((departure.cluster, departure.address))
         return live is None or live.registration != departure.registration
 
-    def _take_out(self, departure: Departure) -> bool:
-        """Whether the least id of the name changed and others are left to be told."""
+    def _take_out(self, departure: Departure) -> str | None:
+        """The name whose least id changed, if others are left to be told."""
         key = (departure.cluster, departure.address)
         live = self._live.pop(key, None)
         self._filter_servers.pop(key, None)
         log.info("unregisterBroker %s, remove from brokerLiveTable %s %s", "OK" if live else "Failed", *key)
-        group = self._groups.get(departure.broker_name)
+        group = self._groups.get(live.broker_name if live is not None else departure.broker_name)
         if group is None:
-            return False
+            return None
         was_min = bool(group.addresses) and group.addresses[group.min_id] == departure.address
         left = {broker_id: address for broker_id, address in group.addresses.items() if address != departure.address}
         if left == group.addresses:
-            return False
+            return None
         group.addresses = left
         self._forget_encoded(group.topics)
         if not left:
             self._drop_group(group)
-            return False
+            return None
         if group.acting_master and MASTER_ID not in left:
             for topic in group.topics:
                 self._set_perm(topic, group, self._topics[topic][group.name].perm & ~PERM_WRITE)
-        return was_min
+        return group.name if was_min else None
 
     def _drop_group(self, group: _Group) -> None:
         for topic in list(group.topics):

@@ -27,9 +27,10 @@ from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
 from ..remoting.service import RemotingService
 from ..state_file import StateFile
+from .events import Departure, MinBrokerIdNotice, RouteSettings
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from .requests import Effects, NamesrvRequests, request_settings
-from .route_info import Departure, MinBrokerIdNotice, RouteInfo, RouteSettings
+from .route_info import RouteInfo
 
 log = logging.getLogger(__name__)
 

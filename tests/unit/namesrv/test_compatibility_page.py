@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 from rocketpy.config import load_config
+from rocketpy.namesrv.events import RouteSettings
 from rocketpy.namesrv.kv_config import KvConfig
 from rocketpy.namesrv.requests import Effects, NamesrvRequests
-from rocketpy.namesrv.route_info import RouteInfo, RouteSettings
+from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.codes import RequestCode
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"

@@ -13,9 +13,10 @@ import pytest
 
 from rocketpy._core.errors import DiskFull
 from rocketpy.config import load_config
+from rocketpy.namesrv.events import Departure, MinBrokerIdNotice, RouteSettings
 from rocketpy.namesrv.kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from rocketpy.namesrv.requests import Effects, NamesrvRequests, request_settings
-from rocketpy.namesrv.route_info import Departure, MinBrokerIdNotice, RouteInfo, RouteSettings
+from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.codes import VERSION_4_6_0, VERSION_5_3_3, RequestCode, ResponseCode
 from rocketpy.remoting.command import Response, encode_fields

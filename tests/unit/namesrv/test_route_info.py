@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rocketpy.namesrv.route_info import Departure, Registered, Registration, RouteInfo, RouteSettings
+from rocketpy.namesrv.events import Departure, Registered, Registration, RouteSettings
+from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.bodies import BodyError, DataVersion, RegisterBrokerBody, TopicConfig
 from rocketpy.remoting.route import QueueData
 
@@ -226,6 +227,29 @@ def test_unregistering_somebody_unknown_changes_nothing() -> None:
     assert tables.unregister("nobody") == []
     assert tables.unregister("a", 3) == []
     assert tables.addresses() == {"a": {0: "a0:1"}}
+
+
+def test_a_broker_that_changed_its_name_leaves_the_old_one() -> None:
+    tables = Tables()
+    tables.register("old", address="x:1")
+    tables.register("new", address="x:1", topics=("t", "v"))
+    assert tables.routes.cluster_info()["clusterAddrTable"] == {"c": ["new"]}
+    assert sorted(tables.routes.all_topics()) == ["t", "v"]
+
+
+def test_a_rejected_broker_leaves_the_id_it_had() -> None:
+    tables = Tables()
+    tables.register(address="x:1", version=DataVersion(1, 1, 5))
+    tables.register(broker_id=1, address="y:1")
+    tables.register(broker_id=0, address="y:1", version=DataVersion(1, 1, 4))
+    assert tables.addresses() == {"a": {0: "x:1"}}
+
+
+def test_a_departure_under_a_wrong_name_takes_the_broker_out_all_the_same() -> None:
+    tables = Tables()
+    tables.register(address="x:1")
+    tables.routes.unregister_brokers([Departure("c", "x:1", "misspelt", 0)])
+    assert tables.routes.counts()["broker_names"] == 0
 
 
 def test_a_name_in_two_clusters_leaves_both() -> None:
