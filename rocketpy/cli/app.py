@@ -32,11 +32,12 @@ def up(
     message_size: Annotated[int, typer.Option(help="Body bytes of --check.")] = 1024,
     flush: Annotated[str, typer.Option(help="ASYNC_FLUSH or SYNC_FLUSH.")] = "ASYNC_FLUSH",
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
+    cluster: Annotated[str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory.")] = "",
 ) -> None:
-    """Start a name server and a broker in this process."""
+    """Start a name server and a broker, or a whole cluster, in this process."""
     from .up import UpOptions, run_up
 
-    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush, json)
+    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush, json, cluster)
     raise typer.Exit(run_up(options))
 
 

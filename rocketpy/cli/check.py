@@ -176,7 +176,7 @@ def print_table(figures: Figures, options: UpOptions) -> None:
         ("throughput", f"{figures.send_mb_s:,.0f} MB/s of {options.message_size}-byte bodies"),
         ("send latency", f"p50 {figures.p50_ms:.2f} ms, p99 {figures.p99_ms:.2f} ms, p99.9 {figures.p999_ms:.2f} ms"),
         ("end to end", f"p99 {figures.end_to_end_p99_ms:.2f} ms"),
-        ("durability", f"{options.flush}, no slave"),
+        ("durability", f"{options.flush}, no slave" if not options.cluster else f"as conf/{options.cluster} says"),
         ("start-up", f"{figures.started_s:.2f} s from process start to registered"),
         (
             "memory",

@@ -10,10 +10,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._core.errors import NotFound
 from ..broker.service import BrokerService
 from ..config import Config, ConfigError, load_config
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
+from .cluster import cluster_configs
 from .process import Service, StopSignal, complain, run, say, wait_for_signal
 from .servers import announce_broker, announce_namesrv
 
@@ -36,6 +38,8 @@ class UpOptions:
     message_size: int = 1024
     flush: str = "ASYNC_FLUSH"
     json: bool = False
+    cluster: str = ""
+    """A sample deployment by name, or a directory of broker files; "" is one broker."""
 
 
 def process_age_s() -> float:
@@ -70,7 +74,6 @@ def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
         "listenPort": str(choose_port(options.host, options.namesrv_port, NAMESRV_PORT)),
         "kvConfigPath": str(directory / "namesrv" / "kvConfig.json"),
         "configStorePath": str(directory / "namesrv" / "namesrv.properties"),
-        "logPath": logs,
     }
     broker = {
         "bindAddress": options.host,
@@ -87,26 +90,27 @@ def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
 
 
 class Embedded:
-    """Name server and broker as one service: the broker is told the port the name server got."""
+    """Name server and brokers as one service: the brokers are told the port the name server got."""
 
-    def __init__(self, namesrv_config: Config, broker_config: Config, native_log: NativeLog) -> None:
+    def __init__(self, namesrv_config: Config, broker_configs: list[Config], native_log: NativeLog) -> None:
         self.namesrv = NameServer(namesrv_config, log_tap=native_log.tap)
-        self.broker: BrokerService | None = None
+        self.brokers: list[BrokerService] = []
         self.registered_after_s = 0.0
-        self._broker_config = broker_config
+        self._broker_configs = broker_configs
         self._native_log = native_log
 
     async def start(self) -> None:
         await self.namesrv.start()
-        host = self._broker_config.text("brokerIP1")
-        self._broker_config.override("namesrvAddr", f"{host}:{self.namesrv.port}")
-        self.broker = BrokerService(self._broker_config, log_tap=self._native_log.tap)
-        await self.broker.start()
+        for config in self._broker_configs:
+            config.override("namesrvAddr", f"{config.text('brokerIP1')}:{self.namesrv.port}")
+            broker = BrokerService(config, log_tap=self._native_log.tap)
+            await broker.start()
+            self.brokers.append(broker)
         self.registered_after_s = process_age_s()
 
     async def stop(self) -> None:
-        if self.broker is not None:
-            await self.broker.stop()
+        for broker in reversed(self.brokers):
+            await broker.stop()
         await self.namesrv.stop()
 
 
@@ -117,24 +121,28 @@ def run_up(options: UpOptions) -> int:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-", ignore_cleanup_errors=True)))
         try:
             namesrv_config, broker_config = configs_of(options, directory)
-        except ConfigError as error:
+            broker_configs = [broker_config]
+            if options.cluster:
+                broker_configs = cluster_configs(options.cluster, options.host, directory)
+        except (ConfigError, NotFound) as error:
             complain(PROGRAM, error)
             return 2
         start_logging("rocketpy", broker_config, foreground=True)
         started: list[Embedded] = []
 
         def make(native_log: NativeLog) -> list[Service]:
-            started.append(Embedded(namesrv_config, broker_config, native_log))
+            started.append(Embedded(namesrv_config, broker_configs, native_log))
             return [*started]
 
         def announce() -> None:
             if options.json:
                 return
             announce_namesrv(namesrv_config, started[0].namesrv.port)
-            announce_broker(broker_config, _address_of(started[0]))
+            for config, broker in zip(broker_configs, started[0].brokers, strict=True):
+                announce_broker(config, broker.address)
             say(f"Registered {started[0].registered_after_s:.2f} s after the process was started. Data and logs: {directory}")
             if options.check_count == 0:
-                say(f"Clients connect with namesrvAddr={broker_config.text('namesrvAddr')}. Ctrl-C stops.")
+                say(f"Clients connect with namesrvAddr={broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")
 
         async def work(stop: StopSignal) -> int:
             if options.check_count == 0:
@@ -151,9 +159,8 @@ def run_up(options: UpOptions) -> int:
                 return 1
             return check.result()
 
-        return run(PROGRAM, [namesrv_config, broker_config], make, announce, work)
+        return run(PROGRAM, [namesrv_config, *broker_configs], make, announce, work)
 
 
 def _address_of(embedded: Embedded) -> str:
-    assert embedded.broker is not None
-    return embedded.broker.address
+    return embedded.brokers[0].address

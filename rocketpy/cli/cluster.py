@@ -1,0 +1,39 @@
+"""`rocketpy up --cluster NAME`: every broker of a sample deployment (conf/2m-2s-sync and its like) in this process, on free ports.
+
+The files are read as they are; only addresses, ports and directories are replaced, so what is tried here is what will be deployed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .._core.errors import NotFound
+from ..config import Config, load_config
+
+SAMPLES = Path(__file__).resolve().parents[2] / "conf"
+
+
+def deployment_files(name: str) -> list[Path]:
+    """The brokers' files of a deployment, masters before their slaves. name is a directory, or one of conf/. Raises NotFound."""
+    directory = Path(name) if Path(name).is_dir() else SAMPLES / name
+    files = sorted(directory.glob("*.properties")) if directory.is_dir() else []
+    if not files:
+        known = ", ".join(sorted(path.name for path in SAMPLES.glob("*") if any(path.glob("*.properties")))) or "none installed"
+        raise NotFound(f"no deployment {name!r}: name a directory of broker .properties files, or one of {known}", file=str(directory))
+    return files
+
+
+def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
+    """One configuration per broker, masters first. Raises NotFound, ConfigError."""
+    configs = []
+    for path in deployment_files(name):
+        overrides = {
+            "bindAddress": host,
+            "brokerIP1": host,
+            "brokerIP2": host,
+            "listenPort": "0",
+            "haListenPort": "0",
+            "storePathRootDir": str(directory / path.stem),
+        }
+        configs.append(load_config("broker", str(path), overrides))
+    return sorted(configs, key=lambda config: config.integer("brokerId"))
