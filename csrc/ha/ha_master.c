@@ -250,12 +250,20 @@ static void serve_slaves(rp_ha_master *master, int64_t now_ns) {
     }
 }
 
+static int has_slaves(const rp_ha_master *master) {
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        if (master->slots[slot] != NULL)
+            return 1;
+    }
+    return 0;
+}
+
 static void *ha_master_run(void *argument) {
     rp_ha_master *master = argument;
     struct epoll_event events[RP_HA_SLAVES_MAX];
     int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
     while (!atomic_load_explicit(&master->stopping, memory_order_acquire)) {
-        atomic_store(&master->sleeping, 1);
+        atomic_store(&master->sleeping, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
         int timeout = wait_ms(master, now_ns);
         int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
         atomic_store(&master->sleeping, 0);
