@@ -110,7 +110,7 @@ class OffsetAdmin:
     # ---- exports for slaves ----
 
     def _all_offsets(self, request: Request) -> Response:
-        return json_response(self._parts.offsets.to_json())
+        return Response(body=self._parts.offsets.snapshot().text().encode())
 
     def _all_delay_offsets(self, request: Request) -> Response:
         """Delivery positions of delayed messages: none, as this broker takes no delayed messages yet."""

@@ -232,7 +232,9 @@ class BrokerService:
         saved = SavedStates(
             SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
             SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
-            SavedState(directory / "consumerOffset.json", offsets.to_json, lambda: offsets.change_count),
+            SavedState(
+                directory / "consumerOffset.json", offsets.snapshot, lambda: offsets.change_count, lambda value: value.text(pretty=True)
+            ),
             SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
         )
         if self._ha.is_slave:

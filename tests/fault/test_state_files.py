@@ -48,7 +48,7 @@ class Case:
     def _consumerOffset(self) -> None:
         recorder = Recorder()
         table = ConsumerOffsets(recorder, Clock())
-        self.saved = SavedState(self.path, table.to_json, lambda: table.change_count)
+        self.saved = SavedState(self.path, table.snapshot, lambda: table.change_count, lambda value: value.text(pretty=True))
         self.change = lambda n: recorder.put_offset(f"t{n}", "topic", 0, n)
         self.load = lambda: self.saved.load(SavedOffsets.from_json, table.load)
         self.read = lambda: sorted(key[0] for key in recorder.table)

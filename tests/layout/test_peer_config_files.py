@@ -36,10 +36,18 @@ def our_offsets() -> Any:
     recorder = Recorder()
     offsets = ConsumerOffsets(recorder, Clock())
     offsets.load(SavedOffsets.from_json(read_json(peer_text("consumerOffset.json"))))
-    pulled = read_json(peer_text("consumerOffset.json"))["pullOffsetTable"]  # ours is empty: pulls go on from committed offsets
-    return offsets.to_json() | {
-        "pullOffsetTable": {key: {int(queue): offset for queue, offset in table.items()} for key, table in pulled.items()}
-    }
+    return offsets.snapshot().text(pretty=True)
+
+
+def our_text(name: str) -> str:
+    value = TABLES[name]()
+    return value if isinstance(value, str) else write_fastjson(value, pretty=True).decode()
+
+
+def peer_table(name: str) -> Any:
+    """What the peer wrote, without its pull offsets: ours go on from committed ones."""
+    value = read_json(peer_text(name))
+    return value | {"pullOffsetTable": {}} if "pullOffsetTable" in value else value
 
 
 TABLES = {"topics.json": our_topics, "subscriptionGroup.json": our_groups, "consumerOffset.json": our_offsets}
@@ -47,8 +55,7 @@ TABLES = {"topics.json": our_topics, "subscriptionGroup.json": our_groups, "cons
 
 @pytest.mark.parametrize("name", TABLES)
 def test_what_the_peer_wrote_we_write_again(name: str) -> None:
-    ours = read_json(write_fastjson(TABLES[name](), pretty=True))
-    assert ours == read_json(peer_text(name))
+    assert read_json(our_text(name)) == peer_table(name)
 
 
 def lines(text: str) -> list[str]:
@@ -58,7 +65,10 @@ def lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_text_has_the_peers_form_line_by_line(name: str) -> None:
-    assert lines(write_fastjson(TABLES[name](), pretty=True).decode()) == lines(peer_text(name))
+    theirs = peer_text(name)
+    if name == "consumerOffset.json":
+        theirs = theirs[: theirs.index('"pullOffsetTable"')] + '"pullOffsetTable":{}\n}'
+    assert lines(our_text(name)) == lines(theirs)
 
 
 def test_a_new_broker_has_the_topics_of_a_new_peer() -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
+from rocketpy.broker.consumer_offsets import ConsumerOffsets, OffsetsSnapshot, SavedOffsets
+from rocketpy.broker.persistence import read_pretty
+from rocketpy.remoting.bodies import DataVersion
+from rocketpy.remoting.json_codec import read_json, write_fastjson
 from tests.unit.broker.recorder import Clock, Recorder
 
 
@@ -80,7 +85,7 @@ def test_a_reset_is_told_to_the_pull_path() -> None:
 
 def test_what_was_written_is_read_back() -> None:
     offsets, _ = make(("g", "t", 0, 5), ("h", "t", 1, 2))
-    saved = SavedOffsets.from_json(offsets.to_json())
+    saved = SavedOffsets.from_json(read_json(offsets.snapshot().text()))
     other, recorder = make()
     other.load(saved)
     assert recorder.table == {("g", "t", 0): 5, ("h", "t", 1): 2}
@@ -89,12 +94,27 @@ def test_what_was_written_is_read_back() -> None:
 
 def test_the_shape_is_the_one_of_the_peers_file() -> None:
     offsets, _ = make(("G1", "bench", 0, 1))
-    assert offsets.to_json() | {"dataVersion": 0} == {
-        "dataVersion": 0,
-        "groupTopicMap": {"G1": ["bench"]},
-        "offsetTable": {"bench@G1": {0: 1}},
-        "pullOffsetTable": {},
+    version = offsets.version.to_json()
+    expected = {"dataVersion": version, "groupTopicMap": {"G1": ["bench"]}, "offsetTable": {"bench@G1": {0: 1}}, "pullOffsetTable": {}}
+    for pretty in (False, True):
+        assert offsets.snapshot().text(pretty=pretty) == write_fastjson(expected, pretty=pretty).decode()
+    empty = expected | {"groupTopicMap": {}, "offsetTable": {}}
+    assert OffsetsSnapshot(offsets.version, []).text(pretty=True) == write_fastjson(empty, pretty=True).decode()
+
+
+rows = st.tuples(
+    st.text("abc%|-_", min_size=1, max_size=4), st.text("xyz%", min_size=1, max_size=4), st.integers(0, 11), st.integers(0, 1 << 62)
+)
+
+
+@given(st.lists(rows, max_size=30, unique_by=lambda row: row[:3]), st.booleans())
+def test_the_text_is_read_back_by_both_readers(rows: list[tuple[str, str, int, int]], pretty: bool) -> None:
+    text = OffsetsSnapshot(DataVersion(1, 2, 3), rows).text(pretty=pretty)
+    saved = SavedOffsets.from_json(read_json(text))
+    assert {(*key.split("@"), queue, offset) for key, table in saved.offsets.items() for queue, offset in table.items()} == {
+        (topic, group, queue, offset) for group, topic, queue, offset in rows
     }
+    assert read_pretty(text) == read_json(text)
 
 
 @pytest.mark.parametrize(
