@@ -101,9 +101,7 @@ class BrokerAdmin:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
         self._config_version = self._config_version.next()
         self._store_config(changes)
-        if "namesrvAddr" in changes:
-            await parts.registration.set_name_servers(parts.config.addresses("namesrvAddr"))
-        elif parts.settings.permission != permission:
+        if parts.settings.permission != permission:
             parts.topics.next_version()
             await parts.registration.register_all()
         return Response(remark=f"takes effect at the next start: {', '.join(waiting)}" if waiting else None)

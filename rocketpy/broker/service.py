@@ -357,6 +357,9 @@ class BrokerService:
         self._settings.current = broker_settings(self.config)
         if not self._stopping:
             self._native.set_settings(**native_settings(self.config))
+            if "namesrvAddr" in changes and self.parts is not None:
+                change = self.parts.registration.set_name_servers(self.config.addresses("namesrvAddr"))
+                self._tasks.append(asyncio.create_task(change, name="new name servers"))
 
     # ---- periodic work ----
 

@@ -49,7 +49,14 @@ IDENTITY_KEYS: tuple[Key, ...] = (
 _ADDRESS_KEYS: tuple[Key, ...] = (
     text("brokerConfigPath", None, "File that run-time changes of configuration go to; the file given with -c."),
     text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
-    text("namesrvAddr", _namesrv_from_environment, "Name servers to register with (NAMESRV_ADDR).", pattern="addresses", important=True),
+    text(
+        "namesrvAddr",
+        _namesrv_from_environment,
+        "Name servers to register with (NAMESRV_ADDR).",
+        pattern="addresses",
+        live=True,
+        important=True,
+    ),
     text("brokerIP1", local_address, "Address registered for clients.", pattern="host", important=True),
     text("brokerIP2", local_address, "Address registered for slaves.", pattern="host"),
     text("rmqAddressServerDomain", "", "Host that tells name server addresses.", idle=ADDRESS_SERVER),

@@ -84,6 +84,7 @@ class Config:
         self._stored: dict[str, Value] = {}  # what the next start will see, for keys that cannot change while running
         self._given: set[str] = set()
         self._read: set[str] = set()
+        self._pinned: set[str] = set()  # set on the command line: a file read again does not change them
         self._listeners: list[Listener] = []
         for key in self.table.values():
             self._values[key.name] = key.default() if callable(key.default) else key.default
@@ -185,11 +186,14 @@ class Config:
         return waiting
 
     def reload(self) -> list[str]:
-        """Reads the file again and applies what it changes, as `update` does. For SIGHUP."""
+        """Reads the file again and applies what it changes, as `update` does. For SIGHUP. Keys that left the file keep their value."""
         if self.file is None:
             return []
         entries = {entry.key: entry.value for entry in read_properties(self.file.read_text(encoding="utf-8"))}
-        return self.update({name: text for name, text in entries.items() if name in self.table and self._shown(name) != text})
+        return self.update({name: text for name, text in entries.items() if self._differs(name, text)})
+
+    def _differs(self, name: str, text: str) -> bool:
+        return name in self.table and name not in self._pinned and self._shown(name) != text
 
     # ---- showing ----
 
@@ -234,6 +238,7 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         _set(config, name, text, str(path), line, problems)
     for name, text in (overrides or {}).items():
         lines.pop(name, None)
+        config._pinned.add(name)
         _set(config, name, text, "", 0, problems)
     bad = {problem.key for problem in problems}
     for name, message in check_rules(role, config._values):

@@ -188,6 +188,14 @@ def test_a_reload_applies_what_the_file_changed(file: Path) -> None:
     assert load_config("broker").reload() == []
 
 
+def test_a_reload_leaves_what_the_command_line_set(file: Path) -> None:
+    file.write_text("namesrvAddr=file:1\nfileReservedTime=48\n")
+    config = load_config("broker", file, {"namesrvAddr": "cli:1"})
+    file.write_text("namesrvAddr=file:2\nfileReservedTime=24\n")
+    config.reload()
+    assert (config.text("namesrvAddr"), config.integer("fileReservedTime")) == ("cli:1", 24)
+
+
 def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
     text = "# mine\nfileReservedTime = 48\n\n! other\nlistenPort=2000\n"
     file.write_text(text)
