@@ -6,6 +6,7 @@
 #define RP_BROKER_ANSWERS_H
 
 #include "../remoting/server.h"
+#include "broker.h"
 #include "request_header.h"
 
 /* RocketMQ's ResponseCode, as far as this room answers with them. */
@@ -50,6 +51,10 @@ rp_answer_to rp_answer_to_command(rp_connection *connection, const rp_command *c
 int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t field_count, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 #define RP_REMARK_MAX 1024
+
+/* The fields RocketMQ puts into every answer to a send, refusals included: MSG_REGION and TRACE_ON. */
+#define RP_SEND_FIELD_COUNT 2
+void rp_send_fields_init(rp_field fields[RP_SEND_FIELD_COUNT], const rp_broker_options *options);
 
 /* SYSTEM_ERROR for a header that cannot be used. */
 int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault);

@@ -207,6 +207,7 @@ static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     append_text(&end, "\2");
     broker->property_tail = (rp_slice){tail, (uint32_t)(end - tail)};
     rp_send_template_init(&broker->send_template, options);
+    rp_send_fields_init(broker->send_fields, &broker->options);
     return RP_OK;
 }
 

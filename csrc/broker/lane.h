@@ -71,6 +71,7 @@ struct rp_broker {
     char *strings;             /* fixed; behind the options' strings */
     rp_slice property_tail;    /* fixed: \2, then MSG_REGION, TRACE_ON and CLUSTER pairs */
     rp_send_template send_template; /* fixed */
+    rp_field send_fields[RP_SEND_FIELD_COUNT]; /* fixed; of refused sends */
     rp_handler handler; /* fixed */
     rp_message_store *store;
     rp_commit_log *commit_log;

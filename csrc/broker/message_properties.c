@@ -11,8 +11,8 @@
 
 enum pair_meaning { PLAIN, DROPPED, SPECIAL, TAGS, UNIQUE_KEY, WAIT };
 
-static int is(rp_slice name, const char *text, size_t size) { return memcmp(name.data, text, size) == 0; }
-#define IS(text) is(name, text, sizeof(text) - 1)
+static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
+#define IS(text) equals(name, text, sizeof(text) - 1)
 
 /* DROPPED ones are replaced by the broker's own (or, POP_CK and __CRC32#, never stored from outside). */
 static int meaning_of(rp_slice name) {
@@ -84,8 +84,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         properties->wait = rp_slice_to_bool(value);
         break;
     case SPECIAL:
-        /* Plain sends of some clients say TRAN_MSG=false and DELAY=0. */
-        properties->special |= !((value.size == 1 && value.data[0] == '0') || (value.size == 5 && memcmp(value.data, "false", 5) == 0));
+        /* Plain sends of some clients say TRAN_MSG=false and DELAY=0; a negative level is none either. */
+        properties->special |= !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-' || equals(value, "false", 5));
         break;
     default:
         break;

@@ -20,6 +20,8 @@
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32                              \
     "B, msg properties length limit 32KB."
 
+#define FIELDS_OF(request) (request)->lane->broker->send_fields
+
 /* One send on its way through the checks. */
 typedef struct send_request {
     rp_lane *lane;
@@ -45,7 +47,8 @@ void rp_send_batch_free(rp_send_batch *batch) {
 }
 
 static int answer_illegal(const send_request *request) {
-    return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, ILLEGAL_MESSAGE, request->lane->broker->options.message_size_max);
+    return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, ILLEGAL_MESSAGE,
+                     request->lane->broker->options.message_size_max);
 }
 
 static int answer_not_yet(const send_request *request, int64_t accept_after_ms) {
@@ -54,8 +57,8 @@ static int answer_not_yet(const send_request *request, int64_t accept_after_ms) 
     char text[32];
     localtime_r(&seconds, &local);
     strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-    return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "broker unable to service, until %s,%03d", text,
-                     (int)(accept_after_ms % 1000));
+    return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
+                     "broker unable to service, until %s,%03d", text, (int)(accept_after_ms % 1000));
 }
 
 /* What concerns the broker alone. RP_OK: go on. */
@@ -76,7 +79,7 @@ static int answer_bad_queue(const send_request *request, int32_t read_queues, in
     uint32_t flags = atomic_load_explicit(&request->topic->flags, memory_order_relaxed);
     char peer[RP_PEER_TEXT_MAX];
     rp_peer_text(request->to.connection, peer);
-    return rp_answer(request->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
+    return rp_answer(request->to, RP_RESPONSE_INVALID_PARAMETER, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
                      "request queueId[%d] is illegal, TopicConfig [topicName=%.*s, readQueueNums=%d, writeQueueNums=%d, perm=%c%c%c, "
                      "topicFilterType=%s, topicSysFlag=%d, order=%s, attributes={}] Producer: %s",
                      request->header.queue_id, (int)request->topic->head.name.size, (const char *)request->topic->head.name.data,
@@ -114,8 +117,8 @@ static int check_topic(send_request *request) {
         return RP_PUNT;
     int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
     if (!writable && (flags & RP_TOPIC_ORDER))
-        return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, NULL, 0, "the broker[%s] sending message is forbidden",
-                         broker->options.broker_ip);
+        return rp_answer(request->to, RP_RESPONSE_NO_PERMISSION, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
+                         "the broker[%s] sending message is forbidden", broker->options.broker_ip);
     int32_t read_queues = atomic_load_explicit(&topic->read_queues, memory_order_relaxed);
     int32_t write_queues = atomic_load_explicit(&topic->write_queues, memory_order_relaxed);
     int32_t queue_id = request->header.queue_id;
@@ -123,7 +126,8 @@ static int check_topic(send_request *request) {
         return answer_bad_queue(request, read_queues, write_queues);
     request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
     if (rp_topic_open_queue(broker->topics, topic, request->queue_id, &request->queue) == NULL)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "create mapped file failed, server is busy or broken.");
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
+                         "create mapped file failed, server is busy or broken.");
     return RP_OK;
 }
 
@@ -246,7 +250,7 @@ static int add_batch(send_request *request) {
     uint32_t position = 0;
     int64_t count = rp_batch_count(body, &position);
     if (count < 0)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0,
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
                          "java.nio.BufferUnderflowException: the batch body is cut off or its sizes are wrong, at byte %" PRIu32, position);
     if (make_room(request->lane, (uint32_t)count) != RP_OK)
         return RP_E_NO_MEMORY;

@@ -20,28 +20,31 @@ int rp_send_answer_not_writable(rp_lane *lane, rp_answer_to to) {
     pthread_mutex_lock(&settings->reason_mutex);
     memcpy(reason, settings->store_reason, sizeof reason);
     pthread_mutex_unlock(&settings->reason_mutex);
-    return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, NULL, 0, UNAVAILABLE, reason);
+    return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE, reason);
 }
 
 static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
     switch (status) {
     case RP_E_TOO_LARGE:
-        return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0,
+        return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
                          "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32
                          "B, msg properties length limit 32KB.",
                          lane->broker->options.message_size_max);
     case RP_E_DISK_FULL:
-        return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, NULL, 0, UNAVAILABLE, "no space left on device");
+        return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE,
+                         "no space left on device");
     case RP_E_READ_ONLY:
     case RP_E_CLOSED:
         return rp_send_answer_not_writable(lane, to);
     case RP_E_BUSY:
-        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, "[PC_SYNCHRONIZED]broker busy, start flow control for a while");
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
+                         "[PC_SYNCHRONIZED]broker busy, start flow control for a while");
     case RP_E_IO:
     case RP_E_NO_MEMORY:
-        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "create mapped file failed, server is busy or broken.");
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
+                         "create mapped file failed, server is busy or broken.");
     default:
-        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "UNKNOWN_ERROR");
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, lane->broker->send_fields, RP_SEND_FIELD_COUNT, "UNKNOWN_ERROR");
     }
 }
 

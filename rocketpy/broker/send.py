@@ -8,6 +8,7 @@ RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 bro
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 from typing import Final
@@ -67,9 +68,19 @@ class SendRequests:
     async def _send(self, listener: int, decode: object, request: Request) -> Response | None:
         assert callable(decode)
         header: SendMessageRequestHeader = decode(request.fields)
-        parts, settings = self._parts, self._parts.settings
+        settings = self._parts.settings
         if settings.is_slave:
             return Response(ResponseCode.SYSTEM_BUSY, REJECTED)
+        refusal = await self._refusal(header, request)
+        if refusal is None:
+            self._parts.server_of(listener).resubmit(request)
+            return None
+        fields = {"MSG_REGION": settings.region_id, "TRACE_ON": str(settings.trace_on).lower()}
+        return dataclasses.replace(refusal, fields=fields)
+
+    async def _refusal(self, header: SendMessageRequestHeader, request: Request) -> Response | None:
+        """Why the fast path cannot have it; None: it can, now that its topic is there."""
+        parts, settings = self._parts, self._parts.settings
         fault = names.topic_fault(header.topic)
         if fault is not None:
             return Response(ResponseCode.INVALID_PARAMETER, fault)
@@ -85,11 +96,13 @@ class SendRequests:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
             return special
         if header.topic not in parts.topics:
-            await self._create_topic(header, request)
+            try:
+                await self._create_topic(header, request)
+            except CommandError as error:
+                return Response(error.code, error.remark)
         config = parts.topics.get(header.topic)
         if config is not None and not is_native_send(config):
             return _not_yet(f"sends to topic {header.topic}, whose attributes are {dict(config.attributes)}")
-        parts.server_of(listener).resubmit(request)
         return None
 
     async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:

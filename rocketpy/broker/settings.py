@@ -42,6 +42,8 @@ class BrokerSettings:
     default_request_mode: str = "PULL"
     default_pop_share: int = -1
     reject_transaction: bool = False
+    region_id: str = "DefaultRegion"
+    trace_on: bool = True
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -70,6 +72,8 @@ def broker_settings(config: Config) -> BrokerSettings:
         default_request_mode=config.text("defaultMessageRequestMode"),
         default_pop_share=config.integer("defaultPopShareQueueNum"),
         reject_transaction=config.boolean("rejectTransactionMessage"),
+        region_id=config.text("regionId"),
+        trace_on=config.boolean("traceOn"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 
