@@ -5,8 +5,8 @@ RocketMQ: StoreStatsService, BrokerStats, BrokerStatsManager, StatsItem (5.3.3 s
     every 10 seconds  counters of each topic and group → sum and rate of the last minute, hour, day (VIEW_BROKER_STATS_DATA)
     at midnight       totals                           → yesterday and today
 
-The counters themselves live in C; nothing here runs per message. Bounds: SERIES_MAX series, each of at most 40 samples;
-a series that stood still for a day is dropped.
+The counters themselves live in C; nothing here runs per message. Bounds: SERIES_MAX series, each of at most 41 samples;
+of a series that stood still for a day only the last sample is kept.
 """
 
 from __future__ import annotations
@@ -125,6 +125,8 @@ class BrokerStats:
         self._now_ms = now_ms
         self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
         self._series: dict[tuple[str, str], Series] = {}
+        self._still: dict[tuple[str, str], Sample] = {}
+        """The last samples of series that were dropped: a counter that moves again goes on from there."""
         self._mornings: dict[str, tuple[int, int]] = {"messages_in": (0, 0), "messages_out": (0, 0)}
         self._sampled_ms = now_ms()
         self._fresh_until_ms = 0
@@ -197,16 +199,20 @@ class BrokerStats:
     def _add(self, name: str, key: str, sample: Sample) -> None:
         series = self._series.get((name, key))
         if series is None:
-            if len(self._series) >= SERIES_MAX:
+            before = self._still.get((name, key), _NOTHING)
+            if len(self._series) >= SERIES_MAX or before.value == sample.value:
                 return
+            self._still.pop((name, key), None)
             series = self._series[(name, key)] = Series()
-            series.add(Sample(min(self._sampled_ms, sample.at_ms - 1), 0, 0))
+            series.add(Sample(min(self._sampled_ms, sample.at_ms - 1), before.value, before.times))
         series.add(sample)
 
     def _forget(self, matches: Callable[[str], bool]) -> None:
-        for entry in [entry for entry in self._series if matches(entry[1])]:
-            del self._series[entry]
+        for table in (self._series, self._still):
+            for entry in [entry for entry in table if matches(entry[1])]:
+                del table[entry]
 
     def _forget_still(self, now_ms: int) -> None:
         for entry in [entry for entry, series in self._series.items() if now_ms - series.changed_ms > _DAY_MS]:
-            del self._series[entry]
+            if len(self._still) < SERIES_MAX:
+                self._still[entry] = self._series.pop(entry).last

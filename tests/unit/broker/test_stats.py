@@ -63,6 +63,33 @@ def test_the_last_minute_of_a_topic() -> None:
     assert stats.topic_put_rate("never sent to") == 0.0
 
 
+def test_the_first_sample_shows_what_was_counted_before_it() -> None:
+    stats, counters, clock = make()
+    counters.topics["t"] = (10, 100)
+    clock.ms += 10_000
+    stats.sample_series()
+    series = stats.series("TOPIC_PUT_NUMS", "t")
+    assert series is not None
+    assert [each.sum for each in (series.minute, series.hour, series.day)] == [10, 10, 10]
+    assert series.minute.per_second == 1.0
+
+
+def test_a_counter_that_moves_again_goes_on_from_where_it_stood() -> None:
+    stats, counters, clock = make()
+    counters.topics["t"] = (1000, 1000)
+    stats.sample_series()
+    clock.ms += 86_400_001
+    stats.sample_series()
+    clock.ms += 10_000
+    stats.sample_series()
+    assert stats.series("TOPIC_PUT_NUMS", "t") is None
+    counters.topics["t"] = (1003, 1003)
+    clock.ms += 10_000
+    stats.sample_series()
+    series = stats.series("TOPIC_PUT_NUMS", "t")
+    assert series is not None and series.minute.sum == 3
+
+
 def test_topics_and_groups_that_went_are_forgotten() -> None:
     stats, counters, clock = make()
     counters.topics["t"] = (1, 1)

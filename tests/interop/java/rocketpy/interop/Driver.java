@@ -38,6 +38,7 @@ public final class Driver {
 
     private void serve() throws Exception {
         System.setOut(System.err);
+        Hurry.start();
         new Producers().register(commands);
         new PushConsumers().register(commands);
         new PullConsumers().register(commands);
@@ -54,6 +55,10 @@ public final class Driver {
         Runtime.getRuntime().halt(0);
     }
 
+    private static boolean endsAClient(Request request) {
+        return request.text("op").equals("admin") || request.text("op").endsWith(".shutdown");
+    }
+
     private void answer(Request request) {
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("id", request.integer("id", 0));
@@ -62,7 +67,7 @@ public final class Driver {
             if (command == null) {
                 throw new IllegalArgumentException("no such op: " + request.text("op"));
             }
-            answer.put("ok", command.run(request));
+            answer.put("ok", endsAClient(request) ? Hurry.through(() -> command.run(request)) : command.run(request));
         } catch (Throwable thrown) {
             StringWriter trace = new StringWriter();
             thrown.printStackTrace(new PrintWriter(trace));
