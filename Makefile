@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: bench bench-peer help quickstart up build test interop lint fuzz fuzz-store crash sanitize exports clean
+.PHONY: bench bench-peer help quickstart up build test interop lint fuzz fuzz-store crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -55,6 +55,9 @@ fuzz-store: $(VENV)/.built ## ten thousand damaged store directories, S=seed of 
 
 crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=seed
 	@ROCKETPY_CRASH_ROUNDS=$(or $(N),200) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s --timeout 3600 tests/crash
+
+cluster: $(VENV)/.built ## a master and its slave over a link that delays, stalls, cuts and crumbles
+	@$(PY) -m pytest -q -s tests/cluster
 
 sanitize: $(VENV)/.built ## the C tests once under ASan + UBSan, the threaded ones under TSan
 	@$(PY) tests/sanitize.py tests

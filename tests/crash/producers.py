@@ -42,9 +42,9 @@ class Ledger:
     refused: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
 
-async def _produce(address: str, producer: int, ledger: Ledger, reached: asyncio.Event, stop_at: int) -> None:
+async def _produce(address: str, producer: int, ledger: Ledger, reached: asyncio.Event, stop_at: int, sends_max: int = 1 << 60) -> None:
     async with RemotingClient() as client:
-        while True:
+        for _ in range(sends_max):
             sequence = ledger.next[producer]
             ledger.next[producer] += 1
             fields = {
@@ -70,6 +70,12 @@ async def produce_until(address: str, ledger: Ledger, producers: int, acknowledg
     tasks = [asyncio.create_task(_produce(address, producer, ledger, reached, stop_at)) for producer in range(producers)]
     await asyncio.gather(*tasks)
     reached.set()  # also when the broker went away by itself: the test sees it is dead
+
+
+async def produce(address: str, ledger: Ledger, producers: int, each: int) -> None:
+    """Every producer sends `each` messages, one after the other."""
+    never = asyncio.Event()
+    await asyncio.gather(*(_produce(address, producer, ledger, never, 1 << 60, each) for producer in range(producers)))
 
 
 async def read_all(address: str, first: dict[int, int]) -> dict[int, list[Message]]:

@@ -1,0 +1,119 @@
+"""Replication over a bad network: delay, partitions, half-open connections, crumbs. SYNC_MASTER loses nothing that it acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rocketpy.remoting.codes import ResponseCode
+from tests.crash.broker_process import BrokerProcess, NameServerProcess, free_port
+from tests.crash.producers import Ledger, check_against, produce, read_all
+from tests.crash.test_ha_sigkill import wait_in_sync
+
+from .link import Link
+
+HOUSEKEEPING_MS = 1500
+
+
+@dataclass
+class Pair:
+    names: NameServerProcess
+    master: BrokerProcess
+    slave: BrokerProcess
+    link: Link
+    ledger: Ledger
+
+    def produce(self, each: int, producers: int = 8) -> None:
+        asyncio.run(produce(self.master.address, self.ledger, producers, each))
+
+    def wait_in_sync(self) -> None:
+        asyncio.run(wait_in_sync(self.master, self.slave))
+
+    def take_the_master_away_and_check(self) -> None:
+        """What was acknowledged must be on the slave alone."""
+        self.master.kill()
+        check_against(self.ledger, asyncio.run(read_all(self.slave.address, {})), {}, set())
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    ha_port = free_port()
+    common = {"haHousekeepingInterval": HOUSEKEEPING_MS, "haSendHeartbeatInterval": 300, "slaveTimeout": 1000}
+    with Link(ha_port) as link:
+        names = NameServerProcess(tmp_path / "n")
+        address = names.address
+        master = BrokerProcess(
+            tmp_path / "m", brokerRole="SYNC_MASTER", flushDiskType="SYNC_FLUSH", haListenPort=ha_port, namesrvAddr=address, **common
+        )
+        slave = BrokerProcess(
+            tmp_path / "s", brokerRole="SLAVE", brokerId=1, slaveReadEnable="true", haMasterAddress=f"127.0.0.1:{link.port}",
+            namesrvAddr=address, **common,
+        )  # fmt: skip
+        made = Pair(names, master, slave, link, Ledger())
+        try:
+            for server in (names, master, slave):
+                server.start()
+            made.wait_in_sync()
+            yield made
+        finally:
+            for server in (slave, master, names):
+                server.stop()
+
+
+def test_ten_milliseconds_of_delay_are_paid_once_per_message_and_not_per_batch(pair: Pair) -> None:
+    pair.produce(3)
+    pair.link.delay_s = 0.01
+    started = time.monotonic()
+    pair.produce(20, producers=16)
+    elapsed = time.monotonic() - started
+    assert not pair.ledger.refused
+    # 16 producers share each round trip of 20 ms; one after the other they would need 320 * 20 ms = 6.4 s.
+    assert elapsed < 3.2, f"320 messages took {elapsed:.2f} s"
+    pair.wait_in_sync()
+    pair.take_the_master_away_and_check()
+
+
+def test_a_partition_is_told_to_producers_and_closes_without_loss(pair: Pair) -> None:
+    pair.produce(20)
+    pair.link.stall()
+    pair.produce(2)
+    assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
+    assert sum(pair.ledger.refused.values()) == 16, "nothing can be acknowledged while the slave is cut off"
+    pair.link.restore()
+    pair.wait_in_sync()
+    pair.produce(20)
+    pair.wait_in_sync()
+    pair.take_the_master_away_and_check()
+
+
+def test_a_half_open_connection_is_left_without_a_busy_loop(pair: Pair) -> None:
+    pair.produce(5)
+    processes = [psutil.Process(server.pid) for server in (pair.master, pair.slave)]
+    before = [sum(process.cpu_times()[:2]) for process in processes]
+    started = time.monotonic()
+    pair.link.stall()
+    pair.produce(2, producers=2)  # each waits for its time-out: the link is silent meanwhile
+    pair.produce(2, producers=2)
+    elapsed = time.monotonic() - started
+    used = [sum(process.cpu_times()[:2]) - cpu for process, cpu in zip(processes, before, strict=True)]
+    assert max(used) < 0.25 * elapsed, f"{used} s of CPU in {elapsed:.1f} s of silence"
+    pair.link.cut()
+    pair.link.restore()
+    pair.wait_in_sync()
+    pair.produce(5)
+    pair.take_the_master_away_and_check()
+
+
+def test_single_bytes_make_the_same_log(pair: Pair) -> None:
+    pair.link.piece_bytes = 1
+    pair.produce(3, producers=4)
+    pair.link.cut()
+    pair.wait_in_sync()
+    pair.produce(3, producers=4)
+    pair.take_the_master_away_and_check()
