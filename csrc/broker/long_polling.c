@@ -206,7 +206,7 @@ void rp_suspended_pulls_free(rp_suspended_pulls *pulls) {
     }
     free(pulls->heap);
     free(pulls->by_connection);
-    *pulls = (rp_suspended_pulls){0};
+    *pulls = (rp_suspended_pulls){.heap = NULL};
 }
 
 static rp_queue_waits *waits_of(rp_lane *lane, rp_queue_slot *slot) {
