@@ -19,15 +19,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rocketpy._core.load import Load
+from rocketpy._core.load import Load, floor_sync
 
-from .peer_report import Footprint, Sample, print_report, save
+from .peer_report import SYNC_LOOP, Footprint, Sample, print_report, save
 from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
 from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
 TOPIC = "bench"
 QUEUES = 16
 MESSAGE_SIZE = 1024
+RECORD_SIZE = 1200  # of such a message in the commit log
 SEND, PULL = 1, 2
 ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -103,10 +104,19 @@ def load_once(address: str, plan: Plan, shape: str, *, duration_ms: int = 0, war
     }
 
 
-def measure(servers: Sequence[Server], plan: Plan, console: Console) -> list[Sample]:
+def sync_loop_once(directory: Path, plan: Plan, round_number: int) -> Sample:
+    """A bare pwrite + fdatasync loop of a record's size: what one synchronous producer could have at best."""
+    rate = floor_sync(str(directory / "sync.dat"), RECORD_SIZE, plan.measured_ms)
+    p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
+    return Sample(SYNC_LOOP, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
+
+
+def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Console) -> list[Sample]:
     samples = []
     for shape in plan.shapes:
         for round_number in range(1, plan.rounds + 1):
+            if shape == "1x1" and plan.durability.flush == "SYNC_FLUSH":
+                samples.append(sync_loop_once(directory, plan, round_number))
             for server in servers:
                 if shape == "pull" and isinstance(server, FloorServer):
                     continue
@@ -153,9 +163,9 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
                 load_once(server.address, plan, "16x32", count=plan.pull_messages)
                 if isinstance(server, PeerServer):
                     load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
-        samples = measure(servers, plan, console)
+        samples = measure(servers, plan, directory, console)
         footprints = [footprint_of(server, plan) for server in brokers] if plan.memory_messages else []
-    durabilities = {server.name: server.durability for server in servers}
+    durabilities = {server.name: server.durability for server in servers} | {SYNC_LOOP: "pwrite + fdatasync, no server"}
     what = f"{MESSAGE_SIZE} bytes, {QUEUES} queues, {plan.encoding} headers"
     print_report(samples, footprints, durabilities, plan.durability.flush, plan.durability.replication, what)
     settings = {

@@ -48,6 +48,7 @@ class Target:
     rate_ratio: float | None = None
     p99_ratio: float | None = None
     floor_share: float | None = None
+    sync_ratio: float | None = None  # of p50 to that of the bare sync loop, at most
 
 
 # By flush, replication and shape: the figures asked of the product.
@@ -55,11 +56,13 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("ASYNC_FLUSH", "NONE", "64x1"): Target(4, 1 / 6, 0.7),
     ("ASYNC_FLUSH", "NONE", "16x32"): Target(8, 1 / 6, 0.7),
     ("ASYNC_FLUSH", "NONE", "pull"): Target(3),
+    ("SYNC_FLUSH", "NONE", "1x1"): Target(sync_ratio=1.3),
     ("SYNC_FLUSH", "NONE", "64x1"): Target(4),
     ("SYNC_FLUSH", "NONE", "16x16"): Target(8),
     ("ASYNC_FLUSH", "SYNC_MASTER", "64x1"): Target(4, 1 / 8),
     ("ASYNC_FLUSH", "SYNC_MASTER", "16x16"): Target(8, 1 / 8),
 }
+SYNC_LOOP = "bare sync loop"
 PLAIN_WIDTH = 120  # of a table in a file
 FOOTPRINT_TARGETS = {"started_s": 0.5, "rss_mib": 80.0, "idle_cpu": 0.01}
 
@@ -110,7 +113,7 @@ def print_report(
 
     if "rocketpy" in servers:
         ratios = Table(title="rocketpy against the others (and what is wanted)", box=box.SIMPLE_HEAD, title_justify="left")
-        for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's"):
+        for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's"):
             ratios.add_column(name)
         for shape in shapes:
             target = TARGETS.get((flush, replication, shape), Target())
@@ -119,6 +122,7 @@ def print_report(
                 verdict(ratio(samples, shape, "rate", "rocketpy", "RocketMQ"), target.rate_ratio),
                 verdict(ratio(samples, shape, "p99_ms", "rocketpy", "RocketMQ"), target.p99_ratio, at_most=True),
                 verdict(ratio(samples, shape, "rate", "rocketpy", "floor"), target.floor_share),
+                verdict(ratio(samples, shape, "p50_ms", "rocketpy", SYNC_LOOP), target.sync_ratio, at_most=True),
             )
         console.print(ratios)
 
