@@ -2,8 +2,9 @@
 RocketMQ: ConsumerOffsetManager (5.3.3 broker/offset/). File config/consumerOffset.json (`topic@group` → queue → offset),
 request GET_ALL_CONSUMER_OFFSET.
 
-Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so nothing is cached: every question walks an export.
-Those are rare (mqadmin, the persist task), and an export of 100,000 offsets takes some tens of milliseconds.
+Pulls and UPDATE_CONSUMER_OFFSET change the native table without coming through here, so every question walks an export of it. That takes
+20 ms for 100,000 offsets, and mqadmin consumerProgress asks once a group: which groups read which topics is therefore remembered for
+INDEX_MS when the table is large (then a topic a group began with just now may be missing for that long).
 """
 
 from __future__ import annotations
@@ -24,8 +25,21 @@ log = logging.getLogger(__name__)
 SEPARATOR = "@"
 _LONG_MAX = (1 << 63) - 1
 
+INDEX_MS = 1000
+INDEX_ROWS_MIN = 20_000
+
 Offsets = dict[str, dict[int, int]]
 """`topic@group` → queue id → offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Which groups have offsets of which topics, as of a count of changes."""
+
+    topics: Mapping[str, set[str]]
+    groups: Mapping[str, set[str]]
+    change_count: int
+    valid_until_ms: int
 
 
 class ConsumerOffsets:
@@ -37,6 +51,7 @@ class ConsumerOffsets:
         self._version_step = max(1, version_step)
         self._version = DataVersion(now_ms())
         self._version_base = 0
+        self._index: _Index | None = None
 
     @property
     def version(self) -> DataVersion:
@@ -87,28 +102,40 @@ class ConsumerOffsets:
         return {queue: offset for owner, name, queue, offset in self._table.offsets() if owner == group and name == topic}
 
     def topics_of(self, group: str) -> set[str]:
-        return {topic for owner, topic, _, _ in self._table.offsets() if owner == group}
+        return set(self._indexed().topics.get(group, ()))
 
     def groups_of(self, topic: str) -> set[str]:
-        return {group for group, name, _, _ in self._table.offsets() if name == topic}
+        return set(self._indexed().groups.get(topic, ()))
 
     def topics_by_group(self) -> dict[str, set[str]]:
-        result: dict[str, set[str]] = {}
-        for group, topic, _, _ in self._table.offsets():
-            result.setdefault(group, set()).add(topic)
-        return result
+        return {group: set(topics) for group, topics in self._indexed().topics.items()}
+
+    def _indexed(self) -> _Index:
+        index, now = self._index, self._now_ms()
+        if index is None or (index.change_count != self._table.offset_version and now >= index.valid_until_ms):
+            topics: dict[str, set[str]] = {}
+            groups: dict[str, set[str]] = {}
+            change_count, rows = self._table.offset_version, self._table.offsets()
+            for group, topic, _, _ in rows:
+                topics.setdefault(group, set()).add(topic)
+                groups.setdefault(topic, set()).add(group)
+            index = self._index = _Index(topics, groups, change_count, now + INDEX_MS if len(rows) >= INDEX_ROWS_MIN else 0)
+        return index
 
     def delete_group(self, group: str) -> None:
+        self._index = None
         self._table.delete_offsets(group)
         log.info("clean group's offsets, %s", group)
 
     def delete_topic(self, topic: str) -> None:
         for group in self.groups_of(topic):
+            self._index = None
             self._table.delete_offsets(group, topic)
             log.warning("Clean topic's offset, %s", topic + SEPARATOR + group)
 
     def clone(self, source_group: str, target_group: str, topic: str) -> int:
         """Copies the offsets of one topic; returns how many queues were copied."""
+        self._index = None
         offsets = self.of(source_group, topic)
         for queue_id, offset in offsets.items():
             self._table.put_offset(target_group, topic, queue_id, offset)
@@ -131,6 +158,7 @@ class ConsumerOffsets:
         for (group, topic), queues in by_key.items():
             if is_subscribed(group, topic) or any(offset > min_offset(topic, queue) for queue, offset in queues.items()):
                 continue
+            self._index = None
             self._table.delete_offsets(group, topic)
             gone.append(topic + SEPARATOR + group)
             log.warning("remove topic offset, %s", gone[-1])
@@ -139,6 +167,7 @@ class ConsumerOffsets:
     def merge(self, saved: SavedOffsets, *, forward_only: bool) -> int:
         """Takes over offsets of a master or a file; returns how many changed. `forward_only`: an offset never goes back."""
         changed = 0
+        self._index = None
         for key, queues in saved.offsets.items():
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():

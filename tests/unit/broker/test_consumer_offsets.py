@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.broker.consumer_offsets import ConsumerOffsets, OffsetsSnapshot, SavedOffsets
+from rocketpy.broker.consumer_offsets import INDEX_MS, INDEX_ROWS_MIN, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from rocketpy.broker.persistence import read_pretty
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.json_codec import read_json, write_fastjson
@@ -41,6 +41,22 @@ def test_questions_over_all_groups() -> None:
     assert offsets.topics_by_group() == {"g": {"t", "u"}, "h": {"t"}}
     assert offsets.all() == {"t@g": {0: 5}, "u@g": {0: 1}, "t@h": {1: 2}}
     assert offsets.query("g", "t", 7) == -1
+
+
+def test_a_large_table_is_not_walked_for_every_question() -> None:
+    recorder, clock = Recorder(), Clock()
+    offsets = ConsumerOffsets(recorder, clock)
+    for queue_id in range(INDEX_ROWS_MIN):
+        recorder.put_offset("g", "t", queue_id, 1)
+    assert offsets.groups_of("t") == {"g"}
+    recorder.put_offset("h", "t", 0, 1)
+    assert offsets.groups_of("t") == {"g"}, "remembered"
+    clock.ms += INDEX_MS
+    assert offsets.groups_of("t") == {"g", "h"}
+    offsets.clone("g", "i", "t")
+    assert offsets.groups_of("t") == {"g", "h", "i"}, "changes of our own are seen at once"
+    offsets.delete_group("h")
+    assert offsets.groups_of("t") == {"g", "i"}
 
 
 def test_a_topics_end_takes_its_offsets_along() -> None:
