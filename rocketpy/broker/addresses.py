@@ -41,11 +41,6 @@ def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
     return advertise
 
 
-def split_addresses(text: str | None) -> list[str]:
-    """The addresses of a `namesrvAddr`, in order, each once."""
-    return list(dict.fromkeys(part for part in (piece.strip() for piece in (text or "").split(";")) if part))
-
-
 def address_warnings(address: str, name_servers: Iterable[str]) -> list[str]:
     """What an operator should hear about registering `address` with these name servers."""
     host = split_address(address)[0]

@@ -92,12 +92,6 @@ class ConsumerOffsets:
         self._table.put_offset(group, topic, queue_id, offset)
         self._table.reset_offset(group, topic, queue_id, offset)
 
-    def all(self) -> Offsets:
-        result: Offsets = {}
-        for group, topic, queue_id, offset in self._table.offsets():
-            result.setdefault(topic + SEPARATOR + group, {})[queue_id] = offset
-        return result
-
     def of(self, group: str, topic: str) -> dict[int, int]:
         return {queue: offset for owner, name, queue, offset in self._table.offsets() if owner == group and name == topic}
 

@@ -62,12 +62,12 @@ from .topics import SavedTopics, TopicTable
 log = logging.getLogger(__name__)
 
 MAIN_LISTENER = 0
-VIP_LISTENER = 1
 VIP_PORT_DISTANCE = 2
 HA_PORT_DISTANCE = 1
 FREE_PORT_TRIES = 100
 STOP_DRAIN_S = 0.3
 HOUSEKEEPING_S = 10.0
+CLEAN_OFFSETS_S = 600.0
 SLAVE_SYNCHRONIZE_S = 3.0
 
 
@@ -372,6 +372,7 @@ class BrokerService:
             every("topic and group rates", 10.0, _plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, lambda: parts.saved.offsets.save_or_log()),
             every("persist tables", 10.0, self._save_all),
+            every("clean offsets", CLEAN_OFFSETS_S, lambda: self._clean_offsets(parts)),
             self._at_midnight(parts.stats),
         ):
             self._tasks.append(asyncio.create_task(task))
@@ -402,6 +403,13 @@ class BrokerService:
     async def _scan_clients(self, parts: Parts) -> None:
         self._act([*parts.producers.scan(), *parts.consumers.scan()])
         parts.locks.forget_expired()
+
+    async def _clean_offsets(self, parts: Parts) -> None:
+        """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""
+        if self.config.boolean("enableCleanExpiredOffset"):
+            parts.offsets.clean_unsubscribed(
+                lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
+            )
 
     async def _save_all(self) -> None:
         """Tables whose change had no request to wait for it: retry topics, automatic groups."""

@@ -39,7 +39,7 @@ def test_questions_over_all_groups() -> None:
     assert offsets.topics_of("g") == {"t", "u"}
     assert offsets.groups_of("t") == {"g", "h"}
     assert offsets.topics_by_group() == {"g": {"t", "u"}, "h": {"t"}}
-    assert offsets.all() == {"t@g": {0: 5}, "u@g": {0: 1}, "t@h": {1: 2}}
+    assert offsets.of("g", "t") == {0: 5}
     assert offsets.query("g", "t", 7) == -1
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.errors import NetworkError, RocketpyError
-from rocketpy.broker.addresses import Identity, address_warnings, advertised_address, split_addresses
+from rocketpy.broker.addresses import Identity, address_warnings, advertised_address
 from rocketpy.broker.registration import (
     RegisterResult,
     Registration,
@@ -297,8 +297,3 @@ def test_the_advertised_address_replaces_the_own_one(advertise: str, address: st
 def test_an_address_others_cannot_reach_is_said_at_the_start(address: str, server: str, words: str | None) -> None:
     warnings = address_warnings(address, [server])
     assert warnings == [] if words is None else words in warnings[0]
-
-
-def test_name_servers_are_listed_once_each() -> None:
-    assert split_addresses(" a:1 ;b:2;; a:1") == ["a:1", "b:2"]
-    assert split_addresses(None) == []
