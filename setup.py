@@ -180,6 +180,7 @@ ROOMS = {
     "store": ["base", "store"],
     "broker": ["base", "remoting", "store", "broker"],
     "load": ["base", "load"],
+    "arrow": ["base", "store", "load", "arrow"],
 }
 
 

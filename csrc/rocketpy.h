@@ -31,7 +31,9 @@
 #include "ha/ha_master.h"
 #include "ha/ha_slave.h"
 
+#include "arrow/queue_reader.h"
 #include "arrow/record_batch.h"
+#include "arrow/segment_reader.h"
 
 #include "load/floor.h"
 #include "load/load.h"

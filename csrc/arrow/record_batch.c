@@ -222,6 +222,23 @@ int rp_record_batch_put(rp_record_batch *batch, const rp_message *message, const
     return RP_OK;
 }
 
+int rp_record_batch_put_damage(rp_record_batch *batch, int64_t commit_log_offset, const char *damage) {
+    if (rp_record_batch_is_full(batch))
+        return RP_E_BUSY;
+    const rp_message message = {.physical_offset = commit_log_offset};
+    put_context context = {batch, &message, damage};
+    for (int i = 0; i < RP_RECORD_COLUMN_COUNT; i++) {
+        if (!is_picked(batch, i))
+            continue;
+        int is_known = i == RP_RECORD_COMMIT_LOG_OFFSET || i == RP_RECORD_VALID || i == RP_RECORD_DAMAGE;
+        int status = is_known ? COLUMNS[i].put(&batch->columns[i], &context) : rp_column_put_null(&batch->columns[i]);
+        if (status < 0)
+            return status;
+    }
+    batch->rows++;
+    return RP_OK;
+}
+
 int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc, int64_t first_queue_offset,
                                     int64_t last_queue_offset, rp_error *error) {
     uint64_t position = 0;

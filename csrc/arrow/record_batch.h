@@ -61,6 +61,9 @@ void rp_record_batch_destroy(rp_record_batch *batch);
  * RP_OK; RP_E_BUSY: full, export first; RP_E_TOO_LARGE: one message alone is past 2 GiB; RP_E_NO_MEMORY. */
 int rp_record_batch_put(rp_record_batch *batch, const rp_message *message, const char *damage);
 
+/* Appends a row for bytes that are no record: every column null but commitLogOffset, valid (false) and damage. As rp_record_batch_put. */
+int rp_record_batch_put_damage(rp_record_batch *batch, int64_t commit_log_offset, const char *damage);
+
 /* Decodes records that lie one after the other (a pull response's body, a piece of a commit log file) and appends them.
  * Returns bytes consumed: all of size, or fewer when the batch is full or (at a record's start) the rest is incomplete.
  * first_queue_offset..last_queue_offset (inclusive) bounds what is taken, INT64_MIN..INT64_MAX for all.

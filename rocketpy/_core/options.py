@@ -132,3 +132,39 @@ class LoadOptions(TypedDict, total=False):
     check_order: int
     no_unique_key: int
     keep_ledger: int
+
+
+class RecordBatchOptions(TypedDict, total=False):
+    """The fields of rp_record_batch_options, with their units and defaults in csrc/arrow/record_batch.h."""
+
+    column_mask: int
+    broker_name: str
+    properties_as_map: int
+    rows_max: int
+    bytes_max: int
+
+
+class QueueReaderOptions(TypedDict, total=False):
+    """The fields of rp_queue_reader_options, with their units and defaults in csrc/arrow/queue_reader.h."""
+
+    consumer_group: str
+    topic: str
+    subscription: str | None
+    queue_id: int
+    begin_offset: int
+    end_offset: int
+    pull_batch: int
+    depth: int
+    fail_on_data_loss: int
+    check_crc: int
+
+
+class SegmentReaderOptions(TypedDict, total=False):
+    """The fields of rp_segment_reader_options, with their units and defaults in csrc/arrow/segment_reader.h."""
+
+    path: str
+    topic: str | None
+    begin_offset: int
+    end_offset: int
+    check_crc: int
+    audit: int

@@ -28,6 +28,9 @@ OPTION_TYPES: dict[str, type] = {
     "rp_broker_options": options.BrokerOptions,
     "rp_broker_settings": options.BrokerSettings,
     "rp_load_options": options.LoadOptions,
+    "rp_record_batch_options": options.RecordBatchOptions,
+    "rp_queue_reader_options": options.QueueReaderOptions,
+    "rp_segment_reader_options": options.SegmentReaderOptions,
 }
 
 

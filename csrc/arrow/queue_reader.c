@@ -1,0 +1,383 @@
+/* queue_reader.c: see queue_reader.h.
+ *
+ *   requests:   ask_offset ──► under way (opaque, offset) ──► arrived, in any order ──► current, the one at next_offset ──► batch
+ *
+ * A broker answers requests of one connection in any order, so each waits in its own slot until it is the oldest.
+ */
+#include "queue_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../load/request.h"
+#include "../load/response.h"
+
+#define REQUEST_SIZE_MAX 4096
+#define TEXT_MAX 1024
+#define PULL_SYS_FLAG "6" /* may wait on the broker, carries its subscription */
+#define SUSPEND_MS "1000"
+#define CALM_AFTER_WRONG_GUESS 16 /* responses without guessing */
+#define STALLS_MAX 30             /* answers that bring nothing, each after SUSPEND_MS or a poll's length */
+
+typedef struct frame {
+    uint8_t *data;
+    uint32_t size, capacity;
+} frame;
+
+typedef struct pull {
+    int32_t opaque;
+    int32_t has_arrived;
+    int64_t offset;
+    frame response;
+} pull;
+
+struct rp_queue_reader {
+    int fd;
+    rp_queue_reader_options options;
+    char consumer_group[TEXT_MAX], topic[TEXT_MAX], subscription[TEXT_MAX];
+    int is_filtered;
+    pull pulls[RP_QUEUE_READER_DEPTH_MAX]; /* oldest first */
+    uint32_t under_way;
+    int32_t next_opaque;
+    int64_t ask_offset;
+    int64_t stride;       /* offsets the last response covered; 0: not known, guess nothing */
+    uint32_t calm;        /* responses to wait before guessing again */
+    uint32_t stalls;
+    frame incoming;
+    frame current;        /* the response that is being decoded */
+    uint64_t decoded;     /* bytes of its body turned into rows */
+    rp_slice body;        /* inside current; data NULL: nothing to decode */
+    int64_t body_next;    /* next_offset when the body is done */
+    rp_queue_reader_progress progress;
+};
+
+void rp_queue_reader_options_default(rp_queue_reader_options *options) {
+    *options = (rp_queue_reader_options){.subscription = "*", .pull_batch = 1024, .depth = 8, .fail_on_data_loss = 1};
+}
+
+static int keep_text(char target[TEXT_MAX], const char *text) {
+    return text != NULL && text[0] != '\0' && (size_t)snprintf(target, TEXT_MAX, "%s", text) < TEXT_MAX;
+}
+
+int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queue_reader **opened, rp_error *error) {
+    rp_queue_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
+        close(fd);
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a queue reader");
+    }
+    reader->fd = fd;
+    reader->options = *options;
+    const char *subscription = options->subscription == NULL || options->subscription[0] == '\0' ? "*" : options->subscription;
+    int is_valid = keep_text(reader->consumer_group, options->consumer_group) && keep_text(reader->topic, options->topic) &&
+                   keep_text(reader->subscription, subscription) && options->queue_id >= 0 && options->begin_offset >= 0 &&
+                   options->end_offset >= options->begin_offset && options->pull_batch >= 1 && options->pull_batch <= INT32_MAX &&
+                   options->depth >= 1 && options->depth <= RP_QUEUE_READER_DEPTH_MAX;
+    if (!is_valid) {
+        rp_queue_reader_close(reader);
+        return rp_error_set(
+            error, RP_E_INVALID, 0, NULL, -1,
+            "a queue reader needs a group, a topic and a subscription below 1,024 bytes, 0 <= begin <= end, and a depth of 1 to 16");
+    }
+    reader->is_filtered = strcmp(subscription, "*") != 0;
+    reader->next_opaque = RP_LOAD_OPAQUE_MIN;
+    reader->ask_offset = reader->progress.next_offset = options->begin_offset;
+    *opened = reader;
+    return RP_OK;
+}
+
+void rp_queue_reader_close(rp_queue_reader *reader) {
+    if (reader == NULL)
+        return;
+    close(reader->fd);
+    for (int i = 0; i < RP_QUEUE_READER_DEPTH_MAX; i++)
+        free(reader->pulls[i].response.data);
+    free(reader->incoming.data);
+    free(reader->current.data);
+    free(reader);
+}
+
+void rp_queue_reader_read_progress(const rp_queue_reader *reader, rp_queue_reader_progress *progress) { *progress = reader->progress; }
+
+/* ---- requests ---- */
+
+static int send_all(rp_queue_reader *reader, const uint8_t *data, size_t size, rp_error *error) {
+    while (size > 0) {
+        ssize_t sent = send(reader->fd, data, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            struct pollfd writable = {reader->fd, POLLOUT, 0};
+            if (poll(&writable, 1, 3000) != 0)
+                continue;
+            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the broker takes no more requests");
+        }
+        if (sent <= 0)
+            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "the connection to the broker was lost: %s", strerror(errno));
+        data += sent;
+        size -= (size_t)sent;
+    }
+    return RP_OK;
+}
+
+static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
+    char queue[16], begin[24], count[16];
+    int64_t left = reader->options.end_offset - offset;
+    uint32_t wanted = left < (int64_t)reader->options.pull_batch ? (uint32_t)left : reader->options.pull_batch;
+    snprintf(queue, sizeof queue, "%" PRId32, reader->options.queue_id);
+    snprintf(begin, sizeof begin, "%" PRId64, offset);
+    snprintf(count, sizeof count, "%" PRIu32, reader->is_filtered ? reader->options.pull_batch : wanted);
+    const rp_load_field fields[] = {
+        {"consumerGroup", reader->consumer_group},
+        {"topic", reader->topic},
+        {"queueId", queue},
+        {"queueOffset", begin},
+        {"maxMsgNums", count},
+        {"sysFlag", PULL_SYS_FLAG},
+        {"commitOffset", "0"},
+        {"suspendTimeoutMillis", SUSPEND_MS},
+        {"subscription", reader->subscription},
+        {"subVersion", "0"},
+        {"expressionType", "TAG"},
+    };
+    uint8_t request[REQUEST_SIZE_MAX * 2];
+    int32_t opaque = reader->next_opaque++;
+    if (reader->next_opaque == INT32_MAX)
+        reader->next_opaque = RP_LOAD_OPAQUE_MIN;
+    int64_t size = rp_load_encode_request(request, sizeof request, 0, RP_REQUEST_PULL, opaque, fields, sizeof fields / sizeof *fields, 0);
+    if (size < 0)
+        return rp_error_set(error, (int)size, 0, NULL, -1, "the pull request is too large");
+    pull *slot = &reader->pulls[reader->under_way];
+    slot->opaque = opaque;
+    slot->offset = offset;
+    slot->has_arrived = 0;
+    reader->under_way++;
+    return send_all(reader, request, (size_t)size, error);
+}
+
+/* One exact request when nothing is under way, and guesses behind it while responses are regular. */
+static int ask_ahead(rp_queue_reader *reader, rp_error *error) {
+    int may_guess = reader->stride > 0 && reader->calm == 0 && !reader->is_filtered;
+    while (reader->under_way < reader->options.depth && reader->ask_offset < reader->options.end_offset &&
+           (reader->under_way == 0 || may_guess)) {
+        int status = ask(reader, reader->ask_offset, error);
+        if (status < 0)
+            return status;
+        if (!may_guess)
+            break;
+        reader->ask_offset += reader->stride;
+    }
+    return RP_OK;
+}
+
+/* Forgets what is under way: responses with unknown opaques are dropped when they come. */
+static void forget_guesses(rp_queue_reader *reader) {
+    reader->progress.wasted_responses += reader->under_way;
+    reader->under_way = 0;
+}
+
+/* The next response must begin at or before the offset that is wanted now. */
+static void correct_course(rp_queue_reader *reader, int64_t next_offset) {
+    if (reader->under_way > 0 && reader->pulls[0].offset > next_offset) {
+        forget_guesses(reader);
+        reader->calm = CALM_AFTER_WRONG_GUESS;
+    }
+    if (reader->under_way == 0)
+        reader->ask_offset = next_offset;
+}
+
+/* ---- responses ---- */
+
+static int reserve(frame *target, uint32_t size) {
+    if (size <= target->capacity)
+        return RP_OK;
+    uint8_t *grown = realloc(target->data, size);
+    if (grown == NULL)
+        return RP_E_NO_MEMORY;
+    target->data = grown;
+    target->capacity = size;
+    return RP_OK;
+}
+
+static void swap_frames(frame *a, frame *b) {
+    frame kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Gives a whole frame to the pull it answers; one that nobody waits for is dropped. */
+static int deliver(rp_queue_reader *reader, rp_error *error) {
+    rp_load_response response;
+    const char *cause = NULL;
+    if (rp_load_parse_response(reader->incoming.data, reader->incoming.size, &response, &cause) < 0)
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's answer cannot be read: %s", cause);
+    reader->progress.bytes_received += reader->incoming.size;
+    for (uint32_t i = 0; i < reader->under_way; i++) {
+        if (reader->pulls[i].opaque == response.opaque && (response.flag & 1)) {
+            swap_frames(&reader->pulls[i].response, &reader->incoming);
+            reader->pulls[i].has_arrived = 1;
+            break;
+        }
+    }
+    reader->incoming.size = 0;
+    return RP_OK;
+}
+
+/* Receives until one whole frame was delivered. */
+static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
+    for (;;) {
+        frame *in = &reader->incoming;
+        int64_t wanted = in->size < 4 ? 4 : rp_load_frame_size(in->data, in->size);
+        if (wanted < 0)
+            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker sent a frame of an impossible size");
+        if (reserve(in, (uint32_t)wanted) < 0)
+            return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a response of %" PRId64 " bytes", wanted);
+        if (in->size >= 4 && in->size == (uint64_t)wanted)
+            return deliver(reader, error);
+        struct pollfd readable = {reader->fd, POLLIN, 0};
+        ssize_t got = recv(reader->fd, in->data + in->size, (size_t)wanted - in->size, MSG_DONTWAIT);
+        if (got > 0) {
+            in->size += (uint32_t)got;
+            continue;
+        }
+        if (got == 0)
+            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the broker closed the connection");
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK)
+            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "the connection to the broker was lost: %s", strerror(errno));
+        int ready = poll(&readable, 1, (int)wait_ms);
+        if (ready == 0 || (ready < 0 && errno == EINTR))
+            return RP_E_TIMEOUT;
+    }
+}
+
+static int refuse(const rp_queue_reader *reader, const rp_load_response *response, rp_error *error) {
+    int size = response->remark.data == NULL ? 0 : (int)(response->remark.size < 200 ? response->remark.size : 200);
+    return rp_error_set(error, RP_E_NOT_FOUND, 0, NULL, -1, "the broker refused to read queue %d of topic %s: CODE: %d  DESC: %.*s",
+                        reader->options.queue_id, reader->topic, response->code, size,
+                        size == 0 ? "" : (const char *)response->remark.data);
+}
+
+/* The broker's oldest offset lies behind the wanted one. */
+static int lose_until(rp_queue_reader *reader, int64_t min_offset, rp_error *error) {
+    int64_t until = min_offset < reader->options.end_offset ? min_offset : reader->options.end_offset;
+    if (reader->options.fail_on_data_loss)
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, -1,
+                            "offsets %" PRId64 " to %" PRId64 " of queue %d of topic %s are gone: the broker's oldest is %" PRId64
+                            "; set failOnDataLoss=false to go on from there",
+                            reader->progress.next_offset, until - 1, reader->options.queue_id, reader->topic, min_offset);
+    reader->progress.lost_offsets += until - reader->progress.next_offset;
+    reader->progress.next_offset = until;
+    return RP_OK;
+}
+
+/* An answer without messages that moves nothing: the broker has less than was promised (a slave behind, a log cut short). */
+static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
+    if (++reader->stalls <= STALLS_MAX)
+        return RP_OK;
+    return rp_error_set(error, RP_E_RANGE, 0, NULL, -1,
+                        "queue %d of topic %s ends at offset %" PRId64 " on this broker, %" PRId64 " were wanted: it is behind, or was cut",
+                        reader->options.queue_id, reader->topic, max_offset, reader->options.end_offset);
+}
+
+static int interpret(rp_queue_reader *reader, int64_t asked, const rp_load_response *response, rp_error *error) {
+    int64_t next = response->next_begin_offset;
+    int64_t *wanted = &reader->progress.next_offset;
+    reader->progress.responses++;
+    reader->calm -= reader->calm > 0;
+    switch (response->code) {
+    case RP_RESPONSE_SUCCESS:
+        if (next <= asked)
+            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next,
+                                asked);
+        reader->stalls = 0;
+        reader->stride = next - asked;
+        reader->body = response->body;
+        reader->decoded = 0;
+        reader->body_next = next > *wanted ? next : *wanted;
+        correct_course(reader, reader->body_next);
+        return RP_OK;
+    case RP_RESPONSE_PULL_OFFSET_MOVED:
+    case RP_RESPONSE_PULL_NOT_FOUND:
+    case RP_RESPONSE_PULL_RETRY_IMMEDIATELY: {
+        int status = RP_OK;
+        int64_t known = *wanted;
+        if (response->min_offset > *wanted)
+            status = lose_until(reader, response->min_offset, error);
+        else if (next > *wanted && response->code != RP_RESPONSE_PULL_OFFSET_MOVED)
+            *wanted = next; /* nothing that matches before it */
+        if (status == RP_OK && *wanted == known)
+            status = stall(reader, response->max_offset, error);
+        else
+            reader->stalls = 0;
+        reader->stride = 0;
+        forget_guesses(reader);
+        reader->ask_offset = *wanted;
+        return status;
+    }
+    default:
+        return refuse(reader, response, error);
+    }
+}
+
+/* Takes the oldest pull's response off its slot. */
+static int take_response(rp_queue_reader *reader, rp_error *error) {
+    pull oldest = reader->pulls[0];
+    reader->under_way--;
+    memmove(&reader->pulls[0], &reader->pulls[1], reader->under_way * sizeof reader->pulls[0]);
+    reader->pulls[reader->under_way] = (pull){.response = reader->current};
+    reader->current = oldest.response;
+    rp_load_response response;
+    const char *cause = NULL;
+    int status = rp_load_parse_response(reader->current.data, reader->current.size, &response, &cause);
+    if (status < 0)
+        return rp_error_set(error, status, 0, NULL, -1, "the broker's answer cannot be read: %s", cause);
+    return interpret(reader, oldest.offset, &response, error);
+}
+
+/* Turns the current body into rows until it or the batch ends. */
+static int decode(rp_queue_reader *reader, rp_record_batch *batch, rp_error *error) {
+    int64_t used =
+        rp_record_batch_put_records(batch, reader->body.data + reader->decoded, reader->body.size - reader->decoded,
+                                    reader->options.check_crc, reader->progress.next_offset, reader->options.end_offset - 1, error);
+    if (used < 0)
+        return (int)used;
+    reader->decoded += (uint64_t)used;
+    if (reader->decoded < reader->body.size) {
+        if (!rp_record_batch_is_full(batch))
+            return rp_error_set(error, RP_E_CORRUPT, 0, NULL, (int64_t)reader->decoded, "the broker's answer ends inside of a message");
+        int64_t last = rp_record_batch_last_queue_offset(batch);
+        if (last >= reader->progress.next_offset)
+            reader->progress.next_offset = last + 1;
+        return RP_OK;
+    }
+    reader->progress.next_offset = reader->body_next;
+    reader->body = (rp_slice){NULL, 0};
+    return RP_OK;
+}
+
+int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32_t wait_ms, rp_error *error) {
+    for (;;) {
+        int status = RP_OK;
+        if (reader->body.data == NULL && reader->progress.next_offset >= reader->options.end_offset)
+            return 1;
+        if (rp_record_batch_is_full(batch))
+            return 0;
+        if (reader->body.data == NULL && reader->under_way > 0 && reader->pulls[0].has_arrived)
+            status = take_response(reader, error);
+        if (status == RP_OK)
+            status = ask_ahead(reader, error);
+        if (status == RP_OK && reader->body.data != NULL)
+            status = decode(reader, batch, error);
+        else if (status == RP_OK && reader->under_way > 0 && !reader->pulls[0].has_arrived)
+            status = receive(reader, wait_ms, error);
+        if (status < 0)
+            return status;
+    }
+}

@@ -1,0 +1,67 @@
+"""Stub of rocketpy._core.arrow: commit log records as Arrow batches (csrc/arrow). pyarrow takes one by `pyarrow.record_batch(batch)`."""
+
+from collections.abc import Iterable
+from typing import Any, Final, Unpack
+
+from typing_extensions import disjoint_base
+
+from .base import NativeObject
+from .options import QueueReaderOptions as QueueReaderOptions
+from .options import RecordBatchOptions as RecordBatchOptions
+from .options import SegmentReaderOptions as SegmentReaderOptions
+
+COLUMN_NAMES: Final[tuple[str, ...]]
+"""By rp_record_column; bit i of a column_mask is column i."""
+
+def column_mask(names: Iterable[str]) -> int:
+    """Raises InvalidArgument for a name that is no column."""
+
+class ArrowBatch:
+    """A finished batch, to be taken once."""
+
+    @property
+    def rows(self) -> int: ...
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        """(arrow_schema, arrow_array) capsules. Raises Closed the second time."""
+
+@disjoint_base
+class RecordBatch(NativeObject):
+    """A batch being filled. Keyword names are the fields of rp_record_batch_options."""
+
+    def __init__(self, **options: Unpack[RecordBatchOptions]) -> None: ...
+    def put_records(
+        self, data: bytes | bytearray | memoryview, check_crc: int = 1, first_queue_offset: int = ..., last_queue_offset: int = ...
+    ) -> int:
+        """Bytes consumed: fewer than given when the batch is full or the rest is no whole record. Raises StoreCorrupt."""
+    @property
+    def rows(self) -> int: ...
+    @property
+    def is_full(self) -> bool: ...
+    def export(self) -> ArrowBatch:
+        """What is in it; it is empty afterwards."""
+    def close(self) -> None: ...
+
+@disjoint_base
+class QueueReader(NativeObject):
+    """Reads a range of one queue from a broker. fd is a connected socket that now belongs to the reader."""
+
+    def __init__(self, fd: int, batch: RecordBatchOptions | None = None, **options: Unpack[QueueReaderOptions]) -> None: ...
+    def next_batch(self, timeout_s: float) -> ArrowBatch | None:
+        """None at the end of the range. Raises TimedOut when the broker says nothing for timeout_s, OutOfRange, NetworkError,
+        ProtocolError, StoreCorrupt, NotFound; looks at signals every 100 ms."""
+    def take_partial(self) -> ArrowBatch:
+        """After an error: the rows before it."""
+    def progress(self) -> dict[str, int]:
+        """The fields of rp_queue_reader_progress."""
+    def close(self) -> None: ...
+
+@disjoint_base
+class SegmentReader(NativeObject):
+    """Reads records of one commit log file. Keyword names are the fields of rp_segment_reader_options."""
+
+    def __init__(self, batch: RecordBatchOptions | None = None, **options: Unpack[SegmentReaderOptions]) -> None: ...
+    def next_batch(self) -> ArrowBatch | None:
+        """None at the end of the range. Raises StoreCorrupt at damage, unless audit is set."""
+    @property
+    def offset(self) -> int: ...
+    def close(self) -> None: ...

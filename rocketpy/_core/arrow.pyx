@@ -1,0 +1,351 @@
+# arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, read from a commit log file.
+#
+# A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by who reads it, not here.
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from rocketpy._core.base cimport RP_E_TIMEOUT, NativeObject, check, read_fields, rp_error, rp_field_row, set_fields
+from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, TimedOut
+from rocketpy._core.options import QueueReaderOptions, RecordBatchOptions, SegmentReaderOptions
+
+cdef extern from "arrow/arrow_abi.h" nogil:
+    ctypedef struct ArrowSchema "struct ArrowSchema":
+        void (*release)(ArrowSchema *) noexcept nogil
+    ctypedef struct ArrowArray "struct ArrowArray":
+        int64_t length
+        void (*release)(ArrowArray *) noexcept nogil
+
+cdef extern from "arrow/record_batch.h" nogil:
+    ctypedef struct rp_record_batch:
+        pass
+    ctypedef struct rp_record_batch_options:
+        uint32_t column_mask
+    void rp_record_batch_options_default(rp_record_batch_options *options)
+    int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **batch, rp_error *error)
+    void rp_record_batch_destroy(rp_record_batch *batch)
+    int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc,
+                                        int64_t first_queue_offset, int64_t last_queue_offset, rp_error *error)
+    int64_t rp_record_batch_rows(const rp_record_batch *batch)
+    int rp_record_batch_is_full(const rp_record_batch *batch)
+    int rp_record_batch_export(rp_record_batch *batch, ArrowArray *array, ArrowSchema *schema)
+
+cdef extern from "arrow/queue_reader.h" nogil:
+    ctypedef struct rp_queue_reader:
+        pass
+    ctypedef struct rp_queue_reader_options:
+        pass
+    ctypedef struct rp_queue_reader_progress:
+        uint64_t responses
+    void rp_queue_reader_options_default(rp_queue_reader_options *options)
+    int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queue_reader **reader, rp_error *error)
+    void rp_queue_reader_close(rp_queue_reader *reader)
+    int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32_t wait_ms, rp_error *error)
+    void rp_queue_reader_read_progress(const rp_queue_reader *reader, rp_queue_reader_progress *progress)
+
+cdef extern from "arrow/segment_reader.h" nogil:
+    ctypedef struct rp_segment_reader:
+        pass
+    ctypedef struct rp_segment_reader_options:
+        pass
+    void rp_segment_reader_options_default(rp_segment_reader_options *options)
+    int rp_segment_reader_open(const rp_segment_reader_options *options, rp_segment_reader **reader, rp_error *error)
+    void rp_segment_reader_close(rp_segment_reader *reader)
+    int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp_error *error)
+    int64_t rp_segment_reader_offset(const rp_segment_reader *reader)
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "arrow/queue_reader.h"
+    #include "arrow/segment_reader.h"
+    #define ROW(member) RP_FIELD_ROW(rp_record_batch_options, member)
+    static const rp_field_row record_batch_option_rows[] = {
+        ROW(column_mask), ROW(broker_name), ROW(properties_as_map), ROW(rows_max), ROW(bytes_max), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_queue_reader_options, member)
+    static const rp_field_row queue_reader_option_rows[] = {
+        ROW(consumer_group), ROW(topic), ROW(subscription), ROW(queue_id), ROW(begin_offset), ROW(end_offset), ROW(pull_batch),
+        ROW(depth), ROW(fail_on_data_loss), ROW(check_crc), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_queue_reader_progress, member)
+    static const rp_field_row queue_reader_progress_rows[] = {
+        ROW(next_offset), ROW(lost_offsets), ROW(bytes_received), ROW(responses), ROW(wasted_responses), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_segment_reader_options, member)
+    static const rp_field_row segment_reader_option_rows[] = {
+        ROW(path), ROW(topic), ROW(begin_offset), ROW(end_offset), ROW(check_crc), ROW(audit), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *record_batch_option_rows
+    const rp_field_row *queue_reader_option_rows
+    const rp_field_row *queue_reader_progress_rows
+    const rp_field_row *segment_reader_option_rows
+
+cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call looks at signals
+
+COLUMN_NAMES = (
+    "topic", "flag", "body", "properties", "brokerName", "queueId", "queueOffset", "bornTimestamp", "storeTimestamp", "tags", "keys",
+    "msgId", "offsetMsgId", "bodyCrc", "commitLogOffset", "sysFlag", "reconsumeTimes", "bornHost", "storeHost",
+    "preparedTransactionOffset", "valid", "damage",
+)
+
+
+def column_mask(names):
+    mask = 0
+    for name in names:
+        if name not in COLUMN_NAMES:
+            raise InvalidArgument(f"there is no column {name!r}; there are: {', '.join(COLUMN_NAMES)}")
+        mask |= 1 << COLUMN_NAMES.index(name)
+    return mask
+
+
+cdef void release_schema_capsule(object capsule) noexcept:
+    cdef ArrowSchema *schema = <ArrowSchema *>PyCapsule_GetPointer(capsule, "arrow_schema")
+    if schema.release != NULL:
+        schema.release(schema)
+    free(schema)
+
+
+cdef void release_array_capsule(object capsule) noexcept:
+    cdef ArrowArray *array = <ArrowArray *>PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    free(array)
+
+
+cdef class ArrowBatch:
+    cdef readonly int64_t rows
+    cdef object schema
+    cdef object array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        if self.array is None:
+            raise Closed("this ArrowBatch was taken already")
+        taken = (self.schema, self.array)
+        self.schema = self.array = None
+        return taken
+
+
+cdef ArrowBatch export_batch(rp_record_batch *native):
+    cdef ArrowBatch batch = ArrowBatch.__new__(ArrowBatch)
+    cdef ArrowSchema *schema = <ArrowSchema *>malloc(sizeof(ArrowSchema))
+    cdef ArrowArray *array = <ArrowArray *>malloc(sizeof(ArrowArray))
+    if schema == NULL or array == NULL:
+        free(schema)
+        free(array)
+        raise NoMemory("no memory for a batch")
+    schema.release = NULL
+    array.release = NULL
+    batch.schema = PyCapsule_New(schema, "arrow_schema", release_schema_capsule)
+    batch.array = PyCapsule_New(array, "arrow_array", release_array_capsule)
+    batch.rows = rp_record_batch_rows(native)
+    check(rp_record_batch_export(native, array, schema), NULL)
+    return batch
+
+
+cdef rp_record_batch *create_batch(dict options) except NULL:
+    cdef rp_record_batch_options native_options
+    cdef rp_record_batch *batch = NULL
+    cdef rp_error error
+    cdef list keep = []
+    rp_record_batch_options_default(&native_options)
+    set_fields(record_batch_option_rows, &native_options, options, keep)
+    error.status = 0
+    check(rp_record_batch_create(&native_options, &batch, &error), &error)
+    return batch
+
+
+cdef class RecordBatch(NativeObject):
+    cdef rp_record_batch *native
+
+    def __init__(self, **options):
+        if self.native != NULL:
+            raise InvalidArgument("a RecordBatch is opened once")
+        self.native = create_batch(options)
+        self.is_closed = False
+
+    def put_records(self, const uint8_t[::1] data not None, int check_crc=1, int64_t first_queue_offset=INT64_MIN,
+                    int64_t last_queue_offset=INT64_MAX):
+        cdef rp_error error
+        cdef int64_t used
+        cdef size_t size = data.shape[0]
+        cdef const uint8_t *start
+        if size == 0:
+            return 0
+        self.enter()
+        try:
+            error.status = 0
+            start = &data[0]
+            with nogil:
+                used = rp_record_batch_put_records(self.native, start, size, check_crc, first_queue_offset, last_queue_offset, &error)
+            check(used, &error)
+            return used
+        finally:
+            self.leave()
+
+    @property
+    def rows(self):
+        self.enter()
+        try:
+            return rp_record_batch_rows(self.native)
+        finally:
+            self.leave()
+
+    @property
+    def is_full(self):
+        self.enter()
+        try:
+            return bool(rp_record_batch_is_full(self.native))
+        finally:
+            self.leave()
+
+    def export(self):
+        self.enter()
+        try:
+            return export_batch(self.native)
+        finally:
+            self.leave()
+
+    def close(self):
+        if self.begin_close():
+            rp_record_batch_destroy(self.native)
+            self.native = NULL
+
+
+cdef class QueueReader(NativeObject):
+    cdef rp_queue_reader *native
+    cdef rp_record_batch *batch
+    cdef bint is_done
+
+    def __init__(self, int fd, dict batch=None, **options):
+        cdef rp_queue_reader_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        if self.native != NULL:
+            raise InvalidArgument("a QueueReader is opened once")
+        rp_queue_reader_options_default(&native_options)
+        set_fields(queue_reader_option_rows, &native_options, options, keep)
+        self.batch = create_batch(batch or {})
+        error.status = 0
+        try:
+            check(rp_queue_reader_open(fd, &native_options, &self.native, &error), &error)
+        except BaseException:
+            rp_record_batch_destroy(self.batch)
+            self.batch = NULL
+            raise
+        self.is_closed = False
+
+    def next_batch(self, double timeout_s):
+        cdef rp_error error
+        cdef int status
+        cdef int64_t left = <int64_t>(timeout_s * 1000)
+        cdef rp_queue_reader_progress before, after
+        self.enter()
+        try:
+            if self.is_done:
+                return None
+            rp_queue_reader_read_progress(self.native, &before)
+            while True:
+                error.status = 0
+                with nogil:
+                    status = rp_queue_reader_fill(self.native, self.batch, WAIT_SLICE_MS, &error)
+                if status == RP_E_TIMEOUT and error.status == 0:
+                    rp_queue_reader_read_progress(self.native, &after)
+                    left = <int64_t>(timeout_s * 1000) if after.responses != before.responses else left - WAIT_SLICE_MS
+                    before = after
+                    if left <= 0:
+                        raise TimedOut(f"the broker did not answer for {timeout_s:g} s")
+                    PyErr_CheckSignals()
+                    continue
+                check(status, &error)
+                self.is_done = status == 1
+                return export_batch(self.batch) if rp_record_batch_rows(self.batch) > 0 else None
+        finally:
+            self.leave()
+
+    def progress(self):
+        cdef rp_queue_reader_progress progress
+        self.enter()
+        try:
+            memset(&progress, 0, sizeof(progress))
+            rp_queue_reader_read_progress(self.native, &progress)
+            return read_fields(queue_reader_progress_rows, &progress)
+        finally:
+            self.leave()
+
+    def take_partial(self):
+        self.enter()
+        try:
+            return export_batch(self.batch)
+        finally:
+            self.leave()
+
+    def close(self):
+        if self.begin_close():
+            rp_queue_reader_close(self.native)
+            rp_record_batch_destroy(self.batch)
+            self.native = NULL
+            self.batch = NULL
+
+
+cdef class SegmentReader(NativeObject):
+    cdef rp_segment_reader *native
+    cdef rp_record_batch *batch
+    cdef bint is_done
+
+    def __init__(self, dict batch=None, **options):
+        cdef rp_segment_reader_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        cdef int status
+        if self.native != NULL:
+            raise InvalidArgument("a SegmentReader is opened once")
+        rp_segment_reader_options_default(&native_options)
+        set_fields(segment_reader_option_rows, &native_options, options, keep)
+        self.batch = create_batch(batch or {})
+        error.status = 0
+        with nogil:
+            status = rp_segment_reader_open(&native_options, &self.native, &error)
+        try:
+            check(status, &error)
+        except BaseException:
+            rp_record_batch_destroy(self.batch)
+            self.batch = NULL
+            raise
+        self.is_closed = False
+
+    def next_batch(self):
+        cdef rp_error error
+        cdef int status
+        self.enter()
+        try:
+            if self.is_done:
+                return None
+            error.status = 0
+            with nogil:
+                status = rp_segment_reader_fill(self.native, self.batch, &error)
+            check(status, &error)
+            self.is_done = status == 1
+            return export_batch(self.batch) if rp_record_batch_rows(self.batch) > 0 else None
+        finally:
+            self.leave()
+
+    @property
+    def offset(self):
+        self.enter()
+        try:
+            return rp_segment_reader_offset(self.native)
+        finally:
+            self.leave()
+
+    def close(self):
+        if self.begin_close():
+            with nogil:
+                rp_segment_reader_close(self.native)
+            rp_record_batch_destroy(self.batch)
+            self.native = NULL
+            self.batch = NULL
