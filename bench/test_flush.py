@@ -1,0 +1,67 @@
+"""SYNC_FLUSH against ASYNC_FLUSH and against the disk: a lone producer's limit is a bare loop of pwrite and fdatasync, measured beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy._core.load import floor_sync
+
+from .conftest import Figure, Figures, Size
+from .plot import bar_chart
+from .servers import Durability, RocketpyServer, Server
+from .test_send_pull import QUEUES, TOPIC, send
+
+RESULTS = Path(__file__).resolve().parent / "results"
+SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
+RECORD_BYTES = 1222  # a 1 KB body with the properties of a real client
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
+    started: dict[str, Server] = {}
+    for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):
+        server = RocketpyServer(tmp_path_factory.mktemp(flush), Durability(flush), "JSON")
+        server.start(TOPIC, QUEUES)
+        started[flush] = server
+    yield started
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def rates(size: Size) -> Iterator[dict[str, dict[str, float]]]:
+    collected: dict[str, dict[str, float]] = {}
+    yield collected
+    if size.full and collected:
+        bar_chart(RESULTS / "flush.svg", "1 KB sends, SYNC and ASYNC flush", "sends a second", collected)
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_sync_beside_async(
+    shape: str, benchmark: Any, brokers: dict[str, Server], size: Size, figures: Figures, rates: dict[str, dict[str, float]]
+) -> None:
+    rate = {}
+    for flush, server in brokers.items():
+        if flush == "SYNC_FLUSH":
+            result = benchmark.pedantic(send, args=(server.address, SHAPES[shape], 0, size), rounds=1)
+        else:
+            result = send(server.address, SHAPES[shape], 0, size)
+        rate[flush] = result["measured_sent"] / result["measured_ns"] * 1e9
+    rates[shape] = rate
+    benchmark.extra_info |= rate
+    figures.rows.append(Figure(f"send {shape}", rate["SYNC_FLUSH"], rate["ASYNC_FLUSH"], "a second", "ASYNC_FLUSH", "SYNC_FLUSH, no slave"))
+
+
+def test_a_lone_synchronous_producer_beside_the_bare_loop(
+    benchmark: Any, brokers: dict[str, Server], size: Size, figures: Figures, tmp_path: Path
+) -> None:
+    bare = floor_sync(str(tmp_path / "loop.dat"), RECORD_BYTES, size.of(50, 2000))
+    loop = bare.rounds / bare.elapsed_ns * 1e9
+    result = benchmark.pedantic(send, args=(brokers["SYNC_FLUSH"].address, (1, 1), 0, size), rounds=1)
+    rate = result["measured_sent"] / result["measured_ns"] * 1e9
+    benchmark.extra_info |= {"rate": rate, "bare_loop": loop}
+    figures.rows.append(Figure("send 1x1", rate, loop, "a second", "bare pwrite + fdatasync loop", "SYNC_FLUSH, no slave"))
