@@ -14,10 +14,8 @@ Threads  one event loop beside the native threads. Periodic work runs in tasks o
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
-import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -25,14 +23,13 @@ from pathlib import Path
 
 from .._core.base import LogTap
 from .._core.broker import Broker
-from .._core.errors import NetworkError, RocketpyError
-from .._core.remoting import Command, Request, Server
+from .._core.errors import NetworkError
+from .._core.remoting import Request, Server
 from .._core.store import MessageStore
 from ..config import Config, Value
 from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
-from ..remoting.command import Fields
 from ..remoting.service import Handler, RemotingService
 from . import unsupported
 from .addresses import Identity, address_warnings, advertised_address, join_address
@@ -41,9 +38,11 @@ from .admin_groups import GroupAdmin
 from .admin_messages import MessageAdmin
 from .admin_offsets import OffsetAdmin
 from .admin_topics import TopicAdmin
+from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
 from .native_options import broker_options, native_settings, physical_memory_bytes, reactor_count, server_options, store_options
 from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
 from .persistence import SavedState
@@ -62,9 +61,6 @@ from .topics import SavedTopics, TopicTable
 log = logging.getLogger(__name__)
 
 MAIN_LISTENER = 0
-VIP_PORT_DISTANCE = 2
-HA_PORT_DISTANCE = 1
-FREE_PORT_TRIES = 100
 STOP_DRAIN_S = 0.3
 HOUSEKEEPING_S = 10.0
 CLEAN_OFFSETS_S = 600.0
@@ -145,7 +141,7 @@ class BrokerService:
     async def _open(self) -> None:
         config = self.config
         if config.integer("listenPort") == 0:
-            config.override("listenPort", _free_port(config.text("bindAddress")))
+            config.override("listenPort", free_port(config.text("bindAddress")))
         if config.integer("haListenPort") == 0:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
@@ -164,7 +160,7 @@ class BrokerService:
 
     def _open_native(self) -> None:
         config = self.config
-        store_host = join_address(_store_ip(config), config.integer("listenPort"))
+        store_host = join_address(store_ip(config.text("brokerIP1")), config.integer("listenPort"))
         root = Path(config.text("storePathRootDir"))
         root.mkdir(parents=True, exist_ok=True)
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
@@ -256,7 +252,7 @@ class BrokerService:
             registration=registration,
             routes=routes,
             client=self._client,
-            link=_Link(self._servers, self._services),
+            link=ServiceLink(self._servers, self._services),
             ha=self._ha,
             act=self._act,
             server_of=lambda listener: self._servers[listener],
@@ -418,24 +414,6 @@ class BrokerService:
             await saved.save_or_log()
 
 
-class _Link:
-    """Our requests on clients' connections, by listener (see ClientLink)."""
-
-    def __init__(self, servers: list[Server], services: list[RemotingService]) -> None:
-        self._servers = servers
-        self._services = services
-
-    def notify(self, channel: Channel, code: int, fields: Fields = None, body: bytes = b"") -> bool:
-        return self._services[channel.listener].notify(channel.connection_id, code, fields, body)
-
-    async def call(self, channel: Channel, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> Command:
-        return await self._services[channel.listener].call_client(channel.connection_id, code, fields, body, timeout_s=timeout_s)
-
-    def close(self, channel: Channel) -> None:
-        with contextlib.suppress(RocketpyError):
-            self._servers[channel.listener].close_connection(channel.connection_id)
-
-
 def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
     config = topics.get(topic)
     return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]
@@ -446,37 +424,6 @@ def _plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
         work()
 
     return run
-
-
-def _store_ip(config: Config) -> str:
-    """The address in every record and message id: brokerIP1 as numbers, since a record has no room for a name."""
-    host = config.text("brokerIP1").strip("[]")
-    try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise NetworkError(f"brokerIP1={host} cannot be resolved: {error.strerror}; set it to an address of this machine") from error
-
-
-def _free_port(bind_address: str) -> int:
-    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind."""
-    for _ in range(FREE_PORT_TRIES):
-        port = _bound_port(bind_address, 0)
-        if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
-            return port
-    raise NetworkError(f"no free port with free neighbours on {bind_address} in {FREE_PORT_TRIES} tries; set listenPort")
-
-
-def _bound_port(bind_address: str, port: int) -> int:
-    """The port a socket could be bound to, 0 when it is taken."""
-    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        try:
-            probe.bind((bind_address.strip("[]"), port))
-        except OSError:
-            if port == 0:
-                raise
-            return 0
-        return int(probe.getsockname()[1])
 
 
 def _seconds_to_midnight() -> float:

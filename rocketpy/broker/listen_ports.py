@@ -1,0 +1,45 @@
+"""Ports and the address that the broker's records and message ids carry, worked out before anything listens.
+
+A broker uses three ports: the listener, two below it the VIP channel, one above it the slaves (unless haListenPort says otherwise).
+"""
+
+from __future__ import annotations
+
+import socket
+
+from .._core.errors import NetworkError
+
+VIP_PORT_DISTANCE = 2
+HA_PORT_DISTANCE = 1
+FREE_PORT_TRIES = 100
+
+
+def store_ip(broker_ip: str) -> str:
+    """The address in every record and message id: brokerIP1 as numbers, since a record has no room for a name."""
+    host = broker_ip.strip("[]")
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise NetworkError(f"brokerIP1={host} cannot be resolved: {error.strerror}; set it to an address of this machine") from error
+
+
+def free_port(bind_address: str) -> int:
+    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind."""
+    for _ in range(FREE_PORT_TRIES):
+        port = _bound_port(bind_address, 0)
+        if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
+            return port
+    raise NetworkError(f"no free port with free neighbours on {bind_address} in {FREE_PORT_TRIES} tries; set listenPort")
+
+
+def _bound_port(bind_address: str, port: int) -> int:
+    """The port a socket could be bound to, 0 when it is taken."""
+    family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((bind_address.strip("[]"), port))
+        except OSError:
+            if port == 0:
+                raise
+            return 0
+        return int(probe.getsockname()[1])
