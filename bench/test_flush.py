@@ -1,4 +1,4 @@
-"""SYNC_FLUSH against ASYNC_FLUSH and against the disk: a lone producer's limit is a bare loop of pwrite and fdatasync, measured beside it."""
+"""SYNC_FLUSH against ASYNC_FLUSH, and a lone producer against a bare loop of pwrite and fdatasync measured beside it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What durability costs: {ASYNC, SYNC} flush x {no slave, ASYNC_MASTER, SYNC_MASTER}, same load, one table and one plot.
 
-`make bench` writes bench/results/durability.json and durability.svg. Figures of different modes stand side by side here so that the price of
+`make bench` writes bench/results/durability.json and durability.svg. Figures of different modes stand side by side so that the price of
 each promise can be read off; they are never each other's rivals.
 """
 
