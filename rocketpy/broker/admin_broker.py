@@ -94,16 +94,13 @@ class BrokerAdmin:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"string2Properties error: {error}") from error
         if not parts.settings.config_black_list.isdisjoint(changes):
             return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        permission = parts.settings.permission
         try:
             waiting = parts.config.update(changes)
         except ConfigError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
         self._config_version = self._config_version.next()
         self._store_config(changes)
-        if parts.settings.permission != permission:
-            parts.topics.next_version()
-            await parts.registration.register_all()
+        await parts.registration.settled()
         return Response(remark=f"takes effect at the next start: {', '.join(waiting)}" if waiting else None)
 
     def _store_config(self, changes: dict[str, str]) -> None:

@@ -129,6 +129,7 @@ class Registration:
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[object]] = []
+        self._announcing: set[asyncio.Task[object]] = set()
 
     async def start(self) -> None:
         """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
@@ -143,7 +144,7 @@ class Registration:
 
     async def stop(self) -> None:
         """Ends the tasks and unregisters everywhere. Idempotent."""
-        tasks: list[asyncio.Task[object]] = [*self._tasks]
+        tasks: list[asyncio.Task[object]] = [*self._tasks, *self._announcing]
         if self._waiting is not None:
             tasks.append(self._waiting)
         self._tasks, self._waiting = [], None
@@ -181,6 +182,18 @@ class Registration:
         if self._waiting is None or self._waiting.done():
             self._waiting = asyncio.create_task(self._register_changed(), name="register changed topics")
         return True
+
+    def announce_all(self, name_servers: Iterable[str] | None = None) -> None:
+        """Tells everybody everything soon, after taking over a new list if there is one; `settled` waits for it."""
+        work = self.register_all() if name_servers is None else self.set_name_servers(name_servers)
+        task: asyncio.Task[object] = asyncio.create_task(work, name="register everything")
+        self._announcing.add(task)
+        task.add_done_callback(self._announcing.discard)
+
+    async def settled(self, wait_s: float = 3.0) -> None:
+        """Returns when what was announced is known, or after wait_s when a name server is slow."""
+        if self._announcing:
+            await asyncio.wait(self._announcing, timeout=wait_s)
 
     async def set_name_servers(self, addresses: Iterable[str]) -> None:
         """A new list: those that went are told goodbye, all of the new list get everything."""

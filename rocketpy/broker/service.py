@@ -351,11 +351,14 @@ class BrokerService:
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
         assert self._settings is not None and self._native is not None
         self._settings.current = broker_settings(self.config)
-        if not self._stopping:
-            self._native.set_settings(**native_settings(self.config))
-            if "namesrvAddr" in changes and self.parts is not None:
-                change = self.parts.registration.set_name_servers(self.config.addresses("namesrvAddr"))
-                self._tasks.append(asyncio.create_task(change, name="new name servers"))
+        if self._stopping or self.parts is None:
+            return
+        self._native.set_settings(**native_settings(self.config))
+        if "namesrvAddr" in changes:
+            self.parts.registration.announce_all(self.config.addresses("namesrvAddr"))
+        elif "brokerPermission" in changes:
+            self.parts.topics.next_version()
+            self.parts.registration.announce_all()
 
     # ---- periodic work ----
 

@@ -475,3 +475,17 @@ def test_without_a_name_server_the_broker_starts_and_says_where_it_is(tmp_path: 
             await broker.stop()
 
     run(test)
+
+
+def test_a_broker_of_an_ipv6_host(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, bindAddress="::1", brokerIP1="::1", brokerIP2="::1") as at:
+            assert at.broker.address == f"[::1]:{at.broker.port}"
+            sent = await at.peer().send("t", b"six")
+            assert sent.code == 0 and len(sent.fields["msgId"]) == 56, "16 bytes of address, 4 of port, 8 of offset"
+            answer = await at.peer().pull("g", "t")
+            assert decode_message(answer.body).store_host == at.broker.address
+
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    run(test)
