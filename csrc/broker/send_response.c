@@ -37,8 +37,10 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
     case RP_E_CLOSED:
         return rp_send_answer_not_writable(lane, to);
     case RP_E_BUSY:
-        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
-                         "[PC_SYNCHRONIZED]broker busy, start flow control for a while");
+        return rp_answer(
+            to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
+            "[PC_SYNCHRONIZED]broker busy, start flow control for a while, another append is stuck in the page cache or on the disk "
+            "(osPageCacheBusyTimeOutMills)");
     case RP_E_IO:
     case RP_E_NO_MEMORY:
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, lane->broker->send_fields, RP_SEND_FIELD_COUNT,

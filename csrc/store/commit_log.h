@@ -32,8 +32,8 @@ typedef struct rp_append_item {
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
     /* results */
-    int32_t status;            /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED */
-    uint32_t size;             /* record bytes */
+    int32_t status; /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED, RP_E_BUSY (append_busy_timeout_ms) */
+    uint32_t size; /* record bytes */
     int64_t commit_log_offset; /* where the record starts */
     int64_t queue_offset;
     int64_t store_timestamp_ms;
@@ -44,7 +44,7 @@ typedef struct rp_append_item {
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);
-int64_t rp_commit_log_max_offset(const rp_commit_log *log);     /* end of published bytes */
+int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */
 int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte below is on disk */
 
 /* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address

@@ -9,6 +9,7 @@
 #include "commit_log.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "commit_log_inl.h"
 #include "consume_queue_space.h"
@@ -157,6 +158,30 @@ static void wake_readers(rp_commit_log *log, rp_append_item *items, uint32_t ite
     }
 }
 
+/* Another append may be stuck in the page cache or on the disk: waiting for ever would only hide it from the clients. */
+static bool lock_in_time(rp_commit_log *log) {
+    if (pthread_mutex_trylock(&log->append_lock) == 0) {
+        return true;
+    }
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += log->setup.busy_timeout_ms / 1000;
+    deadline.tv_nsec += (long)(log->setup.busy_timeout_ms % 1000) * 1000000;
+    if (deadline.tv_nsec >= 1000000000) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= 1000000000;
+    }
+    return pthread_mutex_clocklock(&log->append_lock, CLOCK_MONOTONIC, &deadline) == 0;
+}
+
+static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
+    for (uint32_t i = 0; i < item_count; i++) {
+        items[i].status = items[i].status == RP_OK ? RP_E_BUSY : items[i].status;
+    }
+    atomic_fetch_add_explicit(&log->refused_busy, item_count, memory_order_relaxed);
+    return 0;
+}
+
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
     int64_t appended = 0;
     uint64_t bytes = 0;
@@ -165,7 +190,9 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         items[i].status = failure != 0 ? failure : check_item(log, &items[i]);
     }
     int64_t now_ms = rp_clock_wall_ms(log->setup.clock);
-    pthread_mutex_lock(&log->append_lock);
+    if (!lock_in_time(log)) {
+        return refuse_all(log, items, item_count);
+    }
     int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
     failure = atomic_load_explicit(&log->failure, memory_order_acquire);
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);

@@ -22,6 +22,8 @@ struct rp_commit_log {
     _Atomic int32_t failure;             /* 0, or the status every further append gets; set once, never cleared */
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 
+    _Atomic uint64_t refused_busy; /* counter, relaxed */
+
     pthread_mutex_t append_lock; /* first of the store's locks: extend_lock and the rows' are taken under it */
     int64_t position;            /* guarded by append_lock: end of the log, equal to max_offset outside an append */
     rp_mapped_file *active;      /* guarded by append_lock: pinned file of position, NULL before the first append */

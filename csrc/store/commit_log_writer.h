@@ -32,6 +32,7 @@ typedef struct rp_commit_log_setup {
     int32_t ready_mode; /* rp_ready_mode */
     int32_t append_property_crc;
     int32_t read_only;
+    uint32_t busy_timeout_ms; /* how long an append waits for the one before it */
     uint8_t store_host[20];
     int32_t store_host_is_v6;
 } rp_commit_log_setup;

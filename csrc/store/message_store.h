@@ -33,6 +33,7 @@ typedef struct rp_message_store_options {
     uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
     uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */
     uint32_t queue_flush_interval_ms;   /* flushIntervalConsumeQueue 1,000 */
+    uint32_t append_busy_timeout_ms;    /* osPageCacheBusyTimeOutMills, default 1,000: an append waits this long for another */
     uint32_t populate_ahead_bytes;      /* pre-faulted ahead of the writer, default 32 MiB */
     int32_t append_property_crc;        /* enabledAppendPropCRC */
     int32_t read_only;                  /* tools: no threads, no writes, shared lock */
@@ -86,7 +87,7 @@ void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 int rp_message_store_writable(rp_message_store *store, rp_error *error);
 
 typedef struct rp_message_store_stats {
-    uint64_t messages_appended, bytes_appended, append_failures;
+    uint64_t messages_appended, bytes_appended, append_failures, append_refused_busy;
     uint64_t flushes, flush_ns_total, flush_ns_max;
     uint64_t append_lock_ns_max;
     int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;

@@ -1,0 +1,29 @@
+/* append_busy_test.c: an append that another one keeps waiting for too long is told so, and succeeds when the way is free. */
+#include <pthread.h>
+
+#include "../../../csrc/store/commit_log_inl.h"
+#include "check.h"
+#include "store_fixture.h"
+
+int main(void) {
+    char path[128];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.append_busy_timeout_ms = 20;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_append_item item = {.queue = fixture_queue(store, "T", 0), .body = fixture_slice("body")};
+
+    pthread_mutex_lock(&log->append_lock); /* as an append that waits for the disk */
+    CHECK(rp_commit_log_append(log, &item, 1) == 0 && item.status == RP_E_BUSY);
+    pthread_mutex_unlock(&log->append_lock);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.append_refused_busy == 1 && stats.messages_appended == 0);
+    CHECK(rp_commit_log_append(log, &item, 1) == 1 && item.status == RP_OK);
+
+    fixture_close(store);
+    fixture_remove(path);
+    return 0;
+}
