@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: bench bench-peer help quickstart up build test interop lint fuzz fuzz-store crash cluster sanitize exports clean
+.PHONY: bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ quickstart: $(VENV)/.built ## name server + broker, a million messages through t
 
 up: $(VENV)/.built ## name server + broker, left running until Ctrl-C; DIR=directory keeps the data
 	@exec $(VENV)/bin/rocketpy up $(if $(DIR),--dir "$(DIR)")
+
+debug: $(VENV)/.built ## rocketpy on a library with ASan + UBSan; ARGS="up --check 10000" (default: up)
+	@$(PY) tests/sanitize.py debug $(or $(ARGS),up)
 
 build: $(VENV)/.built ## .venv with the rocketpy command in it
 
@@ -53,13 +56,16 @@ fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=see
 fuzz-store: $(VENV)/.built ## ten thousand damaged store directories, S=seed of the first, N=how many
 	@ROCKETPY_STORE_MUTATIONS=$(or $(N),10000) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s tests/property/test_store_mutations.py
 
+fault: $(VENV)/.built ## disks that fail, fill up and write short, at the first call, the second, … until none is left
+	@$(PY) -m pytest -q tests/fault $(if $(T),-k "$(T)")
+
 crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=seed
 	@ROCKETPY_CRASH_ROUNDS=$(or $(N),200) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s --timeout 3600 tests/crash
 
 cluster: $(VENV)/.built ## a master and its slave over a link that delays, stalls, cuts and crumbles
 	@$(PY) -m pytest -q -s tests/cluster
 
-sanitize: $(VENV)/.built ## the C tests once under ASan + UBSan, the threaded ones under TSan
+sanitize: $(VENV)/.built ## the C tests under ASan + UBSan and under TSan, the wrappers' tests under ASan + UBSan
 	@$(PY) tests/sanitize.py tests
 
 exports: $(VENV)/.built ## csrc/rocketpy.map anew from the public headers

@@ -1,8 +1,9 @@
-"""The C code under sanitizers: `sanitize.py tests` and `sanitize.py fuzz`.
+"""The C code under sanitizers: `sanitize.py tests`, `sanitize.py fuzz`, `sanitize.py debug COMMAND`.
 
-tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan and again under ThreadSanitizer, then the cffi tests of
-        tests/unit in a Python that has AddressSanitizer preloaded.
+tests   every tests/unit/c/*_test.c under AddressSanitizer + UBSan and again under ThreadSanitizer, then the tests through cffi and of
+        the wrappers and whole servers in a Python that has AddressSanitizer preloaded.
 fuzz    every csrc/**/*_fuzz.c with libFuzzer (clang); where there is no clang, with the mutating driver tests/fuzz_driver.c under gcc.
+debug   `rocketpy COMMAND` on the library with AddressSanitizer + UBSan.
 """
 
 from __future__ import annotations
@@ -41,23 +42,38 @@ def run_programs(sanitizer: str) -> list[str]:
     return failed
 
 
-def cffi_tests() -> list[Path]:
-    return [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "tests.unit.native import" in path.read_text()]
-
-
-def run_cffi_tests() -> list[str]:
-    """Those tests load the library by its path, so they can be given the instrumented one."""
-    tests = cffi_tests()
-    if not tests:
-        return []
-    library = build_library("address")
+def address_environment(library: Any) -> dict[str, str]:
+    """What makes any Python process use the instrumented library: the wrappers find it by LD_LIBRARY_PATH before their own rpath."""
     runtime = subprocess.run([*library.compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
-    environment = os.environ | SANITIZER_OPTIONS
-    # Python keeps memory until exit on purpose: leaks are looked for in the C programs.
-    environment |= {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc"}
-    environment |= {"ROCKETPY_LIBRARY": str(library.whole)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, tests)]
-    return [] if subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode == 0 else ["cffi tests"]
+    return {
+        **os.environ,
+        **SANITIZER_OPTIONS,
+        # Python keeps memory until exit on purpose: leaks are looked for in the C programs.
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+        "LD_PRELOAD": runtime,
+        "LD_LIBRARY_PATH": str(library.directory),
+        "ROCKETPY_LIBRARY": str(library.whole),
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+def python_tests() -> list[Path]:
+    """Tests that load the library by its path (cffi), and those of the wrappers and of whole server processes."""
+    tests = ROOT / "tests"
+    through_cffi = [path for path in sorted(tests.rglob("test_*.py")) if "tests.unit.native import" in path.read_text()]
+    return [*through_cffi, tests / "unit" / "core", tests / "unit" / "cli" / "test_up.py"]
+
+
+def run_python_tests() -> list[str]:
+    environment = address_environment(build_library("address"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, python_tests())]
+    return [] if subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode == 0 else ["tests of the wrappers"]
+
+
+def debug(arguments: list[str]) -> int:
+    """Runs the rocketpy command on the instrumented library."""
+    environment = address_environment(build_library("address"))
+    return subprocess.run([sys.executable, "-m", "rocketpy", *arguments], env=environment, check=False, cwd=ROOT).returncode
 
 
 def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
@@ -102,9 +118,12 @@ def main() -> int:
     fuzz.add_argument("--name", default="")
     fuzz.add_argument("--seed", default="")
     fuzz.add_argument("--seconds", type=int, default=60)
+    verbs.add_parser("debug").add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
+    if arguments.verb == "debug":
+        return debug(arguments.command)
     if arguments.verb == "tests":
-        failed = [*run_programs("address"), *run_programs("thread"), *run_cffi_tests()]
+        failed = [*run_programs("address"), *run_programs("thread"), *run_python_tests()]
     else:
         seed = int(arguments.seed) if arguments.seed else random.SystemRandom().randrange(1, 2**31)
         failed = run_fuzzers(arguments.name, seed, arguments.seconds)

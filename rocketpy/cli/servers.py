@@ -90,7 +90,11 @@ def run_broker(program: str, config: Config) -> int:
         brokers.append(BrokerService(config, log_tap=native_log.tap))
         return [*brokers]
 
-    return run(program, [config], make, lambda: announce_broker(config, brokers[0].address))
+    def announce() -> None:
+        announce_broker(config, brokers[0].address)
+        warn_of_reach(brokers[0].address)
+
+    return run(program, [config], make, announce)
 
 
 def announce_namesrv(config: Config, port: int) -> None:
@@ -102,6 +106,9 @@ def announce_broker(config: Config, address: str) -> None:
     known_to = f" and name server is {namesrv}" if namesrv else ""
     say(f"The broker[{config.text('brokerName')}, {address}] boot success. serializeType=JSON{known_to}")
     say(durability(config))
+
+
+def warn_of_reach(address: str) -> None:
     if warning := reach_warning(address.rpartition(":")[0]):
         say(f"Warning: {address} is registered for clients: {warning} (advertise or brokerIP1 changes it)")
 
