@@ -56,6 +56,15 @@ def connected(cluster: Cluster) -> None:
     wait_until(lambda: log_end(cluster.brokers[1]) == log_end(cluster.brokers[0]) > 0, 40, "the slave follows the master")
 
 
+def slave_knows(slave: Broker, topic: str, group: str) -> bool:
+    """Topics and groups are copied from the master every few seconds; until then a slave refuses pulls."""
+    get_all_topic_config, get_all_subscription_group_config = 21, 201
+    return (
+        topic.encode() in wire.call(slave.address, get_all_topic_config).body
+        and group.encode() in wire.call(slave.address, get_all_subscription_group_config).body
+    )
+
+
 @pytest.mark.parametrize("role", ["SYNC_MASTER", "ASYNC_MASTER"])
 @pytest.mark.parametrize("we_are_master", [True, False], ids=["our-master", "our-slave"])
 def test_a_slave_of_the_other_product_holds_the_same_bytes(
@@ -84,13 +93,14 @@ def test_what_a_sync_master_acknowledged_is_read_from_the_slave_when_the_master_
     pair: Callable[[str, bool], Cluster], clients: Callable[..., JavaClients], we_are_master: bool
 ) -> None:
     cluster = pair("SYNC_MASTER", we_are_master)
-    master, _slave = cluster.brokers
+    master, slave = cluster.brokers
     java = clients(cluster)
     cluster.create_topic(TOPIC)
     java.producer(timeoutMs=15_000).send(TOPIC, "first", timeout=30)
     connected(cluster)
     early = java.push("GID-paired", TOPIC)
     assert len(early.received(1)) == 1
+    wait_until(lambda: slave_knows(slave, TOPIC, "GID-paired"), 30, "the slave copied topics and groups")
     load = java.load(TOPIC)
     wait_until(lambda: load.count() >= 500, 60, "500 messages")
     master.kill()

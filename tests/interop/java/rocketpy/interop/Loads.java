@@ -27,9 +27,9 @@ final class Loads {
             this.producer = producer;
         }
 
-        void run(String topic, int thread, int size) {
+        void run(String name, String topic, int thread, int size) {
             for (int number = 0; !stopping; number++) {
-                String text = "load " + thread + "-" + number + " ";
+                String text = name + " " + thread + "-" + number + " ";
                 String body = text + "x".repeat((number * 37 + thread) % size);
                 try {
                     SendResult result = producer.send(new Message(topic, "T" + number % 3, "K" + thread + "-" + number, body.getBytes()));
@@ -65,7 +65,7 @@ final class Loads {
         Load load = new Load(producer);
         for (int thread = 0; thread < request.integer("threads", 8); thread++) {
             int number = thread;
-            Thread each = new Thread(() -> load.run(request.text("topic"), number, (int) request.integer("size", 2000)));
+            Thread each = new Thread(() -> load.run(request.text("name"), request.text("topic"), number, (int) request.integer("size", 2000)));
             load.threads.add(each);
             each.start();
         }
