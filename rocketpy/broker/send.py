@@ -19,11 +19,14 @@ from ..remoting.command import CommandError, Response
 from ..remoting.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from . import names
 from .parts import HandlerTable, Parts
-from .topics import is_native_send
+from .topics import is_native_send, topic_config_text
 
 log = logging.getLogger(__name__)
 
 REJECTED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
+
+PLAIN_SYS_FLAGS: Final = 0x703
+"""Compressed, several tags, and how it is compressed: what the fast path keeps as it comes."""
 
 _DELAYS: Final = ("DELAY", "TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
 
@@ -102,7 +105,9 @@ class SendRequests:
                 return Response(error.code, error.remark)
         config = parts.topics.get(header.topic)
         if config is not None and not is_native_send(config):
-            return _not_yet(f"sends to topic {header.topic}, whose attributes are {dict(config.attributes)}")
+            return _not_yet(f"sends to {topic_config_text(config)}")
+        if header.sys_flag & ~PLAIN_SYS_FLAGS:
+            return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
         return None
 
     async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:

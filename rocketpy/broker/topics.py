@@ -227,7 +227,7 @@ def is_native_send(config: TopicConfig) -> bool:
     """Whether a plain send to the topic needs nothing but an append."""
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
-        and not config.topic_name.startswith(names.RETRY_PREFIX)
+        and not config.topic_name.startswith("%")  # retry, dead letter and light topics
         and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
     )
 
