@@ -55,10 +55,11 @@ class Library:
 
     def __init__(self, directory: Path, compiler: str = "", extra_flags: tuple[str, ...] = ()) -> None:
         self.compiler = shlex.split(compiler or os.environ.get("CC", "cc"))
-        self.flags = [*C_FLAGS, *extra_flags]
+        self.flags = [*C_FLAGS]
         self.link_flags = ["-pthread", *(flag for flag in extra_flags if flag.startswith("-fsanitize"))]
         if os.environ.get("ROCKETPY_WERROR") == "1":
             self.flags.append("-Werror")
+        self.flags += extra_flags
         self.flags += shlex.split(os.environ.get("ROCKETPY_CFLAGS", ""))
         self.jobs = max(1, int(os.environ.get("ROCKETPY_JOBS", "2")))
         stamp = hashlib.sha256(" ".join([*self.compiler, *self.flags, platform.machine()]).encode()).hexdigest()[:10]
