@@ -117,10 +117,13 @@ static void a_send_without_answer_times_out_and_its_message_may_still_arrive(voi
     rp_load_options options = options_for(broker, RP_LOAD_BOTH);
     options.count = 200;
     options.connections = 4;
-    options.request_timeout_ms = 200;
+    options.request_timeout_ms = 500;
     rp_load_result result = run(&options);
-    CHECK(result.totals.errors == 4 && result.error_codes[0].code == RP_E_TIMEOUT && result.totals.acknowledged == 196);
-    CHECK(result.totals.failures == 0 && result.totals.received >= 196 && result.unacknowledged == result.totals.received - 196);
+    /* At least four: on a slow machine an answer may be late as well. */
+    CHECK(result.totals.errors >= 4 && result.error_codes[0].code == RP_E_TIMEOUT &&
+          result.totals.acknowledged == 200 - result.totals.errors);
+    CHECK(result.totals.failures == 0 && result.totals.received >= result.totals.acknowledged);
+    CHECK(result.unacknowledged == result.totals.received - result.totals.acknowledged);
     broker_close(broker);
 }
 
@@ -172,7 +175,7 @@ static rp_load_result pull_with_lie(int lie) {
     options.ledger_path = path;
     options.check_order = 1;
     options.drain_timeout_ms = 1000;
-    options.duration_ms = 500;
+    options.duration_ms = lie == LOSE ? 2000 : 30000; /* a lost message leaves its queue short: only time ends that run */
     result = run(&options);
     unlink(path);
     broker_close(broker);
