@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .bench import bench_app
+from .store import store_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ app = typer.Typer(
 )
 
 app.add_typer(bench_app, name="bench")
+app.add_typer(store_app, name="store")
 
 _PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -18,9 +18,15 @@ def main() -> int:
         from .version import print_version
 
         return print_version()
+    from .._core.errors import RocketpyError
     from .app import app
+    from .process import complain
 
-    app(prog_name="rocketpy")
+    try:
+        app(prog_name="rocketpy")
+    except RocketpyError as error:  # what an operator can cause: one line, not a traceback
+        complain("rocketpy", error)
+        return 1
     return 0
 
 

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from rocketpy._core.errors import RocketpyError
 from rocketpy._core.inspect import Damage, LogScan, verify_store
+from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
-from rocketpy.cli.process import complain, say
+from rocketpy.cli.process import say
 from rocketpy.store.directory import StoreDirectory, StoreSummary
 
-app = typer.Typer(help=__doc__, no_args_is_help=True)
+store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
 DAMAGES_SHOWN = 50
 
@@ -33,7 +33,7 @@ SlotCount = Annotated[int, typer.Option(help="maxHashSlotNum the index was made 
 EntryCount = Annotated[int, typer.Option(help="maxIndexNum the index was made with.")]
 
 
-@app.command()
+@store_app.command()
 def info(root: Root, commitlog: LogPath = None, as_json: AsJson = False) -> None:
     """What lies in a store: files, offsets, queues, checkpoint, who holds it."""
     summary = StoreDirectory(root, commitlog).summary()
@@ -43,7 +43,7 @@ def info(root: Root, commitlog: LogPath = None, as_json: AsJson = False) -> None
         _print_summary(summary)
 
 
-@app.command()
+@store_app.command()
 def verify(
     root: Root,
     commitlog: LogPath = None,
@@ -61,7 +61,7 @@ def verify(
     raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
 
 
-@app.command()
+@store_app.command()
 def repair(
     root: Root,
     commitlog: LogPath = None,
@@ -83,10 +83,8 @@ def repair(
     for target in targets:
         if target.exists():
             target.rename(_free_name(target))
-    options: dict[str, Any] = {} if commitlog is None else {"commit_log_path": str(commitlog)}
-    first = StoreDirectory(root, commitlog).log_files()
-    if first:
-        options["commit_log_file_size"] = first[0].stat().st_size
+    options = _as_written(root, commitlog)
+    options |= {"index_slot_count": slot_count, "index_entry_count_max": entry_count}
     with MessageStore(str(root), **options):
         console.print("built again from the commit log")
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
@@ -94,7 +92,7 @@ def repair(
     raise typer.Exit(EXIT_DAMAGED if counts["damages"] else 0)
 
 
-@app.command()
+@store_app.command()
 def dump(
     root: Root,
     commitlog: LogPath = None,
@@ -116,7 +114,7 @@ def dump(
         Console().print(table)
 
 
-@app.command()
+@store_app.command()
 def export(
     root: Root,
     target: Annotated[Path, typer.Argument(help="File of JSON lines to write; - for standard output.", show_default=False)],
@@ -150,6 +148,18 @@ def _verify(
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
     return counts, damages
+
+
+def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
+    """File sizes are what the files have: the store is opened without its broker's configuration."""
+    options: MessageStoreOptions = {}
+    if commitlog is not None:
+        options["commit_log_path"] = str(commitlog)
+    if log_files := StoreDirectory(root, commitlog).log_files():
+        options["commit_log_file_size"] = log_files[0].stat().st_size
+    if queue_files := sorted((root / "consumequeue").glob("*/*/" + "[0-9]" * 20)):
+        options["consume_queue_file_size"] = queue_files[0].stat().st_size
+    return options
 
 
 def _derived_path(root: Path, damage: Damage) -> Path:
@@ -232,12 +242,3 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     console.print(table)
     hidden = len(damages) - DAMAGES_SHOWN
     console.print(f"[red]{len(damages)} damaged places[/red]{f', {hidden} not shown (--json shows all)' if hidden > 0 else ''}")
-
-
-def main() -> None:
-    """Entry of the command group: an expected error is one line on stderr and exit status 1."""
-    try:
-        app()
-    except RocketpyError as error:
-        complain("rocketpy store", error)
-        raise SystemExit(1) from None

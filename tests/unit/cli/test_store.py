@@ -1,0 +1,69 @@
+"""`rocketpy store …` as an operator types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.options import MessageStoreOptions
+from rocketpy._core.store import MessageStore
+
+OPTIONS: MessageStoreOptions = {"commit_log_file_size": 64 * 1024, "index_slot_count": 101, "index_entry_count_max": 1001}
+SHAPE = ("--slot-count", "101", "--entry-count", "1001")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    with MessageStore(tmp_path / "store", **OPTIONS) as store:
+        for number in range(200):
+            store.append("T", number % 4, b"body %d" % number, f"KEYS\x01k{number}\x02")
+    return tmp_path / "store"
+
+
+def rocketpy(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rocketpy", "store", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(data)
+
+
+def test_a_whole_store_is_told_to_be_whole(root: Path) -> None:
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 0 and "200 messages" in done.stdout and "whole" in done.stdout
+    assert json.loads(rocketpy("info", root, "--json").stdout)["queues"][0]["max_offset"] == 50
+
+
+def test_damage_is_named_and_is_exit_status_3(root: Path) -> None:
+    flip(root / "commitlog" / f"{0:020d}", 90)
+    done = rocketpy("verify", root, *SHAPE, "--json")
+    assert done.returncode == 3
+    assert any("CRC" in damage["cause"] and damage["kind"] == "commitlog" for damage in json.loads(done.stdout)["damages"])
+
+
+def test_damaged_queues_and_indexes_are_built_again_from_the_log(root: Path) -> None:
+    flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
+    assert rocketpy("verify", root, *SHAPE).returncode == 3
+    assert "would set aside" in rocketpy("repair", root, *SHAPE).stdout
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rocketpy("verify", root, *SHAPE).returncode == 0
+
+
+def test_messages_are_dumped_and_exported(root: Path, tmp_path: Path) -> None:
+    lines = rocketpy("dump", root, "--count", "3", "--json").stdout.splitlines()
+    assert [json.loads(line)["queue_id"] for line in lines] == [0, 1, 2]
+    assert rocketpy("export", root, tmp_path / "out.jsonl").returncode == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 200
+
+
+def test_a_directory_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
+    done = rocketpy("verify", tmp_path / "absent")
+    assert done.returncode == 1 and "there is no store directory here" in done.stderr and "Traceback" not in done.stderr
