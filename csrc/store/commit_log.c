@@ -13,6 +13,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     rp_mapped_file_queue_options row = {.ops = setup->ops,
                                         .directory = setup->directory,
                                         .file_size = setup->file_size,
+                                        .aside_directory = setup->aside_directory,
                                         .mode = setup->read_only ? RP_MAP_READ : RP_MAP_WRITE};
     if (log == NULL || rp_mapped_file_queue_create(&row, &log->row) != RP_OK) {
         free(log);
@@ -28,7 +29,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&log->failure_lock, NULL);
     atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
-    int rc = rp_mapped_file_queue_load(log->row, error);
+    int rc = rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error);
     if (rc != RP_OK) {
         rp_commit_log_close(log);
         return rc;
@@ -42,7 +43,7 @@ static void sync_failed(void *context, const rp_error *error) { rp_commit_log_fa
 int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error) {
     while (!log->setup.read_only && rp_mapped_file_queue_end(log->row) > rp_mapped_file_queue_begin(log->row) &&
            rp_mapped_file_queue_end(log->row) - log->file_size >= end) {
-        int rc = rp_mapped_file_queue_remove_last(log->row, error);
+        int rc = rp_mapped_file_queue_set_last_aside(log->row, error);
         if (rc != RP_OK) {
             return rc;
         }

@@ -26,6 +26,7 @@ typedef struct rp_commit_log_setup {
     const rp_clock *clock;
     rp_log *log;
     const char *directory; /* borrowed; outlives the log */
+    const char *aside_directory; /* where files go that a crash left behind the end of the log */
     uint64_t file_size;
     uint32_t message_size_max;
     uint64_t ahead_bytes;
@@ -33,6 +34,7 @@ typedef struct rp_commit_log_setup {
     int32_t append_property_crc;
     int32_t read_only;
     uint32_t busy_timeout_ms; /* how long an append waits for the one before it */
+    int64_t unsynced_from; /* what the last run is not known to have synced begins here; INT64_MAX: unknown */
     uint8_t store_host[20];
     int32_t store_host_is_v6;
 } rp_commit_log_setup;

@@ -56,17 +56,23 @@ int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timesta
     return after > min ? after - 1 : min;
 }
 
+/* Where the entry points; behind everything when it is not written or cannot be read. */
+static int64_t points_to(rp_consume_queue *queue, int64_t offset) {
+    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, offset * RP_CONSUME_QUEUE_ENTRY_SIZE, NULL);
+    if (file == NULL) {
+        return INT64_MAX;
+    }
+    const uint8_t *at = rp_mapped_file_address(file) + (offset * RP_CONSUME_QUEUE_ENTRY_SIZE - file->base_offset);
+    int64_t log_offset = (int32_t)rp_get_u32(at + 8) > 0 ? (int64_t)rp_get_u64(at) : INT64_MAX;
+    rp_mapped_file_release(file);
+    return log_offset;
+}
+
 int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset) {
     int64_t low = rp_mapped_file_queue_begin(queue->row) / RP_CONSUME_QUEUE_ENTRY_SIZE, high = rp_consume_queue_max_offset(queue);
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, middle * RP_CONSUME_QUEUE_ENTRY_SIZE, NULL);
-        int64_t points_to = -1;
-        if (file != NULL) {
-            points_to = (int64_t)rp_get_u64(rp_mapped_file_address(file) + (middle * RP_CONSUME_QUEUE_ENTRY_SIZE - file->base_offset));
-            rp_mapped_file_release(file);
-        }
-        if (points_to < log_offset) {
+        if (points_to(queue, middle) < log_offset) {
             low = middle + 1;
         } else {
             high = middle;

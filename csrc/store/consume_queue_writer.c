@@ -71,7 +71,7 @@ static int64_t written_entries(const uint8_t *address, uint64_t file_size) {
 }
 
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
-    int rc = rp_mapped_file_queue_load(queue->row, error);
+    int rc = rp_mapped_file_queue_load(queue->row, 0, 0, error);
     int64_t begin = rp_mapped_file_queue_begin(queue->row), end = rp_mapped_file_queue_end(queue->row), max = begin / ENTRY;
     /* From the last file backwards: one prepared ahead or truncated may be empty. */
     while (rc == RP_OK && end > begin) {
@@ -181,17 +181,12 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
 }
 
 int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
-    int rc = RP_OK;
     rp_consume_queue_leave_file(queue);
     atomic_store_explicit(&queue->max_offset, 0, memory_order_release);
     atomic_store_explicit(&queue->min_offset, 0, memory_order_release);
     atomic_store(&queue->synced_bytes, 0);
     atomic_store(&queue->deleted, true);
-    while (rp_mapped_file_queue_begin(queue->row) != rp_mapped_file_queue_end(queue->row)) {
-        int removed = rp_mapped_file_queue_remove_last(queue->row, error);
-        rc = removed != RP_OK ? removed : rc;
-    }
-    return rc;
+    return rp_mapped_file_queue_remove_all(queue->row, error);
 }
 
 int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue) {

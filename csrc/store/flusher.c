@@ -28,6 +28,7 @@ struct rp_flusher {
     pthread_cond_t synced;     /* a sync has ended */
     bool is_syncing;           /* somebody leads */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
+    bool queues_failed;         /* guarded by queue_lock: a queue's sync failed in this run */
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
 
     pthread_mutex_t wake_lock; /* leaf */
@@ -200,7 +201,8 @@ static int add_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
-/* Syncs the queues; with thorough 1 all of them, and then the checkpoint moves up to where the log was at the start of the pass. */
+/* Syncs the queues; with thorough 1 all of them, and then the checkpoint moves up to where the log was at the start of the pass. After a
+ * failed sync it never moves again in this run: what the kernel dropped is not in the pages a later sync would write. */
 static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     queue_pass pass = {.least_bytes = thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, .rc = RP_OK, .error = error};
@@ -209,7 +211,12 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     int64_t time_ms = rp_commit_log_store_timestamp(log), offset = rp_commit_log_flushed_offset(log); /* time first: it is never ahead */
     rp_commit_log_barrier(log);
     rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
-    if (pass.rc == RP_OK && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
+    if (pass.rc != RP_OK && !flusher->queues_failed) {
+        flusher->queues_failed = true;
+        rp_log_write(flusher->setup.log, RP_LOG_ERROR,
+                     "consume queues: %s [%s]; they will be rebuilt from the commit log at the next start", error->message, error->file);
+    }
+    if (!flusher->queues_failed && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
         queue_sums sums = {0, 0};
         if (closing) {
             rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
@@ -220,6 +227,9 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
         checkpoint->entry_count = closing ? sums.entries : -1;
         checkpoint->is_exact = 1;
         pass.rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
+    }
+    if (flusher->queues_failed) {
+        pass.rc = RP_E_IO;
     }
     pthread_mutex_unlock(&flusher->queue_lock);
     return pass.rc;
@@ -249,10 +259,7 @@ static void do_due_work(rp_flusher *flusher, timers *due, int64_t now_ns) {
         if (thorough) {
             sync_now(flusher);
         }
-        if (sync_queues(flusher, thorough, false, &error) != RP_OK) {
-            rp_log_write(setup->log, RP_LOG_WARNING, "consume queues: %s [%s]; they can be rebuilt from the commit log", error.message,
-                         error.file);
-        }
+        sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
         due->queues_thorough_at_ns = thorough ? after_ms(now_ns, setup->thorough_interval_ms) : due->queues_thorough_at_ns;
         due->queues_at_ns = after_ms(now_ns, setup->queue_interval_ms);
     }
@@ -305,7 +312,8 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
         rp_commit_log_failure(flusher->setup.commit_log, error);
         return rc;
     }
-    return sync_queues(flusher, true, true, error);
+    rp_error local = {0};
+    return sync_queues(flusher, true, true, error == NULL ? &local : error);
 }
 
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {

@@ -34,7 +34,7 @@ static int open_failed(rp_error *error, const char *path, const char *what) {
 
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error) {
     const rp_file_ops *ops = file->ops;
-    int flags = mode == RP_MAP_READ ? O_RDONLY : O_RDWR | (create ? O_CREAT : 0);
+    int flags = mode == RP_MAP_READ ? O_RDONLY : O_RDWR | (create ? O_CREAT | O_TRUNC : 0);
     int fd = ops->open(ops->context, path, flags, 0644);
     if (fd < 0) {
         return open_failed(error, path, create ? "create the file" : "open the file");

@@ -25,19 +25,26 @@ typedef struct slots {
 struct rp_mapped_file_queue {
     const rp_file_ops *ops; /* fixed */
     char *directory;        /* fixed */
+    char *aside_directory;  /* fixed; NULL: files are deleted */
     uint64_t file_size;     /* fixed */
     int32_t mode;           /* fixed */
     _Atomic(slots *) slots; /* replaced under lock, released after it is filled */
     _Atomic int64_t begin;  /* bytes; written under lock */
     _Atomic int64_t end;    /* bytes; written under lock */
     rp_mapped_file *removed;      /* guarded by lock */
-    _Atomic bool directory_dirty; /* names not synced yet */
+    _Atomic uint64_t name_changes;  /* files made and removed */
+    _Atomic uint64_t synced_changes; /* of them, on disk; written under name_lock, after the sync: who reads it equal may rely on it */
+    pthread_mutex_t name_lock;      /* held over the sync of the directory; leaf */
     pthread_mutex_t lock;         /* leaf: nothing is locked under it */
 };
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row_out) {
     rp_mapped_file_queue *row = calloc(1, sizeof *row);
-    if (row == NULL || (row->directory = strdup(options->directory)) == NULL) {
+    if (row == NULL || (row->directory = strdup(options->directory)) == NULL ||
+        (options->aside_directory != NULL && (row->aside_directory = strdup(options->aside_directory)) == NULL)) {
+        if (row != NULL) {
+            free(row->directory);
+        }
         free(row);
         return RP_E_NO_MEMORY;
     }
@@ -45,6 +52,7 @@ int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_
     row->file_size = options->file_size;
     row->mode = options->mode;
     pthread_mutex_init(&row->lock, NULL);
+    pthread_mutex_init(&row->name_lock, NULL);
     *row_out = row;
     return RP_OK;
 }
@@ -72,7 +80,9 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
         row->removed = next;
     }
     pthread_mutex_destroy(&row->lock);
+    pthread_mutex_destroy(&row->name_lock);
     free(row->directory);
+    free(row->aside_directory);
     free(row);
 }
 
@@ -163,18 +173,34 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
     return RP_OK;
 }
 
-static int load_file(rp_mapped_file_queue *row, int64_t offset, bool last, rp_error *error) {
+/* The file leaves its directory: moved aside when it may hold something, else deleted. */
+static int drop_file(rp_mapped_file_queue *row, const char *path, int64_t offset, bool keep, rp_error *error) {
+    const rp_file_ops *ops = row->ops;
+    char aside[RP_PATH_MAX];
+    int rc = RP_OK;
+    atomic_fetch_add(&row->name_changes, 1);
+    if (keep && row->aside_directory != NULL) {
+        rc = rp_path_make_directories(row->aside_directory, error);
+        rc = rc == RP_OK ? rp_path_of_offset(aside, row->aside_directory, offset, error) : rc;
+        if (rc == RP_OK && ops->rename(ops->context, path, aside) == 0) {
+            return RP_OK;
+        }
+    } else if (ops->unlink(ops->context, path) == 0 || errno == ENOENT) {
+        return RP_OK;
+    }
+    return rc != RP_OK ? rc
+                       : rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot remove the file: %s", strerror(errno));
+}
+
+static int load_file(rp_mapped_file_queue *row, int64_t offset, bool is_behind, rp_error *error) {
     char path[RP_PATH_MAX];
     int rc = rp_path_of_offset(path, row->directory, offset, error);
     if (rc != RP_OK) {
         return rc;
     }
     int64_t size = (int64_t)row->file_size, found = rp_path_file_size(path), end = atomic_load(&row->end);
-    if (found == 0 && last) {
-        if (row->mode != RP_MAP_READ) {
-            row->ops->unlink(row->ops->context, path);
-        }
-        return RP_OK;
+    if (is_behind) {
+        return row->mode == RP_MAP_READ ? RP_OK : drop_file(row, path, offset, found > 0, error);
     }
     if (found != size) {
         return rp_error_set(
@@ -202,7 +228,21 @@ static int load_file(rp_mapped_file_queue *row, int64_t offset, bool last, rp_er
     return RP_OK;
 }
 
-int rp_mapped_file_queue_load(rp_mapped_file_queue *row, rp_error *error) {
+static bool file_is_empty(const rp_mapped_file_queue *row, int64_t offset) {
+    char path[RP_PATH_MAX];
+    return rp_path_of_offset(path, row->directory, offset, NULL) == RP_OK && rp_path_file_size(path) == 0;
+}
+
+/* Between what is loaded and the file at offset something is missing that was never synced. */
+static bool is_gap(const rp_mapped_file_queue *row, int64_t offset, int64_t unsynced_from, int holds_unsynced) {
+    int64_t begin = atomic_load(&row->begin), end = atomic_load(&row->end);
+    if (begin == end) {
+        return holds_unsynced && offset > unsynced_from;
+    }
+    return offset > end && end >= unsynced_from;
+}
+
+int rp_mapped_file_queue_load(rp_mapped_file_queue *row, int64_t unsynced_from, int holds_unsynced, rp_error *error) {
     int64_t *offsets;
     size_t count;
     int rc = list_offsets(row, &offsets, &count, error);
@@ -210,8 +250,11 @@ int rp_mapped_file_queue_load(rp_mapped_file_queue *row, rp_error *error) {
         return rc;
     }
     pthread_mutex_lock(&row->lock);
+    bool is_behind = false;
     for (size_t i = 0; i < count && rc == RP_OK; i++) {
-        rc = load_file(row, offsets[i], i + 1 == count, error);
+        bool is_empty = (i + 1 == count || offsets[i] >= unsynced_from) && file_is_empty(row, offsets[i]);
+        is_behind = is_behind || is_empty || is_gap(row, offsets[i], unsynced_from, holds_unsynced);
+        rc = load_file(row, offsets[i], is_behind, error);
     }
     pthread_mutex_unlock(&row->lock);
     free(offsets);
@@ -254,6 +297,12 @@ rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t o
         return NULL;
     }
     pthread_mutex_lock(&row->lock);
+    if (base >= atomic_load(&row->begin) && base < atomic_load(&row->end)) {
+        pthread_mutex_unlock(&row->lock);
+        rp_mapped_file_release(file);
+        rp_mapped_file_free(file);
+        return rp_mapped_file_queue_find(row, offset, error);
+    }
     bool fits = atomic_load(&row->end) == atomic_load(&row->begin) || base == atomic_load(&row->end);
     int rc = fits ? map_pinned(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
@@ -267,23 +316,20 @@ rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t o
         rp_mapped_file_free(file);
         return NULL;
     }
-    atomic_store(&row->directory_dirty, true);
+    atomic_fetch_add(&row->name_changes, 1);
     return file;
 }
 
-/* Under lock: the file at the byte `base` leaves the row, its name the directory. */
-static int remove_file(rp_mapped_file_queue *row, int64_t base, rp_error *error) {
+/* Under lock: the file at the byte `base` leaves the row and the directory. */
+static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, rp_error *error) {
     slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     rp_mapped_file *file = atomic_exchange(&now->files[base / (int64_t)row->file_size - now->first_index], NULL);
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, row->directory, base, error);
+    rc = rc == RP_OK ? drop_file(row, path, base, keep, error) : rc;
     file->next_removed = row->removed;
     row->removed = file;
     rp_mapped_file_release(file);
-    atomic_store(&row->directory_dirty, true);
-    char path[RP_PATH_MAX];
-    int rc = rp_path_of_offset(path, row->directory, base, error);
-    if (rc == RP_OK && row->ops->unlink(row->ops->context, path) != 0 && errno != ENOENT) {
-        rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot delete the file: %s", strerror(errno));
-    }
     return rc;
 }
 
@@ -293,21 +339,54 @@ int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error
     int rc = RP_E_NOT_FOUND;
     if (begin != atomic_load(&row->end)) {
         atomic_store_explicit(&row->begin, begin + (int64_t)row->file_size, memory_order_release);
-        rc = remove_file(row, begin, error);
+        rc = remove_file(row, begin, false, error);
     }
     pthread_mutex_unlock(&row->lock);
     return rc;
 }
 
-int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error) {
+static int remove_last(rp_mapped_file_queue *row, bool keep, rp_error *error) {
     pthread_mutex_lock(&row->lock);
     int64_t end = atomic_load(&row->end);
     int rc = RP_E_NOT_FOUND;
     if (end != atomic_load(&row->begin)) {
         atomic_store_explicit(&row->end, end - (int64_t)row->file_size, memory_order_release);
-        rc = remove_file(row, end - (int64_t)row->file_size, error);
+        rc = remove_file(row, end - (int64_t)row->file_size, keep, error);
     }
     pthread_mutex_unlock(&row->lock);
+    return rc;
+}
+
+int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error) { return remove_last(row, false, error); }
+
+int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error) {
+    static const uint8_t untouched[16];
+    rp_mapped_file *last = rp_mapped_file_queue_find(row, atomic_load(&row->end) - 1, NULL);
+    bool keep = last != NULL && memcmp(rp_mapped_file_address(last), untouched, sizeof untouched) != 0;
+    if (last != NULL) {
+        rp_mapped_file_release(last);
+    }
+    return remove_last(row, keep, error);
+}
+
+int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) {
+    int rc = RP_OK, removed;
+    while ((removed = rp_mapped_file_queue_remove_last(row, error)) != RP_E_NOT_FOUND) {
+        rc = removed != RP_OK ? removed : rc;
+    }
+    int64_t *offsets;
+    size_t count;
+    int listed = list_offsets(row, &offsets, &count, error);
+    if (listed != RP_OK) {
+        return listed;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char path[RP_PATH_MAX];
+        if (rp_path_of_offset(path, row->directory, offsets[i], error) == RP_OK && row->ops->unlink(row->ops->context, path) != 0) {
+            rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot delete the file: %s", strerror(errno));
+        }
+    }
+    free(offsets);
     return rc;
 }
 
@@ -344,9 +423,26 @@ static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error
                         strerror(errno));
 }
 
+/* The names of all files made so far are on disk when it returns 0, whoever synced them. */
+static int sync_names(rp_mapped_file_queue *row) {
+    if (atomic_load(&row->synced_changes) == atomic_load(&row->name_changes)) {
+        return 0;
+    }
+    pthread_mutex_lock(&row->name_lock);
+    uint64_t changes = atomic_load(&row->name_changes);
+    int failed = 0;
+    if (atomic_load(&row->synced_changes) != changes) {
+        failed = row->ops->sync_directory(row->ops->context, row->directory);
+        if (failed == 0) {
+            atomic_store(&row->synced_changes, changes);
+        }
+    }
+    pthread_mutex_unlock(&row->name_lock);
+    return failed;
+}
+
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
-    if (atomic_exchange(&row->directory_dirty, false) && row->ops->sync_directory(row->ops->context, row->directory) != 0) {
-        atomic_store(&row->directory_dirty, true);
+    if (sync_names(row) != 0) {
         return sync_failed(row, begin, error);
     }
     while (begin < end) {

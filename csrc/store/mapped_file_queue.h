@@ -24,31 +24,41 @@ typedef struct rp_mapped_file_queue_options {
     const char *directory; /* copied */
     uint64_t file_size;    /* > 0 */
     int32_t mode;          /* rp_map_mode */
+    const char *aside_directory; /* copied: files with bytes in them that leave the row after a crash are moved here; NULL: deleted */
 } rp_mapped_file_queue_options;
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row);
 /* Every pin must have been given back. NULL is allowed. */
 void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row);
 
-/* Reads the directory; a missing directory is an empty row. Files are mapped when they are first found. An empty last file is deleted
- * (a crash between its creation and its sizing), unless the mode is RP_MAP_READ. RP_OK; RP_E_CORRUPT for a file of another length, a
- * name that is no multiple of file_size or a missing file in the middle; RP_E_IO. */
-int rp_mapped_file_queue_load(rp_mapped_file_queue *row, rp_error *error);
+/* Reads the directory; a missing directory is an empty row. Files are mapped when they are first found. RP_OK; RP_E_CORRUPT for a file of
+ * another length, a name that is no multiple of file_size or a missing file in the middle; RP_E_IO.
+ * A crash may leave a file without length, or without a name where a later one has its name already: both were never synced, so neither
+ * was anything behind. If that place is at or behind unsynced_from, the row ends there and the later files are set aside (an empty one is
+ * deleted; in RP_MAP_READ they are only not loaded). A last file without length is deleted in any case.
+ * The same holds for a row that begins behind unsynced_from, with holds_unsynced 1: the bytes there cannot have been removed on purpose. */
+int rp_mapped_file_queue_load(rp_mapped_file_queue *row, int64_t unsynced_from, int holds_unsynced, rp_error *error);
 
 /* The file that holds offset, pinned and mapped; NULL when there is none or it cannot be mapped (then error says why). */
 rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
-/* Makes, maps and pins the file that holds offset, which must lie in the file after the last, or anywhere in an empty row. */
+/* Makes, maps and pins the file that holds offset, which must lie in the file after the last, or anywhere in an empty row; one that was
+ * made by another thread meanwhile is found. A file of that name that is not in the row is emptied. NULL with error. */
 rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
 /* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned.
  * RP_OK; RP_E_NOT_FOUND when the row is empty; RP_E_IO when unlink failed (the file is out of the row all the same). */
 int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error);
 int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error);
+/* Takes the last file out of the row; set aside when its first bytes are not zero. */
+int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error);
 
 /* Clears the bytes from offset to the end of its file, durably: they are cut off and given back as a hole. For recovery only: a
  * reader of these bytes would get SIGBUS meanwhile. RP_OK also when offset is the start of a file or outside the row; RP_E_IO. */
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
+
+/* Takes every file out of the row and deletes it, with those in the directory that could not be loaded. RP_OK, RP_E_IO. */
+int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error);
 
 /* First byte of the first file, and one past the last byte of the last; both 0 for an empty row that never had a file. */
 int64_t rp_mapped_file_queue_begin(const rp_mapped_file_queue *row);

@@ -32,6 +32,7 @@ typedef struct store_paths {
     char abort_mark[RP_PATH_MAX];
     char checkpoint[RP_PATH_MAX];
     char index[RP_PATH_MAX];
+    char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
 } store_paths;
 
 struct rp_message_store {
@@ -49,6 +50,7 @@ struct rp_message_store {
     rp_checkpoint checkpoint;         /* owner, while opening */
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
+    bool was_clean;                   /* owner: no abort mark was found */
     bool was_marked;                  /* owner: the abort mark is ours to remove */
 };
 
@@ -104,7 +106,8 @@ static int set_paths(rp_message_store *store, rp_error *error) {
         char *path;
         const char *name;
     } parts[] = {{paths->commit_log, "commitlog"}, {paths->queues, "consumequeue"},   {paths->lock, "lock"},
-                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"}};
+                 {paths->abort_mark, "abort"},     {paths->checkpoint, "checkpoint"}, {paths->index, "index"},
+                 {paths->aside, "commitlog.aside"}};
     int rc = RP_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && rc == RP_OK; i++) {
         rc = rp_path_join(parts[i].path, paths->root, parts[i].name, error);
@@ -131,6 +134,7 @@ static int open_parts(rp_message_store *store, rp_error *error) {
                                .clock = store->clock,
                                .log = options->log,
                                .directory = store->paths.commit_log,
+                               .aside_directory = store->paths.aside,
                                .file_size = options->commit_log_file_size,
                                .message_size_max = options->message_size_max,
                                .ahead_bytes = options->populate_ahead_bytes,
@@ -138,6 +142,8 @@ static int open_parts(rp_message_store *store, rp_error *error) {
                                .ready_mode = options->flush_mode == RP_FLUSH_SYNC ? RP_READY_FOR_SYNC : RP_READY_FOR_ASYNC,
                                .append_property_crc = options->append_property_crc,
                                .read_only = options->read_only,
+                               .unsynced_from =
+                                   store->was_clean || !store->checkpoint.is_exact ? INT64_MAX : store->checkpoint.flushed_offset,
                                .store_host_is_v6 = options->store_host_is_v6};
     memcpy(log.store_host, options->store_host, sizeof log.store_host);
     int rc = rp_commit_log_open(&log, &store->commit_log, error);
@@ -156,10 +162,9 @@ static int open_parts(rp_message_store *store, rp_error *error) {
 /* Loads what is there, finds the end of the log and makes the queues agree with it. */
 static int recover(rp_message_store *store, rp_error *error) {
     rp_error queues_error = {0};
-    int rc = rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
-    int loaded = rc == RP_OK ? rp_queue_table_load(store->queues, &queues_error) : RP_OK;
-    if (rc != RP_OK || loaded == RP_E_NO_MEMORY) {
-        return rc != RP_OK ? rc : rp_error_set(error, loaded, 0, NULL, -1, "no memory for the queues");
+    int loaded = rp_queue_table_load(store->queues, &queues_error);
+    if (loaded == RP_E_NO_MEMORY) {
+        return rp_error_set(error, loaded, 0, NULL, -1, "no memory for the queues");
     }
     if (loaded != RP_OK) {
         rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s [%s]; rebuilding all of them", queues_error.message,
@@ -171,11 +176,11 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .queues = store->queues,
                                     .dispatcher = &store->dispatcher,
                                     .checkpoint = &store->checkpoint,
-                                    .was_clean = !rp_abort_mark_exists(store->paths.abort_mark),
+                                    .was_clean = store->was_clean,
                                     .queues_damaged = loaded != RP_OK,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only};
-    rc = rp_recovery_run(&store->recovery, error);
+    int rc = rp_recovery_run(&store->recovery, error);
     return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
 }
 
@@ -224,9 +229,23 @@ static int start_index(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_commit_log_add_follower(store->commit_log, index_appended, store->index_builder) : rc;
 }
 
+/* What recovery found counts as on disk from now on, so it has to be: after a killed process it was in the page cache only. */
+static int settle(rp_message_store *store, rp_error *error) {
+    const rp_recovery *recovery = &store->recovery;
+    rp_checkpoint *checkpoint = &store->checkpoint;
+    int rc = rp_mapped_file_queue_sync(rp_commit_log_files(store->commit_log), recovery->start, recovery->end, error);
+    checkpoint->log_time_ms = recovery->store_timestamp_ms;
+    checkpoint->flushed_offset = recovery->end;
+    checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */
+    checkpoint->queue_count = checkpoint->entry_count = -1;
+    checkpoint->is_exact = 1;
+    return rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
+}
+
 static int start(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
-    int rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
+    int rc = settle(store, error);
+    rc = rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
     if (rc != RP_OK) {
         return rc;
     }
@@ -287,6 +306,8 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
         store->lock_fd = rp_store_lock_take(store->paths.lock, options->read_only, error);
         rc = store->lock_fd < 0 ? store->lock_fd : RP_OK;
     }
+    store->was_clean = !rp_abort_mark_exists(store->paths.abort_mark);
+    rc = rc == RP_OK ? rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error) : rc;
     rc = rc == RP_OK ? open_parts(store, error) : rc;
     rc = rc == RP_OK ? recover(store, error) : rc;
     rc = rc == RP_OK && options->index_enable ? open_index(store, error) : rc;

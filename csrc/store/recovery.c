@@ -68,14 +68,14 @@ typedef struct queue_ends {
     rp_error *error;
 } queue_ends;
 
-/* The last entry must point to a record that names the queue and the offset. */
-static bool last_entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, const rp_queue_entry *entry) {
+/* Does the entry at offset point to a record that names the queue and the offset? */
+static bool entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
     rp_mapped_file *file = NULL;
     rp_message message;
     rp_slice topic = rp_consume_queue_topic(queue);
     int kind = decode_at(recovery, entry->commit_log_offset, &file, &message, NULL);
     bool is_true = kind == RP_RECORD_MESSAGE && message.size == (uint32_t)entry->size && message.queue_id == rp_consume_queue_id(queue) &&
-                   message.queue_offset == rp_consume_queue_max_offset(queue) - 1 && message.topic.size == topic.size &&
+                   message.queue_offset == offset && message.topic.size == topic.size &&
                    memcmp(message.topic.data, topic.data, topic.size) == 0;
     if (file != NULL) {
         rp_mapped_file_release(file);
@@ -95,7 +95,7 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     if (last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))) {
         return 0; /* its messages are gone; only the offset is kept */
     }
-    if (!last_entry_is_true(ends->recovery, queue, &last)) {
+    if (!entry_is_true(ends->recovery, queue, max - 1, &last)) {
         ends->disagree = true;
     } else if (last.commit_log_offset + last.size > ends->end) {
         ends->end = last.commit_log_offset + last.size;
@@ -128,19 +128,41 @@ static int64_t choose_start(rp_recovery *recovery) {
     return start_by_time(recovery);
 }
 
-/* Entries that point at or behind the start are not trusted after an unclean end. */
+/* Entries that point at or behind ends->end are cut. After an unclean end those before it are known to be synced, in order; what comes
+ * then may be anything: holes, halves, entries of an older history. So a search may end in the dirt, but not without being found out:
+ * the last entry that is kept must be true to its record. */
 static int cut_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
-    int64_t offset = ends->recovery->queues_damaged ? -1 : rp_consume_queue_offset_by_log_offset(queue, ends->end);
-    if (offset < 0) {
+    rp_queue_entry last;
+    int64_t offset = rp_consume_queue_offset_by_log_offset(queue, ends->end), begin = rp_mapped_file_queue_begin(files(ends->recovery));
+    /* A queue that begins later than 0 lost its first files to retention, or their names to a crash: not to retention while the log is whole. */
+    bool lost_its_start = offset == rp_consume_queue_min_offset(queue) && offset > 0 && begin == 0;
+    if (ends->recovery->queues_damaged || lost_its_start) {
         ends->rc = rp_consume_queue_clear(queue, ends->error);
-    } else {
-        ends->rc = rp_consume_queue_truncate(queue, offset, ends->error);
-        if (ends->rc == RP_OK && !ends->recovery->was_clean) {
-            ends->rc = rp_consume_queue_clear_tail(queue, ends->error);
-        }
+        return ends->rc != RP_OK;
+    }
+    if (!ends->recovery->was_clean && offset > rp_consume_queue_min_offset(queue) &&
+        (rp_consume_queue_read(queue, offset - 1, &last, 1) != 1 ||
+         (last.commit_log_offset >= begin && !entry_is_true(ends->recovery, queue, offset - 1, &last)))) {
+        ends->disagree = true;
+    }
+    ends->rc = rp_consume_queue_truncate(queue, offset, ends->error);
+    if (ends->rc == RP_OK && !ends->recovery->was_clean) {
+        ends->rc = rp_consume_queue_clear_tail(queue, ends->error);
     }
     return ends->rc != RP_OK;
+}
+
+static int cut_queues(rp_recovery *recovery, int64_t log_offset, rp_error *error) {
+    queue_ends ends = {.recovery = recovery, .end = log_offset, .rc = RP_OK, .error = error};
+    rp_queue_table_each(recovery->queues, cut_queue, &ends);
+    if (ends.rc == RP_OK && ends.disagree) {
+        rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues do not match the commit log: rebuilding them");
+        recovery->queues_damaged = 1;
+        recovery->start = rp_mapped_file_queue_begin(files(recovery));
+        rp_queue_table_each(recovery->queues, cut_queue, &ends);
+    }
+    return ends.rc;
 }
 
 static int trim_queue(void *context, rp_consume_queue *queue) {
@@ -149,9 +171,9 @@ static int trim_queue(void *context, rp_consume_queue *queue) {
     return ends->rc != RP_OK;
 }
 
-static int each_queue(rp_recovery *recovery, int (*visit)(void *context, rp_consume_queue *queue), int64_t log_offset, rp_error *error) {
-    queue_ends ends = {.recovery = recovery, .end = log_offset, .rc = RP_OK, .error = error};
-    rp_queue_table_each(recovery->queues, visit, &ends);
+static int trim_queues(rp_recovery *recovery, rp_error *error) {
+    queue_ends ends = {.recovery = recovery, .end = rp_mapped_file_queue_begin(files(recovery)), .rc = RP_OK, .error = error};
+    rp_queue_table_each(recovery->queues, trim_queue, &ends);
     return ends.rc;
 }
 
@@ -196,27 +218,19 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     return rc;
 }
 
-/* The time of the record that ends at end, when the pass read none. */
-static void find_last_time(rp_recovery *recovery) {
-    if (recovery->records == 0) {
-        recovery->store_timestamp_ms = recovery->checkpoint->log_time_ms;
-    }
-}
-
 int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
-    int64_t begin = rp_mapped_file_queue_begin(files(recovery));
     recovery->start = choose_start(recovery);
-    if (!recovery->was_clean || recovery->queues_damaged) {
-        int rc = recovery->read_only ? RP_OK : each_queue(recovery, cut_queue, recovery->start, error);
-        if (rc != RP_OK) {
-            return rc;
-        }
+    int rc = RP_OK;
+    if (!recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
+        rc = cut_queues(recovery, recovery->start, error);
     }
-    int rc = pass_over_log(recovery, error);
+    rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;
     if (rc != RP_OK) {
         return rc;
     }
-    find_last_time(recovery);
+    if (recovery->records == 0) {
+        recovery->store_timestamp_ms = recovery->checkpoint->log_time_ms;
+    }
     if (recovery->cut) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "commit log ends at %lld: %s", (long long)recovery->end, recovery->cause.message);
     }
@@ -227,7 +241,7 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         rc = rp_mapped_file_queue_clear_tail(files(recovery), recovery->end, error);
     }
     if (rc == RP_OK && recovery->was_clean && !recovery->queues_damaged) {
-        rc = each_queue(recovery, cut_queue, recovery->end, error);
+        rc = cut_queues(recovery, recovery->end, error);
     }
-    return rc == RP_OK ? each_queue(recovery, trim_queue, begin, error) : rc;
+    return rc == RP_OK ? trim_queues(recovery, error) : rc;
 }

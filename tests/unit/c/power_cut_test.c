@@ -1,0 +1,161 @@
+/* power_cut_test.c: what a power cut leaves is opened again, over and over; seeds as arguments, else a fixed few.
+ *
+ * Claims   a message whose sync was waited for is there, once, in its place; queues and log agree entry by entry; nothing is there
+ *          that was not sent; the store goes on from there.
+ */
+#include <sched.h>
+
+#include "check.h"
+#include "power_cut.h"
+#include "store_fixture.h"
+
+enum { APPENDERS = 3, ROUNDS = 4 };
+
+typedef struct workload {
+    rp_message_store *store;
+    rp_consume_queue *queue;
+    int64_t next;         /* number of the next message of this queue */
+    int64_t acknowledged; /* messages below it were flushed before the cut */
+    int waits_every;      /* 0: never waits */
+} workload;
+
+/* Until the store takes no more: the first sync after the cut fails. */
+static void *append_until_cut(void *context) {
+    workload *work = context;
+    for (;;) {
+        char body[512];
+        uint32_t size = fixture_body(body, sizeof body, rp_consume_queue_id(work->queue), work->next);
+        rp_append_item item = fixture_item(work->queue, body, size);
+        if (rp_commit_log_append(rp_message_store_commit_log(work->store), &item, 1) != 1) {
+            CHECK(item.status == RP_E_READ_ONLY);
+            return NULL;
+        }
+        CHECK(item.queue_offset == work->next);
+        work->next++;
+        if (work->waits_every != 0 && work->next % work->waits_every == 0) {
+            int rc = rp_message_store_wait_flushed(work->store, item.commit_log_offset + item.size, 60000);
+            CHECK(rc == RP_OK || rc == RP_E_IO);
+            work->acknowledged = rc == RP_OK ? work->next : work->acknowledged;
+        }
+    }
+}
+
+typedef struct log_scan {
+    int64_t next[APPENDERS];
+} log_scan;
+
+/* Every record of the log is the next of its queue: entries and records match one to one. */
+static void log_and_queues_agree(rp_message_store *store, workload *work) {
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    log_scan scan = {{0}};
+    int64_t offset = rp_commit_log_min_offset(log), max = rp_commit_log_max_offset(log);
+    while (offset < max) {
+        rp_log_range range;
+        rp_message message;
+        int64_t left = FIXTURE_LOG_FILE_SIZE - offset % FIXTURE_LOG_FILE_SIZE;
+        CHECK(rp_commit_log_read(log, offset, (uint32_t)(left < max - offset ? left : max - offset), &range) == RP_OK);
+        int kind = rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL);
+        CHECK(kind == RP_RECORD_MESSAGE || (kind == RP_RECORD_BLANK && (int64_t)message.size == left));
+        if (kind == RP_RECORD_MESSAGE) {
+            CHECK(message.queue_id >= 0 && message.queue_id < APPENDERS);
+            if (message.queue_offset != scan.next[message.queue_id]) {
+                fprintf(stderr, "record at %lld of %lld is message %lld of queue %d, %lld was expected\n", (long long)offset,
+                        (long long)max, (long long)message.queue_offset, message.queue_id, (long long)scan.next[message.queue_id]);
+                exit(1);
+            }
+            CHECK(fixture_check(store, work[message.queue_id].queue, scan.next[message.queue_id]++) == 0);
+        }
+        rp_log_range_release(range.pin);
+        offset += message.size;
+    }
+    for (int i = 0; i < APPENDERS; i++) {
+        if (rp_consume_queue_max_offset(work[i].queue) != scan.next[i]) {
+            rp_queue_entry entry = {0};
+            rp_consume_queue_read(work[i].queue, scan.next[i], &entry, 1);
+            fprintf(stderr, "queue %d has %lld entries, the log %lld records up to %lld; first without a record at %lld\n", i,
+                    (long long)rp_consume_queue_max_offset(work[i].queue), (long long)scan.next[i], (long long)max,
+                    (long long)entry.commit_log_offset);
+            exit(1);
+        }
+    }
+}
+
+static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mode) {
+    char base[400], live[512], durable[512], image[512];
+    workload work[APPENDERS] = {{0}};
+    fixture_directory(base, sizeof base);
+    printf("seed %llu %s %s\n", (unsigned long long)seed, flush_mode == RP_FLUSH_SYNC ? "sync" : "async", base);
+    for (int round = 0; round < ROUNDS; round++) {
+        snprintf(live, sizeof live, "%s/%d", base, round);
+        snprintf(durable, sizeof durable, "%s/%d-durable", base, round);
+        snprintf(image, sizeof image, "%s/%d", base, round + 1);
+        mkdir(live, 0755);
+        mkdir(durable, 0755);
+        power_cut *cut = malloc(sizeof *cut);
+        power_cut_init(cut, live, durable);
+        power_cut_settle(cut, "."); /* what was found after the last cut was on disk */
+        rp_message_store_options options;
+        fixture_options(&options, live);
+        options.flush_mode = flush_mode;
+        options.file_ops = &cut->ops;
+        options.flush_interval_ms = 3;
+        options.flush_least_pages = 1;
+        options.queue_flush_interval_ms = 4;
+        options.flush_thorough_interval_ms = 10;
+        rp_message_store *store = fixture_open(&options);
+        for (int i = 0; i < APPENDERS; i++) {
+            rp_consume_queue *queue = fixture_queue(store, "Power", i);
+            if (rp_consume_queue_max_offset(queue) < work[i].acknowledged) {
+                rp_message_store_stats stats;
+                rp_message_store_read_stats(store, &stats);
+                fprintf(stderr, "round %d queue %d: %lld messages, %lld were acknowledged; log to %lld, %lld records from %lld\n", round, i,
+                        (long long)rp_consume_queue_max_offset(queue), (long long)work[i].acknowledged,
+                        (long long)stats.commit_log_max_offset, (long long)stats.recovered_records, (long long)stats.recovered_from);
+                exit(1);
+            }
+            work[i].store = store;
+            work[i].queue = queue;
+            work[i].next = rp_consume_queue_max_offset(queue);
+            work[i].waits_every = flush_mode == RP_FLUSH_SYNC ? i + 1 : 0;
+        }
+        log_and_queues_agree(store, work);
+        pthread_t threads[APPENDERS];
+        for (int i = 0; i < APPENDERS; i++) {
+            CHECK(pthread_create(&threads[i], NULL, append_until_cut, &work[i]) == 0);
+        }
+        rp_message_store_stats stats = {0};
+        uint64_t goal = 50 + cut_random(&seed) % 600; /* the moment of the cut, in messages */
+        while (stats.messages_appended < goal) {
+            rp_message_store_read_stats(store, &stats);
+            sched_yield();
+        }
+        power_cut_now(cut);
+        for (int i = 0; i < APPENDERS; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        int64_t flushed = rp_commit_log_flushed_offset(rp_message_store_commit_log(store));
+        for (int i = 0; i < APPENDERS; i++) {
+            if (flush_mode == RP_FLUSH_ASYNC) { /* what was flushed counts as promised */
+                rp_queue_entry entry;
+                while (work[i].acknowledged < work[i].next && rp_consume_queue_read(work[i].queue, work[i].acknowledged, &entry, 1) == 1 &&
+                       entry.commit_log_offset + entry.size <= flushed) {
+                    work[i].acknowledged++;
+                }
+            }
+        }
+        power_cut_image(cut, "", image, &seed);
+        CHECK(rp_message_store_close(store, NULL) == RP_E_IO); /* and says so */
+        power_cut_destroy(cut);
+        free(cut);
+    }
+    fixture_remove(base);
+}
+
+int main(int argc, char **argv) {
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 6;
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        acknowledged_messages_survive_power_cuts(seed, RP_FLUSH_SYNC);
+        acknowledged_messages_survive_power_cuts(seed, RP_FLUSH_ASYNC);
+    }
+    return 0;
+}
