@@ -81,13 +81,15 @@ void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue) {
 void rp_commit_log_stop(rp_commit_log *log) {
     rp_error closed = {.status = RP_E_CLOSED, .message = "the store is closed"};
     rp_commit_log_fail(log, RP_E_CLOSED, &closed);
-    rp_commit_log_barrier(log);
+    rp_commit_log_dispatched_offset(log); /* whoever saw it open has left the lock */
     rp_preallocation_stop(log->preallocation);
 }
 
-void rp_commit_log_barrier(rp_commit_log *log) {
+int64_t rp_commit_log_dispatched_offset(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
+    int64_t offset = log->dispatched;
     pthread_mutex_unlock(&log->append_lock);
+    return offset;
 }
 
 void rp_commit_log_close(rp_commit_log *log) {

@@ -34,8 +34,8 @@ struct rp_commit_log {
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error;       /* guarded by failure_lock until failure is set */
 
-    int64_t dispatched;          /* guarded by append_lock: a slave's records below it have their queue entries */
-    int64_t dispatch_failed_at;  /* guarded by append_lock: reported once per place */
+    int64_t dispatched; /* guarded by append_lock: records below it have their queue entries; a slave's last record may be incomplete */
+    int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
     void *dispatch_context;
 

@@ -208,8 +208,9 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     queue_pass pass = {.least_bytes = thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, .rc = RP_OK, .error = error};
     pthread_mutex_lock(&flusher->queue_lock);
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
-    int64_t time_ms = rp_commit_log_store_timestamp(log), offset = rp_commit_log_flushed_offset(log); /* time first: it is never ahead */
-    rp_commit_log_barrier(log);
+    /* Time first, so that it is never ahead of the offsets. */
+    int64_t time_ms = rp_commit_log_store_timestamp(log), flushed = rp_commit_log_flushed_offset(log);
+    int64_t dispatched = rp_commit_log_dispatched_offset(log), offset = dispatched < flushed ? dispatched : flushed;
     rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
     if (pass.rc != RP_OK && !flusher->queues_failed) {
         flusher->queues_failed = true;
@@ -222,7 +223,8 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
             rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
         }
         checkpoint->log_time_ms = checkpoint->queues_time_ms = time_ms;
-        checkpoint->flushed_offset = checkpoint->queues_offset = offset;
+        checkpoint->flushed_offset = flushed;
+        checkpoint->queues_offset = offset;
         checkpoint->queue_count = closing ? sums.queues : -1;
         checkpoint->entry_count = closing ? sums.entries : -1;
         checkpoint->is_exact = 1;

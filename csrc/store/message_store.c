@@ -458,6 +458,6 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .recovered_from = store->recovery.start,
         .recovered_records = (int64_t)store->recovery.records,
     };
-    stats->dispatched_offset = stats->commit_log_max_offset;
+    stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
 }

@@ -9,7 +9,7 @@
 #include "power_cut.h"
 #include "store_fixture.h"
 
-enum { APPENDERS = 3, ROUNDS = 4 };
+enum { APPENDERS = 3, ROUNDS = 3 };
 
 typedef struct workload {
     rp_message_store *store;
@@ -124,7 +124,7 @@ static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mo
             CHECK(pthread_create(&threads[i], NULL, append_until_cut, &work[i]) == 0);
         }
         rp_message_store_stats stats = {0};
-        uint64_t goal = 50 + cut_random(&seed) % 600; /* the moment of the cut, in messages */
+        uint64_t goal = 50 + cut_random(&seed) % 400; /* the moment of the cut, in messages */
         while (stats.messages_appended < goal) {
             rp_message_store_read_stats(store, &stats);
             sched_yield();
@@ -152,7 +152,7 @@ static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mo
 }
 
 int main(int argc, char **argv) {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 6;
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 2;
     for (uint64_t seed = first; seed < first + count; seed++) {
         acknowledged_messages_survive_power_cuts(seed, RP_FLUSH_SYNC);
         acknowledged_messages_survive_power_cuts(seed, RP_FLUSH_ASYNC);
