@@ -139,7 +139,69 @@ static void everybody_at_once_gets_everything_in_order(void) {
     fixture_close(&fx);
 }
 
+/* Oneway sends and long polls as fast as they go, whatever becomes of the topic. */
+static void *trouble(void *context) {
+    party *p = context;
+    rp_command response;
+    for (int round = 0; round < 40; round++) {
+        client c = client_open(p->fx, (uint8_t)(round % 2));
+        for (int i = 0; i < 40; i++) {
+            number_text queue;
+            rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", i % QUEUES, "UNIQ_KEY\1K\2TAGS\1A\2", text("x"), &queue);
+            request.flag = RP_COMMAND_ONEWAY;
+            client_send(&c, &request);
+            pull_request pull = pull_of(i % QUEUES, i % 3 == 0 ? 1000000 : i % 5);
+            pull.sys_flag = 4 | 2 | 1;
+            pull.subscription = i % 4 == 0 ? "B" : "*";
+            pull.suspend_ms = i % 7;
+            client_send_pull(&c, &pull);
+        }
+        while (round % 3 != 0 && client_receive(&c, &response, 10) == 1)
+            CHECK(response.code == 0 || response.code == 1 || response.code == 17 || (response.code >= 19 && response.code <= 21));
+        client_close(&c); /* every third time with everything still under way */
+    }
+    atomic_fetch_add(p->done, 1);
+    return NULL;
+}
+
+static void a_topic_may_come_and_go_under_its_traffic(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 256 << 10;
+    fx.server_options.reactors = 2;
+    fixture_open(&fx);
+    _Atomic int done = 0;
+    pthread_t threads[4];
+    party parties[4];
+    rp_error error = {0};
+    for (int i = 0; i < 4; i++) {
+        parties[i] = (party){&fx, i, &done, {0}};
+        CHECK(pthread_create(&threads[i], NULL, trouble, &parties[i]) == 0);
+    }
+    for (int i = 0; atomic_load(&done) < 4; i++) {
+        rp_broker_delete_topic(fx.broker, text("T"));
+        must(rp_message_store_delete_topic(fx.store, text("T"), &error), &error, "delete topic");
+        drop_events(&fx);
+        CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+        CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), i % QUEUES, i) == RP_OK);
+        for (int turn = 0; turn < 200; turn++)
+            sched_yield();
+        drop_events(&fx);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t offset = send_message(&c, "T", 0, "UNIQ_KEY\1K\2", "still there");
+    pull_request pull = pull_of(0, offset);
+    rp_command response = client_pull(&c, &pull);
+    CHECK(response.code == 0 || response.code == 21); /* 21: the last reset is still to be told */
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 int main(void) {
+    RUN(a_topic_may_come_and_go_under_its_traffic);
     RUN(everybody_at_once_gets_everything_in_order);
     return 0;
 }
