@@ -91,7 +91,8 @@ cdef class NativeObject:
     def __del__(self):
         if not self.is_closed and not self.is_forked():
             warnings.warn(f"{type(self).__name__} was not closed", ResourceWarning, stacklevel=2, source=self)
-            self.close()
+            if self.borrowers == 0:  # the collector ends a cycle in any order: what others still use stays until the process ends
+                self.close()
 
 
 cdef class LogTap(NativeObject):
