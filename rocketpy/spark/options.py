@@ -1,0 +1,241 @@
+"""The options of the Spark sources: one table, from which parsing, error texts and the tables of docs/spark.md are made.
+
+Names are those of the rocketmq-spark connector first, then Spark's Kafka source where the meaning is the same. As everywhere in Spark,
+case does not matter. An unknown option is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from .._core.errors import InvalidArgument
+
+
+class Use(StrEnum):
+    """What an option belongs to."""
+
+    BATCH = "batch"
+    STREAM = "stream"
+    WRITE = "write"
+    STORE = "store"
+
+
+READS = frozenset({Use.BATCH, Use.STREAM})
+WIRE = READS | {Use.WRITE}
+ALL = WIRE | {Use.STORE}
+
+
+def _boolean(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "1", "yes"):
+        return True
+    if lowered in ("false", "0", "no"):
+        return False
+    raise ValueError("takes true or false")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("takes a number of at least 1")
+    return value
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise ValueError("names nothing")
+    return names
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    addresses = tuple(part.strip() for part in re.split("[;,]", text) if part.strip())
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError(f"{address!r} is not HOST:PORT")
+    if not addresses:
+        raise ValueError("names no address")
+    return addresses
+
+
+def _timestamp_ms(text: str) -> int:
+    """Milliseconds since 1970, or an ISO 8601 time (local when it has no zone)."""
+    stripped = text.strip()
+    if re.fullmatch(r"-?\d+", stripped):
+        return int(stripped)
+    return int(datetime.fromisoformat(stripped).timestamp() * 1000)
+
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _duration_ms(text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)?", text.strip())
+    if found is None:
+        raise ValueError("takes a duration such as 500ms, 30s, 15m")
+    return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return text
+
+
+Offsets = str | dict[str, dict[str, dict[str, int]]]
+"""'earliest', 'latest', or topic -> broker -> queue -> offset with -2 for earliest and -1 for latest."""
+
+
+def _offsets(text: str) -> Offsets:
+    if text.strip().lower() in ("earliest", "latest"):
+        return text.strip().lower()
+    try:
+        given = json.loads(text)
+    except json.JSONDecodeError:
+        raise ValueError('takes earliest, latest or JSON {"topic":{"broker":{"queue":offset}}}') from None
+    offsets: dict[str, dict[str, dict[str, int]]] = {}
+    if not isinstance(given, dict):
+        raise ValueError("is not a JSON object")
+    for topic, brokers in given.items():
+        if topic.count("@") == 2 and isinstance(brokers, int):
+            topic, broker, queue = topic.split("@")
+            brokers = {broker: {queue: given[f"{topic}@{broker}@{queue}"]}}
+        if not isinstance(brokers, dict):
+            raise ValueError(f"{topic}: expected an object of brokers")
+        for broker, queues in brokers.items():
+            if not isinstance(queues, dict):
+                raise ValueError(f"{topic}.{broker}: expected an object of queues")
+            for queue, offset in queues.items():
+                if not str(queue).isdigit() or not isinstance(offset, int) or isinstance(offset, bool) or offset < -2:
+                    raise ValueError(f"{topic}.{broker}.{queue}: expected a queue number and an offset, -1 latest or -2 earliest")
+                offsets.setdefault(topic, {}).setdefault(broker, {})[str(int(queue))] = offset
+    return offsets
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        lowered = {value.lower(): value for value in values}
+        if text.strip().lower() not in lowered:
+            raise ValueError(f"takes {' or '.join(values)}")
+        return lowered[text.strip().lower()]
+
+    return parse
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One row: name, how its text is read, default, where it applies, what it means."""
+
+    name: str
+    parse: Callable[[str], Any]
+    default: Any
+    uses: frozenset[Use]
+    help: str
+    aliases: tuple[str, ...] = ()
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("nameServer", _addresses, None, WIRE, "Name servers, HOST:PORT separated by ; or ,", ("namesrvAddr", "namesrv")),
+    Option("topic", str, None, ALL, "One topic. For a sink it overrides the column `topic`."),
+    Option("topics", _names, None, READS, "Several topics, separated by commas.", ("subscribe",)),
+    Option("topicPattern", _pattern, None, READS, "Every topic whose whole name matches this regular expression.", ("subscribePattern",)),
+    Option(
+        "startingOffsets", _offsets, None, READS, "earliest, latest or JSON topic → broker → queue → offset; -2 earliest, -1 latest. "
+        "Default: earliest for a batch, latest for a stream; a stream's new queues start at their first message.",
+    ),
+    Option("endingOffsets", _offsets, "latest", frozenset({Use.BATCH}), "latest or the same JSON; exclusive."),
+    Option("startingTimestamp", _timestamp_ms, None, READS, "Messages stored at or after this time: ms since 1970 or ISO 8601."),
+    Option("endingTimestamp", _timestamp_ms, None, frozenset({Use.BATCH}), "Messages stored before this time."),
+    Option("failOnDataLoss", _boolean, True, READS, "Whether offsets that the broker no longer has end the query; else they are skipped."),
+    Option("minPartitions", _positive, None, READS, "Large queues are split until there are this many partitions."),
+    Option("maxRecordsPerPartition", _positive, None, READS, "A partition holds at most this many offsets."),
+    Option("maxOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "Offsets per micro-batch, shared among queues by backlog."),
+    Option("minOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "A micro-batch waits for this many new offsets…"),
+    Option("maxTriggerDelay", _duration_ms, 900_000, frozenset({Use.STREAM}), "…but not longer than this."),
+    Option("consumerGroup", str, None, READS, "Group whose committed offsets are the start without startingOffsets.", ("group",)),
+    Option("commitOffsets", _boolean, False, frozenset({Use.STREAM}), "Commit each batch's end to consumerGroup: lag shows in mqadmin."),
+    Option("subExpression", str, "*", READS, "Tag expression, `red || blue`; the broker filters."),
+    Option("filterType", _choice("TAG"), "TAG", READS, "Language of subExpression."),
+    Option("readFrom", _choice("master", "slave"), "master", READS, "Which replica is read; the other one when it does not answer."),
+    Option("pullBatchSize", _positive, 1024, READS, "Messages asked for per pull; the broker's own limit also holds."),
+    Option("pullTimeoutMs", _positive, 30_000, READS, "How long a broker may say nothing while it is read."),
+    Option("batchRows", _positive, 10_000, READS | {Use.STORE}, "Rows of an Arrow batch."),
+    Option("batchBytes", _positive, 16 << 20, READS | {Use.STORE}, "Message bytes of an Arrow batch."),
+    Option("propertiesAsMap", _boolean, False, READS | {Use.STORE}, "properties as map<string,string> instead of a JSON text."),
+    Option("decompress", _boolean, True, READS | {Use.STORE}, "Bodies compressed by a client (ZLIB, LZ4, ZSTD) are given plain."),
+    Option("checkCrc", _boolean, False, READS, "Verify the CRC of every body that is read from a broker."),
+    Option("timeoutMs", _positive, 3000, WIRE, "Time limit of one request.", ("requestTimeoutMs",)),
+    Option("retryTimeoutMs", _duration_ms, 30_000, WIRE, "How long a broker or name server that does not answer is tried again."),
+    Option("producerGroup", str, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink."),
+    Option("batchSize", _positive, 256, frozenset({Use.WRITE}), "Messages per send-batch request."),
+    Option("maxInFlight", _positive, 4, frozenset({Use.WRITE}), "Send requests under way per task."),
+    Option(
+        "idempotent", _boolean, True, frozenset({Use.WRITE}),
+        "A streaming sink gives rows the message id of (query, epoch, partition, row) and skips what a replayed epoch has stored.",
+    ),
+    Option("checkpointLocation", str, None, frozenset({Use.WRITE, Use.STREAM}), "Spark's own."),
+    Option("storePath", str, None, frozenset({Use.STORE}), "The broker's storePathRootDir.", ("path",)),
+    Option("commitLogPath", str, None, frozenset({Use.STORE}), "storePathCommitLog when it is elsewhere."),
+    Option("table", _choice("commitlog", "consumequeue", "index"), "commitlog", frozenset({Use.STORE}), "What is read."),
+    Option("brokerName", str, "", frozenset({Use.STORE}), "What the column brokerName shows."),
+    Option("audit", _boolean, False, frozenset({Use.STORE}), "Adds `valid` and `damage`; damage becomes rows instead of an error."),
+    Option("splitBytes", _positive, 128 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition."),
+)  # fmt: skip
+
+_BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases)}
+
+
+def _nearest(name: str, uses: frozenset[Use]) -> str:
+    known = {other.lower(): other for option in OPTIONS if option.uses & uses for other in (option.name, *option.aliases)}
+    close = difflib.get_close_matches(name.lower(), list(known), 1, 0.4)
+    return f"; did you mean {known[close[0]]!r}?" if close else f"; there are: {', '.join(sorted(known.values()))}"
+
+
+def parse_options(given: Mapping[str, str], uses: frozenset[Use]) -> dict[str, Any]:
+    """Every option of these uses by its name, given or default. Raises InvalidArgument for an unknown name or a bad value."""
+    values = {option.name: option.default for option in OPTIONS if option.uses & uses}
+    seen: dict[str, str] = {}
+    for name, text in given.items():
+        option = _BY_NAME.get(name.lower())
+        if option is None or not option.uses & uses:
+            where = "" if option is None else f" for {' and '.join(sorted(uses))} (it belongs to {', '.join(sorted(option.uses))})"
+            raise InvalidArgument(f"there is no option {name!r}{where}{_nearest(name, uses)}")
+        if option.name in seen:
+            raise InvalidArgument(f"{seen[option.name]!r} and {name!r} are the same option; give one")
+        seen[option.name] = name
+        try:
+            values[option.name] = option.parse(str(text))
+        except ValueError as error:
+            raise InvalidArgument(f"option {name}={text!r}: {error}") from None
+    return values
+
+
+def refuse_unused(given: Mapping[str, str], use: Use) -> None:
+    """Raises InvalidArgument for a known option that means nothing here, such as endingOffsets in a stream."""
+    for name in given:
+        option = _BY_NAME.get(name.lower())
+        if option is not None and use not in option.uses:
+            raise InvalidArgument(f"option {name!r} is not for a {use} query; it belongs to: {', '.join(sorted(option.uses))}")
+
+
+def markdown_table(use: Use) -> str:
+    """The rows of one use, for docs/spark.md."""
+    lines = ["| option | default | meaning |", "| --- | --- | --- |"]
+    for option in OPTIONS:
+        if use not in option.uses:
+            continue
+        names = ", ".join(f"`{name}`" for name in (option.name, *option.aliases))
+        default = {None: "", True: "true", False: "false", "": ""}.get(option.default, str(option.default))
+        meaning = option.help.replace("|", r"\|")
+        lines.append(f"| {names} | {default} | {meaning} |")
+    return "\n".join(lines)

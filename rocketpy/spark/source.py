@@ -1,0 +1,284 @@
+"""format("rocketmq"): the data source and its batch reader.
+
+options ──► RocketMQDataSource ──► QueueTableReader.partitions (driver: routes, offsets) ──► read (executor: queue_read)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from .._core.errors import InvalidArgument, NotFound
+from .cluster import Cluster, Endpoint, Queue
+from .columns import check_columns, record_schema
+from .options import READS, Use, parse_options, refuse_unused
+from .plan import EARLIEST, LATEST, QueuePartition, Range, check_range, resolve_offsets, split_ranges
+from .queue_read import ReadSettings, parse_tags, read_queue
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .stream import QueueStreamReader
+    from .writer import BatchTopicWriter, StreamTopicWriter
+
+DEFAULT_GROUP = "spark-rocketmq-source"
+
+
+def endpoint_of(options: dict[str, Any]) -> Endpoint:
+    if options["nameServer"] is None:
+        raise InvalidArgument("option 'nameServer' is required: HOST:PORT of a name server")
+    return Endpoint(
+        options["nameServer"], options["timeoutMs"] / 1000, options["retryTimeoutMs"] / 1000, options.get("readFrom") == "slave"
+    )
+
+
+def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettings:
+    return ReadSettings(
+        endpoint=endpoint_of(options),
+        columns=columns,
+        group=options["consumerGroup"] or DEFAULT_GROUP,
+        sub_expression=options["subExpression"].strip() or "*",
+        tags=parse_tags(options["subExpression"]),
+        fail_on_data_loss=options["failOnDataLoss"],
+        pull_batch=options["pullBatchSize"],
+        pull_timeout_s=options["pullTimeoutMs"] / 1000,
+        batch_rows=options["batchRows"],
+        batch_bytes=options["batchBytes"],
+        properties_as_map=options["propertiesAsMap"],
+        decompress=options["decompress"],
+        check_crc=options["checkCrc"],
+        stored_from_ms=options["startingTimestamp"],
+        stored_before_ms=options.get("endingTimestamp"),
+    )
+
+
+class TopicSelection:
+    """Which topics: topic, topics or topicPattern."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        given = [name for name in ("topic", "topics", "topicPattern") if options[name] is not None]
+        if len(given) != 1:
+            raise InvalidArgument(f"give one of the options topic, topics, topicPattern{f', not {given}' if given else ''}")
+        self.names: tuple[str, ...] = (options["topic"],) if options["topic"] else options["topics"] or ()
+        self.pattern: str | None = options["topicPattern"]
+
+    def find(self, cluster: Cluster) -> list[str]:
+        if self.pattern is None:
+            return list(self.names)
+        found = cluster.matching_topics(self.pattern)
+        if not found:
+            raise NotFound(f"no topic matches topicPattern {self.pattern!r}")
+        return found
+
+
+class RocketMQDataSource(DataSource):
+    """Topics of a RocketMQ cluster as tables."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.given = {name: options[name] for name in options}
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq"
+
+    def schema(self) -> StructType:
+        options = parse_options(self.given, READS | {Use.WRITE})
+        return record_schema(properties_as_map=options["propertiesAsMap"])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return QueueTableReader(self._read_options(Use.BATCH), self._columns(schema))
+
+    def streamReader(self, schema: StructType) -> QueueStreamReader:
+        from .stream import QueueStreamReader
+
+        return QueueStreamReader(self._read_options(Use.STREAM), self._columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchTopicWriter:
+        from .writer import BatchTopicWriter
+
+        if overwrite:
+            raise InvalidArgument("a topic cannot be overwritten: use mode('append')")
+        return BatchTopicWriter(parse_options(self.given, frozenset({Use.WRITE})), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamTopicWriter:
+        from .writer import StreamTopicWriter
+
+        return StreamTopicWriter(parse_options(self.given, frozenset({Use.WRITE})), schema)
+
+    def _read_options(self, use: Use) -> dict[str, Any]:
+        parse_options(self.given, READS)
+        refuse_unused(self.given, use)
+        options = parse_options(self.given, frozenset({use}))
+        if options.get("commitOffsets") and options["consumerGroup"] is None:
+            raise InvalidArgument("commitOffsets needs option 'consumerGroup'")
+        return options
+
+    def _columns(self, schema: StructType) -> tuple[str, ...]:
+        return check_columns(schema, self.schema())
+
+
+class Pushed:
+    """What filters that Spark handed over say about queues and offsets."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] | None = None
+        self.queue_ids: set[int] | None = None
+        self.queue_id_bounds = (0, 2**31)
+        self.offset_bounds = (0, 2**63 - 1)
+        self.stored_ms_bounds: tuple[int | None, int | None] = (None, None)
+        self.tags: set[str] | None = None
+
+    def take(self, filter_: Filter) -> bool:
+        """True when rows that do not match cannot come any more, so that Spark need not look again."""
+        attribute = getattr(filter_, "attribute", ())
+        column = attribute[0] if len(attribute) == 1 else ""
+        if isinstance(filter_, EqualTo | In):
+            values = set(filter_.value if isinstance(filter_, In) else (filter_.value,)) - {None}
+            return self._take_values(column, values)
+        if isinstance(filter_, GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
+            return self._take_bound(column, filter_)
+        return False
+
+    def _take_values(self, column: str, values: set[Any]) -> bool:
+        if column == "topic":
+            self.topics = values if self.topics is None else self.topics & values
+            return True
+        if column == "queueId":
+            self.queue_ids = values if self.queue_ids is None else self.queue_ids & values
+            return True
+        if column == "queueOffset" and values:
+            low, high = self.offset_bounds
+            self.offset_bounds = max(low, min(values)), min(high, max(values) + 1)
+            return len(values) == 1
+        if column == "tags" and values:
+            self.tags = values if self.tags is None else self.tags & values
+        return False
+
+    def _take_bound(self, column: str, filter_: Any) -> bool:
+        is_low = isinstance(filter_, GreaterThan | GreaterThanOrEqual)
+        is_open = isinstance(filter_, GreaterThan | LessThanOrEqual)  # the bound lies one further
+        if column in ("queueId", "queueOffset"):
+            bound = filter_.value + (1 if is_open else 0)
+            low, high = self.queue_id_bounds if column == "queueId" else self.offset_bounds
+            bounds = (max(low, bound), high) if is_low else (low, min(high, bound))
+            if column == "queueId":
+                self.queue_id_bounds = bounds
+            else:
+                self.offset_bounds = bounds
+            return True
+        if column == "storeTimestamp" and isinstance(filter_.value, datetime):
+            value = filter_.value if filter_.value.tzinfo else filter_.value.astimezone()
+            ms = int(value.astimezone(UTC).timestamp() * 1000)
+            first, last = self.stored_ms_bounds
+            if is_low:
+                self.stored_ms_bounds = (ms if first is None else max(first, ms)), last
+            else:
+                self.stored_ms_bounds = first, (ms + 1 if last is None else min(last, ms + 1))
+        return False
+
+    def wants(self, queue: Queue) -> bool:
+        return (
+            (self.topics is None or queue.topic in self.topics)
+            and (self.queue_ids is None or queue.queue_id in self.queue_ids)
+            and self.queue_id_bounds[0] <= queue.queue_id < self.queue_id_bounds[1]
+        )
+
+
+class QueueTableReader(DataSourceReader):
+    """A batch: every queue from its start to where it ended when the batch was planned."""
+
+    def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
+        self.options = options
+        self.selection = TopicSelection(options)
+        self.settings = settings_of(options, columns)
+        self.pushed = Pushed()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        for filter_ in filters:
+            if not self.pushed.take(filter_):
+                yield filter_
+        # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
+        if self.pushed.tags is not None and not self.settings.tags and all("|" not in tag for tag in self.pushed.tags):
+            tags = tuple(sorted(self.pushed.tags))
+            self.settings = replace(self.settings, tags=tags, sub_expression=" || ".join(tags) or "*")
+
+    def partitions(self) -> Sequence[InputPartition]:
+        cluster = Cluster(self.settings.endpoint)
+        topics = self.selection.find(cluster)
+        queues = cluster.queues(topics)
+        min_offsets, max_offsets = cluster.min_offsets(queues), cluster.max_offsets(queues)
+        begins = self._begins(cluster, queues, min_offsets, max_offsets)
+        ends = self._ends(cluster, queues, min_offsets, max_offsets)
+        fail = self.options["failOnDataLoss"]
+        ranges = [check_range(queue, begins[queue], ends[queue], min_offsets[queue], max_offsets[queue], fail) for queue in queues]
+        ranges = [self._narrow(part) for part in ranges if self.pushed.wants(part.queue)]
+        parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
+        addresses = {topic: cluster.addresses(topic) for topic in topics}
+        return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, QueuePartition)
+        return read_queue(self.settings, partition)
+
+    def _begins(
+        self, cluster: Cluster, queues: list[Queue], min_offsets: dict[Queue, int], max_offsets: dict[Queue, int]
+    ) -> dict[Queue, int]:
+        return starting_offsets(cluster, self.options, queues, min_offsets, max_offsets, "earliest", self.pushed.stored_ms_bounds[0])
+
+    def _ends(
+        self, cluster: Cluster, queues: list[Queue], min_offsets: dict[Queue, int], max_offsets: dict[Queue, int]
+    ) -> dict[Queue, int]:
+        ends = resolve_offsets(self.options["endingOffsets"], queues, min_offsets, max_offsets, "endingOffsets", LATEST)
+        limits = [ms for ms in (self.options["endingTimestamp"], self.pushed.stored_ms_bounds[1]) if ms is not None]
+        if limits:
+            found = cluster.offsets_at(queues, min(limits))
+            # A search answers with the message before when none is that new: one more is read and the rows are looked at.
+            ends = {queue: min(end, found[queue] + 1) for queue, end in ends.items()}
+        return ends
+
+    def _narrow(self, part: Range) -> Range:
+        low, high = self.pushed.offset_bounds
+        begin = max(part.begin, min(low, part.end))
+        return Range(part.queue, begin, max(begin, min(part.end, high)))
+
+
+def starting_offsets(
+    cluster: Cluster,
+    options: dict[str, Any],
+    queues: list[Queue],
+    min_offsets: dict[Queue, int],
+    max_offsets: dict[Queue, int],
+    default: str,
+    stored_from_ms: int | None = None,
+) -> dict[Queue, int]:
+    """Where reading starts: startingTimestamp, else startingOffsets, else the group's offsets, else the default."""
+    if options["startingTimestamp"] is not None:
+        found = cluster.offsets_at(queues, options["startingTimestamp"])
+        begins = {queue: max(found[queue], min_offsets[queue]) for queue in queues}
+    elif options["startingOffsets"] is not None:
+        begins = resolve_offsets(options["startingOffsets"], queues, min_offsets, max_offsets, "startingOffsets", EARLIEST)
+    else:
+        begins = resolve_offsets(default, queues, min_offsets, max_offsets, "startingOffsets", EARLIEST)
+        if options["consumerGroup"] is not None:
+            begins |= cluster.group_offsets(queues, options["consumerGroup"])
+    if stored_from_ms is not None:
+        found = cluster.offsets_at(queues, stored_from_ms)
+        begins = {queue: max(begin, min(found[queue], max_offsets[queue])) for queue, begin in begins.items()}
+    return begins

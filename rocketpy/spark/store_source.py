@@ -1,0 +1,227 @@
+"""format("rocketmq-store"): tables straight from the files of a store directory, ours or RocketMQ's, live or copied. No broker is needed.
+
+commitlog      records, one partition a stretch of a segment; with audit=true also every damage
+consumequeue   entries of every queue file
+index          entries of every index file
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, MutableMapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from .._core.arrow import SegmentReader, column_mask
+from .._core.errors import InvalidArgument, NotFound, RocketpyError
+from ..store.directory import StoreDirectory
+from .cluster import Endpoint
+from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
+from .options import Use, parse_options
+from .queue_read import ReadSettings, needed_columns, shape_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK_ENTRIES = 50_000
+QUEUE_ENTRY = struct.Struct(">qiq")
+INDEX_HEADER_SIZE = 40
+INDEX_SLOTS = 5_000_000
+INDEX_ENTRY = struct.Struct(">iqii")
+
+
+class FilePartition(InputPartition):
+    """A stretch of one file."""
+
+    def __init__(self, path: str, begin: int, end: int, topic: str = "", queue_id: int = 0) -> None:
+        super().__init__(f"{path}[{begin},{end})")
+        self.path, self.begin, self.end = path, begin, end
+        self.topic, self.queue_id = topic, queue_id
+
+
+class RocketMQStoreDataSource(DataSource):
+    """The files of a store directory as tables."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.options = parse_options({name: options[name] for name in options}, frozenset({Use.STORE}))
+        if self.options["storePath"] is None:
+            raise InvalidArgument("option 'storePath' is required: the broker's storePathRootDir")
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq-store"
+
+    def schema(self) -> StructType:
+        table = self.options["table"]
+        if table == "consumequeue":
+            return CONSUME_QUEUE_SCHEMA
+        if table == "index":
+            return INDEX_SCHEMA
+        return record_schema(properties_as_map=self.options["propertiesAsMap"], audit=self.options["audit"])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        readers = {"commitlog": LogTableReader, "consumequeue": ConsumeQueueTableReader, "index": IndexTableReader}
+        return readers[self.options["table"]](self.options, check_columns(schema, self.schema()))
+
+
+def _directory(options: dict[str, Any]) -> StoreDirectory:
+    root = Path(options["storePath"])
+    if not root.is_dir():
+        raise NotFound(f"storePath {root} is not a directory")
+    return StoreDirectory(root, options["commitLogPath"])
+
+
+class StoreTableReader(DataSourceReader):
+    """What the three have in common."""
+
+    def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
+        self.options = options
+        self.columns = columns
+
+
+class LogTableReader(StoreTableReader):
+    """Records of the commit log."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = _directory(self.options).log_files()
+        if not files:
+            raise NotFound(f"{self.options['storePath']} has no commit log files; option 'commitLogPath' says where they are")
+        step = self.options["splitBytes"]
+        parts = []
+        for path in files:
+            start, size = int(path.name), path.stat().st_size
+            used = written_size(path, size)
+            parts += [FilePartition(str(path), start + at, start + min(at + step, size) if at + step < used else start + size)
+                      for at in range(0, max(used, 1), step)]  # fmt: skip
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, FilePartition)
+        options = self.options
+        settings = ReadSettings(
+            Endpoint(()), self.columns, "", decompress=options["decompress"], properties_as_map=options["propertiesAsMap"]
+        )
+        batch_options = {
+            "column_mask": column_mask(needed_columns(settings)),
+            "broker_name": options["brokerName"],
+            "properties_as_map": int(options["propertiesAsMap"]),
+            "rows_max": options["batchRows"],
+            "bytes_max": options["batchBytes"],
+        }
+        with SegmentReader(
+            batch_options,  # type: ignore[arg-type]
+            path=partition.path,
+            topic=options["topic"],
+            begin_offset=partition.begin,
+            end_offset=partition.end,
+            check_crc=1,
+            audit=int(options["audit"]),
+        ) as reader:
+            while (batch := reader.next_batch()) is not None:
+                yield shape_batch(settings, batch)
+
+
+def written_size(path: Path, size: int) -> int:
+    """Bytes up to the last one that is not in a hole: a live segment is mostly unwritten."""
+    import os
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        end = 0
+        while end < size:
+            try:
+                begin = os.lseek(handle, end, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(handle, begin, os.SEEK_HOLE)
+        return end
+    finally:
+        os.close(handle)
+
+
+class ConsumeQueueTableReader(StoreTableReader):
+    """Entries of the consume queues: 20 bytes each, place and size of a record and its tag's hash code."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        store = _directory(self.options)
+        wanted = self.options["topic"]
+        root = Path(self.options["storePath"]) / "consumequeue"
+        parts = []
+        for queue in store.queues():
+            if wanted is None or queue.topic == wanted:
+                files = sorted((root / queue.topic / str(queue.queue_id)).iterdir())
+                parts += [FilePartition(str(path), 0, path.stat().st_size, queue.topic, queue.queue_id) for path in files]
+        return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        assert isinstance(partition, FilePartition)
+        first = int(Path(partition.path).name) // QUEUE_ENTRY.size
+        with Path(partition.path).open("rb") as file:
+            while data := file.read(CHUNK_ENTRIES * QUEUE_ENTRY.size):
+                entries = list(QUEUE_ENTRY.iter_unpack(data[: len(data) // QUEUE_ENTRY.size * QUEUE_ENTRY.size]))
+                rows = [(first + row, *entry) for row, entry in enumerate(entries) if entry[1] > 0]
+                first += len(entries)
+                if not rows:
+                    continue
+                offsets, places, sizes, codes = zip(*rows, strict=True)
+                arrays = {
+                    "topic": pa.array([partition.topic] * len(rows)),
+                    "queueId": pa.array([partition.queue_id] * len(rows), pa.int32()),
+                    "queueOffset": pa.array(offsets, pa.int64()),
+                    "commitLogOffset": pa.array(places, pa.int64()),
+                    "size": pa.array(sizes, pa.int32()),
+                    "tagsCode": pa.array(codes, pa.int64()),
+                }
+                yield pa.record_batch({name: arrays[name] for name in self.columns})
+
+
+class IndexTableReader(StoreTableReader):
+    """Entries of the index files: hash code of topic#key, place of the record, seconds behind the file's first record."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        root = Path(self.options["storePath"]) / "index"
+        files = sorted(path for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []
+        return [FilePartition(str(path), 0, path.stat().st_size) for path in files]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        assert isinstance(partition, FilePartition)
+        path = Path(partition.path)
+        with path.open("rb") as file:
+            header = file.read(INDEX_HEADER_SIZE)
+            if len(header) < INDEX_HEADER_SIZE:
+                raise RocketpyError(f"{path} is shorter than an index file's header")
+            first_ms, _, _, _, _, count = struct.unpack(">qqqqii", header)
+            slots = index_slots(partition.end, count)
+            file.seek(INDEX_HEADER_SIZE + 4 * slots)
+            number = 0
+            while number < count and (data := file.read(min(CHUNK_ENTRIES, count - number) * INDEX_ENTRY.size)):
+                entries = list(INDEX_ENTRY.iter_unpack(data[: len(data) // INDEX_ENTRY.size * INDEX_ENTRY.size]))
+                rows = [(number + row, *entry) for row, entry in enumerate(entries) if number + row > 0]
+                number += len(entries)
+                if not rows:
+                    continue
+                numbers, hashes, places, seconds, previous = zip(*rows, strict=True)
+                arrays = {
+                    "file": pa.array([path.name] * len(rows)),
+                    "entry": pa.array(numbers, pa.int32()),
+                    "keyHash": pa.array(hashes, pa.int32()),
+                    "commitLogOffset": pa.array(places, pa.int64()),
+                    "storeTimestamp": pa.array([(first_ms + 1000 * late) * 1000 for late in seconds], pa.timestamp("us", "UTC")),
+                    "previousEntry": pa.array(previous, pa.int32()),
+                }
+                yield pa.record_batch({name: arrays[name] for name in self.columns})
+
+
+def index_slots(size: int, count: int) -> int:
+    """Slots of a file: the standard number, or what fits a file of another shape (four entries a slot, as the standard has)."""
+    if size >= INDEX_HEADER_SIZE + 4 * INDEX_SLOTS + INDEX_ENTRY.size * count and size > 4 * INDEX_SLOTS:
+        return INDEX_SLOTS
+    return (size - INDEX_HEADER_SIZE) // (4 + 4 * INDEX_ENTRY.size)

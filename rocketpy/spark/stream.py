@@ -1,0 +1,137 @@
+"""The streaming reader: offsets in Spark's checkpoint, admission control, queues that come and go.
+
+An offset is topic -> broker -> queue -> next offset to read, in one fixed order. Spark keeps it; nothing here has to survive a restart:
+partitions(start, end) gives the same rows for the same two offsets, which is what makes a replayed batch equal to the first try.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+from .._core.errors import OffsetOutOfRange, RocketpyError
+from .cluster import Cluster, Queue, flatten, nest
+from .plan import QueuePartition, Range, limit_offsets, split_ranges
+from .queue_read import read_queue
+from .source import TopicSelection, settings_of, starting_offsets
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+
+class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One streaming query's view of its topics. Lives in the driver; `read` runs on executors and uses settings only."""
+
+    def __init__(self, options: dict[str, Any], columns: tuple[str, ...]) -> None:
+        self.options = options
+        self.selection = TopicSelection(options)
+        self.settings = settings_of(options, columns)
+        self.last_trigger_s: float | None = None
+        self.fence: dict[Queue, int] | None = None  # where a run with availableNow ends
+
+    def initialOffset(self) -> dict[str, Any]:
+        cluster = Cluster(self.settings.endpoint)
+        queues = cluster.queues(self.selection.find(cluster))
+        min_offsets, max_offsets = cluster.min_offsets(queues), cluster.max_offsets(queues)
+        begins = starting_offsets(cluster, self.options, queues, min_offsets, max_offsets, "latest")
+        if self.options["failOnDataLoss"]:
+            for queue, begin in begins.items():
+                if not min_offsets[queue] <= begin <= max_offsets[queue]:
+                    raise OffsetOutOfRange(
+                        f"startingOffsets: {queue} holds offsets {min_offsets[queue]} to {max_offsets[queue] - 1}, not {begin}; "
+                        "set failOnDataLoss=false to start at what is there"
+                    )
+        return nest({queue: min(max(begin, min_offsets[queue]), max_offsets[queue]) for queue, begin in begins.items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options["maxOffsetsPerTrigger"] is not None:
+            return ReadMaxRows(self.options["maxOffsetsPerTrigger"])
+        if self.options["minOffsetsPerTrigger"] is not None:
+            return ReadMinRows(self.options["minOffsetsPerTrigger"])
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.fence = self._latest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begins = flatten(start)
+        latest = self._latest() if self.fence is None else dict(self.fence)
+        fresh = [queue for queue in latest if queue not in begins]
+        if fresh:
+            begins |= Cluster(self.settings.endpoint).min_offsets(fresh)
+        for queue, begin in begins.items():
+            if latest.get(queue, begin) < begin:
+                self._lost(f"{queue} ends at offset {latest[queue]}, before {begin}, up to which it was read: it was cut or made anew")
+            latest[queue] = max(begin, latest.get(queue, begin))  # a queue that is gone, or a replica behind, stands still
+        if not isinstance(limit, ReadAllAvailable):
+            waiting = sum(latest[queue] - begins[queue] for queue in latest)
+            if self.fence is None and self._should_wait(waiting):
+                return start
+            if isinstance(limit, ReadMaxRows):
+                latest = limit_offsets(begins, latest, limit.max_rows)
+        self.last_trigger_s = time.monotonic()
+        return nest(latest)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        try:
+            return nest(self._latest())
+        except RocketpyError as error:
+            log.warning("latest offsets for the progress report: %s", error)
+            return None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        begins, ends = flatten(start), flatten(end)
+        cluster = Cluster(self.settings.endpoint)
+        moved = [queue for queue, stop in ends.items() if begins.get(queue, -1) < stop]
+        if not moved:
+            return []
+        min_offsets = cluster.min_offsets(moved)
+        ranges = []
+        for queue in moved:
+            begin = begins.get(queue, min_offsets[queue])
+            if begin < min_offsets[queue]:
+                last = min(min_offsets[queue], ends[queue]) - 1
+                self._lost(
+                    f"offsets {begin} to {last} of {queue} were deleted before they were read: the broker keeps {min_offsets[queue]} on"
+                )
+                begin = min(min_offsets[queue], ends[queue])
+            ranges.append(Range(queue, begin, ends[queue]))
+        parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
+        addresses = {topic: cluster.addresses(topic) for topic in sorted({part.queue.topic for part in parts})}
+        return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, QueuePartition)
+        return read_queue(self.settings, partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        if self.options["commitOffsets"]:
+            try:
+                Cluster(self.settings.endpoint).commit_offsets(self.options["consumerGroup"], flatten(end))
+            except RocketpyError as error:  # the checkpoint is what counts; the next batch tries again
+                log.warning("offsets of group %s were not committed: %s", self.options["consumerGroup"], error)
+
+    def _latest(self) -> dict[Queue, int]:
+        cluster = Cluster(self.settings.endpoint)
+        return cluster.max_offsets(cluster.queues(self.selection.find(cluster)))
+
+    def _should_wait(self, waiting: int) -> bool:
+        """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay."""
+        wanted = self.options["minOffsetsPerTrigger"]
+        if wanted is None or waiting >= wanted:
+            return False
+        if self.last_trigger_s is None:
+            self.last_trigger_s = time.monotonic()
+        return time.monotonic() - self.last_trigger_s < self.options["maxTriggerDelay"] / 1000
+
+    def _lost(self, text: str) -> None:
+        if self.options["failOnDataLoss"]:
+            raise OffsetOutOfRange(f"{text}; set failOnDataLoss=false to go on with what there is")
+        log.warning("%s", text)

@@ -1,0 +1,90 @@
+"""One real Spark (local[2]) and one real broker for all tests here; skipped with the reason where PySpark or Java is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.servers import Cluster
+
+REASON = None
+try:
+    import pyarrow  # noqa: F401
+    import pyspark  # noqa: F401
+except ImportError as error:
+    REASON = f"{error}: pip install 'rocketpy-mq[spark]'"
+if REASON is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+    REASON = "no Java: apt-get install -y openjdk-17-jre-headless"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300))
+            if REASON is not None and "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.skip(reason=REASON))
+
+
+def make_session(name: str, directory: Path) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    root = str(Path(__file__).resolve().parents[2])
+    os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return (
+        SparkSession.builder.master("local[2]")
+        .appName(name)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory}")
+        .getOrCreate()
+    )
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    session = make_session("rocketpy tests", tmp_path_factory.mktemp("spark"))
+    session.sparkContext.setLogLevel("ERROR")
+    import rocketpy.spark
+
+    rocketpy.spark.register(session)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def topic(cluster: Cluster, request: pytest.FixtureRequest) -> str:
+    """A fresh topic of four queues, named after the test."""
+    name = "T_" + request.node.name.replace("[", "_").replace("]", "")[-100:]
+    cluster.create_topic(name)
+    return name
+
+
+@pytest.fixture
+def read(spark: Any, cluster: Cluster) -> Callable[..., Any]:
+    """A DataFrame of the source with these options."""
+
+    def load(**options: Any) -> Any:
+        return spark.read.format("rocketmq").option("nameServer", cluster.name_server).options(**options).load()
+
+    return load

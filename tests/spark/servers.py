@@ -1,0 +1,116 @@
+"""A name server and brokers as processes of their own, and a plain client to fill topics and look at them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.headers import CreateTopicRequestHeader
+
+START_LIMIT_S = 60.0
+
+
+class Child:
+    """One `rocketpy …` process, its output in a file."""
+
+    def __init__(self, name: str, directory: Path, arguments: Sequence[str]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.log = directory / f"{name}.log"
+        self.arguments = list(arguments)
+        self.popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as output:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "rocketpy", *self.arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def wait_for(self, pattern: str) -> str:
+        """The first group of the pattern in what the process prints."""
+        end = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < end:
+            found = re.search(pattern, self.log.read_text(errors="replace"))
+            if found:
+                return found[1]
+            assert self.popen is not None and self.popen.poll() is None, self.log.read_text(errors="replace")
+            threading.Event().wait(0.02)
+        raise AssertionError(f"{pattern} did not come:\n{self.log.read_text(errors='replace')}")
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self.popen is not None and self.popen.poll() is None:
+            os.kill(self.popen.pid, number)
+            self.popen.wait(30)
+
+
+class Cluster:
+    """What the tests talk to: a name server and one broker in one process."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.child = Child("up", directory, ["up", "--dir", str(directory / "data"), "--namesrv-port", "0", "--broker-port", "0"])
+        self.name_server = ""
+        self.broker = ""
+        self.store = directory / "data" / "store"
+
+    def start(self) -> None:
+        self.child.start()
+        self.name_server = self.child.wait_for(r"namesrvAddr=([\d.]+:\d+)")
+        self.broker = self.child.wait_for(r"broker\[[^\]]*?([\d.]+:\d+)\] boot success")
+
+    def stop(self) -> None:
+        self.child.kill(signal.SIGTERM)
+
+    def create_topic(self, topic: str, queues: int = 4) -> None:
+        create_topic(self.broker, topic, queues)
+
+    def send(self, topic: str, messages: Sequence[tuple[int, bytes, str]]) -> None:
+        send(self.broker, topic, messages)
+
+
+def create_topic(broker: str, topic: str, queues: int = 4) -> None:
+    header = CreateTopicRequestHeader(
+        topic=topic, default_topic="TBW102", read_queue_nums=queues, write_queue_nums=queues, perm=6,
+        topic_filter_type="SINGLE_TAG", order=False,
+    )  # fmt: skip
+
+    async def work() -> None:
+        async with RemotingClient() as client:
+            await client.call(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, header, timeout_s=10)
+
+    asyncio.run(work())
+
+
+def send(broker: str, topic: str, messages: Sequence[tuple[int, bytes, str]], **fields: Any) -> None:
+    """Each (queue, body, properties) in order, in batches per queue."""
+
+    async def work() -> None:
+        async with RemotingClient() as client:
+            for queue in sorted({queue for queue, _, _ in messages}):
+                rows = [(body, properties.encode()) for number, body, properties in messages if number == queue]
+                for begin in range(0, len(rows), 500):
+                    body = b"".join(
+                        struct.pack(">iiiii", 22 + len(data) + len(texts), 0, 0, 0, len(data))
+                        + data
+                        + struct.pack(">h", len(texts))
+                        + texts
+                        for data, texts in rows[begin : begin + 500]
+                    )
+                    header = {
+                        "a": "producers", "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": str(int(time.time() * 1000)),
+                        "h": "0", "i": "", "j": "0", "k": "false", "m": "true",
+                    }  # fmt: skip
+                    await client.call(broker, RequestCode.SEND_BATCH_MESSAGE, {**header, **fields}, body, timeout_s=10)
+
+    asyncio.run(work())

@@ -1,0 +1,152 @@
+"""Batch reads of a real broker through a real Spark."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.spark.servers import Cluster, send
+
+Read = Callable[..., Any]
+
+
+def bodies(frame: Any) -> list[bytes]:
+    return sorted(bytes(row.body) for row in frame.select("body").collect())
+
+
+def numbered(count: int, queues: int = 4) -> list[tuple[int, bytes, str]]:
+    """Messages over the queues, with a tag by parity and a key each."""
+    return [(i % queues, b"body %d" % i, f"TAGS\x01{'even' if i // queues % 2 == 0 else 'odd'}\x02KEYS\x01k{i}\x02") for i in range(count)]
+
+
+def test_every_message_is_a_row_with_its_place_and_content(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(1000))
+    rows = read(topic=topic).collect()
+    assert sorted(bytes(row.body) for row in rows) == sorted(body for _, body, _ in numbered(1000))
+    assert rows[0].__fields__[:9] == [
+        "topic", "flag", "body", "properties", "brokerName", "queueId", "queueOffset", "bornTimestamp", "storeTimestamp",
+    ]  # fmt: skip
+    by_place = {(row.queueId, row.queueOffset): row for row in rows}
+    for i, (queue, body, _) in enumerate(numbered(1000)):
+        row = by_place[(queue, i // 4)]
+        assert bytes(row.body) == body and row.keys == f"k{i}" and row.topic == topic and row.brokerName == "broker-a"
+        assert json.loads(row.properties)["KEYS"] == f"k{i}"
+        assert row.bodyCrc == zlib.crc32(body) & 0x7FFFFFFF
+
+
+def test_a_topic_without_messages_is_an_empty_table(read: Read, topic: str) -> None:
+    assert read(topic=topic).count() == 0
+
+
+def test_offsets_bound_what_is_read(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    start = {topic: {"broker-a": {"0": 10, "1": -2, "2": -1}}}
+    end = {topic: {"broker-a": {"0": 20, "1": 5}}}
+    rows = read(topic=topic, startingOffsets=json.dumps(start), endingOffsets=json.dumps(end)).collect()
+    assert sorted((row.queueId, row.queueOffset) for row in rows) == (
+        [(0, offset) for offset in range(10, 20)] + [(1, offset) for offset in range(5)] + [(3, offset) for offset in range(100)]
+    )
+
+
+def test_partitions_follow_queues_and_the_hints(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    assert read(topic=topic).rdd.getNumPartitions() == 4
+    assert read(topic=topic, minPartitions=8).rdd.getNumPartitions() == 8
+    split = read(topic=topic, maxRecordsPerPartition=30)
+    assert split.rdd.getNumPartitions() == 16
+    assert bodies(split) == sorted(body for _, body, _ in numbered(400))
+
+
+def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    assert {row.tags for row in read(topic=topic, subExpression="odd").collect()} == {"odd"}
+    assert read(topic=topic, subExpression="odd || even").count() == 400
+    assert read(topic=topic).filter("tags = 'odd'").count() == 200
+    assert read(topic=topic, subExpression="never").count() == 0
+
+
+def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    frame = read(topic=topic).filter("queueId in (1, 2) and queueOffset >= 10 and queueOffset < 12")
+    assert frame.rdd.getNumPartitions() == 2
+    assert sorted((row.queueId, row.queueOffset) for row in frame.collect()) == [(1, 10), (1, 11), (2, 10), (2, 11)]
+    assert read(topic=topic).filter("topic = 'other'").count() == 0
+
+
+def test_times_bound_what_is_read(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(40))
+    middle = max(row.storeTimestamp for row in read(topic=topic).collect()).timestamp() * 1000
+    border = int(middle) + 2
+    while __import__("time").time() * 1000 <= border + 1:
+        pass
+    cluster.send(topic, numbered(80))
+    assert read(topic=topic, endingTimestamp=border).count() == 40
+    assert read(topic=topic, startingTimestamp=border).count() == 80
+    assert read(topic=topic).filter(f"storeTimestamp >= timestamp_millis({border})").count() == 80
+
+
+def test_several_topics_and_patterns(read: Read, cluster: Cluster, topic: str) -> None:
+    for name in (f"{topic}_a", f"{topic}_b"):
+        cluster.create_topic(name, 2)
+        cluster.send(name, numbered(10, 2))
+    assert read(topics=f"{topic}_a, {topic}_b").count() == 20
+    assert read(topicPattern=f"{topic}_[ab]").groupBy("topic").count().count() == 2
+
+
+def test_properties_as_a_map_and_a_schema_that_picks_columns(read: Read, spark: Any, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(8))
+    row = read(topic=topic, propertiesAsMap="true").filter("keys = 'k0'").collect()[0]
+    assert row.properties["TAGS"] == "even"
+    picked = spark.read.format("rocketmq").option("nameServer", cluster.name_server).option("topic", topic)
+    frame = picked.schema("queueOffset long, topic string").load()
+    assert frame.columns == ["queueOffset", "topic"] and frame.count() == 8
+
+
+def test_compressed_bodies_are_decompressed_unless_told_otherwise(read: Read, cluster: Cluster, topic: str) -> None:
+    import lz4.frame
+
+    plain = b"much the same " * 50
+    send(cluster.broker, topic, [(0, zlib.compress(plain), "")], f="1")
+    send(cluster.broker, topic, [(1, lz4.frame.compress(plain), "")], f=str(1 | 1 << 8))
+    assert bodies(read(topic=topic)) == [plain, plain]
+    assert bodies(read(topic=topic, decompress="false")) == sorted([zlib.compress(plain), lz4.frame.compress(plain)])
+
+
+def test_a_small_arrow_batch_changes_nothing(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    assert bodies(read(topic=topic, batchRows=7, pullBatchSize=5, checkCrc="true")) == sorted(body for _, body, _ in numbered(400))
+
+
+# ---- bad input: one clear error each ----
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"topic": "NoSuchTopic", "retryTimeoutMs": "1s"}, "'NoSuchTopic' is not known"),
+        ({"topic": "x", "startingOfsets": "latest"}, "did you mean 'startingOffsets'"),
+        ({"topic": "x", "startingOffsets": "soon"}, "takes earliest, latest or JSON"),
+        ({"topic": "x", "topics": "y"}, "give one of the options"),
+        ({}, "give one of the options"),
+        ({"topic": "x", "maxOffsetsPerTrigger": "5"}, "not for a batch query"),
+        ({"topic": "x", "nameServer": "127.0.0.1:1", "retryTimeoutMs": "300"}, "no name server answers"),
+        ({"topic": "x", "failOnDataLoss": "perhaps"}, "takes true or false"),
+    ],
+)
+def test_bad_options_are_one_clear_error(read: Read, options: dict[str, str], text: str) -> None:
+    with pytest.raises(Exception) as caught:
+        read(**options).count()
+    assert text in str(caught.value)
+
+
+def test_offsets_out_of_range_are_an_error_or_skipped(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(40))
+    wanted = json.dumps({topic: {"broker-a": {"0": 0, "1": 10, "2": 10, "3": 10}}})
+    beyond = json.dumps({topic: {"broker-a": {"0": 99}}})
+    with pytest.raises(Exception, match="ends at offset 10, 99 was asked for"):
+        read(topic=topic, startingOffsets=wanted, endingOffsets=beyond).count()
+    assert read(topic=topic, startingOffsets=wanted, endingOffsets=beyond, failOnDataLoss="false").count() == 10
