@@ -59,6 +59,14 @@ def broker(context: typer.Context) -> None:
     raise typer.Exit(run_server("broker", context.args, "rocketpy broker"))
 
 
+@app.command(context_settings=_PASS_THROUGH)
+def spark(context: typer.Context) -> None:
+    """Pipelines on Spark: lake, traffic, lag, dlq, transform, copy, audit; and doctor."""
+    from .spark import run_spark
+
+    raise typer.Exit(run_spark(context.args))
+
+
 @app.command()
 def doctor(
     directory: Annotated[

@@ -234,8 +234,8 @@ class QueueTableReader(DataSourceReader):
         return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, QueuePartition)
-        return read_queue(self.settings, partition)
+        # Spark runs a table without partitions as one task without a partition.
+        return read_queue(self.settings, partition) if isinstance(partition, QueuePartition) else iter(())
 
     def _begins(
         self, cluster: Cluster, queues: list[Queue], min_offsets: dict[Queue, int], max_offsets: dict[Queue, int]

@@ -1,0 +1,73 @@
+"""What the pipelines share: their arguments, a session, readers with these arguments, words on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def arguments(name: str, description: str, *, topic: bool = True, report: bool = False) -> argparse.ArgumentParser:
+    """A parser with what every pipeline over a cluster takes."""
+    parser = argparse.ArgumentParser(prog=f"rocketpy spark {name}", description=description)
+    parser.add_argument("-n", "--name-server", required=True, metavar="HOST:PORT", help="name servers, separated by ;")
+    if topic:
+        parser.add_argument("-t", "--topics", required=True, metavar="TOPIC,…", help="topics, separated by commas")
+    if report:
+        parser.add_argument("-o", "--report", metavar="FILE", default=f"{name}.html", help="where the HTML report goes")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="any further option of the source")
+    return parser
+
+
+def given_options(pairs: Iterable[str]) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def session(name: str) -> SparkSession:
+    """The active session, or a local one that uses every core; spark-submit and SPARK_REMOTE decide otherwise."""
+    from pyspark.sql import SparkSession
+
+    from . import register
+
+    active = SparkSession.getActiveSession()
+    if active is None:
+        builder = SparkSession.builder.appName(f"rocketpy {name}").config("spark.ui.showConsoleProgress", "false")
+        active = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    return register(active)
+
+
+def table(spark: SparkSession, options: argparse.Namespace, **more: Any) -> DataFrame:
+    """A batch table of the topics asked for."""
+    chosen = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **given_options(options.option), **more}
+    return spark.read.format("rocketmq").options(**{name: value for name, value in chosen.items() if value is not None}).load()
+
+
+def stream(spark: SparkSession, options: argparse.Namespace, **more: Any) -> DataFrame:
+    """The same as a stream."""
+    chosen = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **more, **given_options(options.option)}
+    return spark.readStream.format("rocketmq").options(**{name: value for name, value in chosen.items() if value is not None}).load()
+
+
+def add_trigger(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="where Spark keeps how far it came")
+    parser.add_argument("--every", metavar="TIME", help="go on for ever, a batch each '10 seconds'; else up to what is there now")
+
+
+def run_stream(writer: Any, options: argparse.Namespace, *start: str) -> int:
+    """Starts a prepared DataStreamWriter and waits for its end. Rows read."""
+    chosen = {"processingTime": options.every} if options.every else {"availableNow": True}
+    query = writer.option("checkpointLocation", options.checkpoint).trigger(**chosen).start(*start)
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+    return sum(int(progress.numInputRows) for progress in query.recentProgress)

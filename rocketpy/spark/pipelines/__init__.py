@@ -1,0 +1,1 @@
+"""Jobs over topics and store directories. Each is a module with a main; `rocketpy spark NAME` runs it, spark-submit does too."""

@@ -1,0 +1,59 @@
+"""lake: topics into Parquet files, partitioned by topic and day, each message exactly once.
+
+The stream's offsets and the list of finished files are Spark's (checkpoint and _spark_metadata), so a killed run leaves nothing twice.
+Bodies that are JSON may be given a schema, or one is inferred from the first messages; what does not fit is null in `json`, and the body
+stays. Compaction writes a finished lake anew with few files per partition, into another directory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..job import add_trigger, arguments, run_stream, say, session, stream, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SAMPLE_ROWS = 1000
+
+
+def infer_schema(spark: SparkSession, sample: DataFrame) -> str:
+    """The schema of JSON bodies as DDL, from a sample."""
+    texts = sample.selectExpr("cast(body as string) as text").limit(SAMPLE_ROWS)
+    found = spark.read.json(texts.rdd.map(lambda row: row.text))
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in found.schema.fields)
+
+
+def shape(frame: DataFrame, json_schema: str | None) -> DataFrame:
+    """The rows as the lake keeps them."""
+    from pyspark.sql import functions as f
+
+    shaped = frame.withColumn("day", f.to_date("storeTimestamp"))
+    return shaped if json_schema is None else shaped.withColumn("json", f.from_json(f.col("body").cast("string"), json_schema))
+
+
+def compact(spark: SparkSession, lake: str, target: str) -> int:
+    """Rewrites a lake with one file per partition directory. Rows written."""
+    rows = spark.read.parquet(lake)
+    rows.repartition("topic", "day").write.partitionBy("topic", "day").mode("errorifexists").parquet(target)
+    return spark.read.parquet(target).count()
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = arguments("lake", "Write topics into a partitioned Parquet lake, exactly once.")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the lake")
+    parser.add_argument("--json", metavar="DDL", help="schema of JSON bodies, such as 'id long, name string'; 'infer' takes a sample")
+    parser.add_argument("--compact", metavar="DIR", help="afterwards rewrite the lake into DIR with few files")
+    add_trigger(parser)
+    options = parser.parse_args(argv)
+    spark = session("lake")
+    json_schema = options.json
+    if json_schema == "infer":
+        json_schema = infer_schema(spark, table(spark, options))
+        say(f"inferred schema of JSON bodies: {json_schema}")
+    rows = shape(stream(spark, options, startingOffsets="earliest"), json_schema or None)
+    count = run_stream(rows.writeStream.format("parquet").partitionBy("topic", "day"), options, options.out)
+    say(f"{count} messages written to {options.out}")
+    if options.compact:
+        say(f"{compact(spark, options.out, options.compact)} messages in {options.compact}")
+    return 0

@@ -1,0 +1,57 @@
+"""traffic: messages and bytes per topic and minute, and per consumer group and minute where trace messages tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._core.errors import NotFound
+from ..cluster import Cluster, Endpoint
+from ..job import arguments, say, session, table
+from ..report import Report
+from .trace import TRACE_TOPIC, delivered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def per_topic(messages: DataFrame) -> DataFrame:
+    """topic, minute, messages, bytes."""
+    return messages.groupBy("topic", "minute").agg({"*": "count", "size": "sum"}).withColumnsRenamed(
+        {"count(1)": "messages", "sum(size)": "bytes"}
+    ).orderBy("topic", "minute")  # fmt: skip
+
+
+def per_group(traces: DataFrame) -> DataFrame:
+    """consumerGroup, minute, deliveries."""
+    rows = delivered(traces).selectExpr("consumerGroup", "date_trunc('minute', timestamp_millis(at)) as minute")
+    return rows.groupBy("consumerGroup", "minute").count().withColumnRenamed("count", "deliveries").orderBy("consumerGroup", "minute")
+
+
+def has_topic(name_server: str, topic: str) -> bool:
+    try:
+        return bool(Cluster(Endpoint(tuple(name_server.replace(",", ";").split(";")), 3.0, 1.0)).queues([topic]))
+    except NotFound:
+        return False
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = arguments("traffic", "Messages and bytes per topic, group and minute.", report=True).parse_args(argv)
+    spark = session("traffic")
+    messages = table(spark, options).selectExpr(
+        "topic", "date_trunc('minute', storeTimestamp) as minute", "octet_length(body) as size"
+    )  # fmt: skip
+    rows = per_topic(messages).select("topic", "minute", "messages", "bytes").collect()
+    report = Report("Traffic")
+    topics = sorted({row.topic for row in rows})
+    lines = {topic: [(row.minute.timestamp(), float(row.messages)) for row in rows if row.topic == topic] for topic in topics}
+    report.lines("Messages per minute", lines, "time →")
+    totals = [(topic, sum(row.messages for row in rows if row.topic == topic)) for topic in topics]
+    report.bars("Messages per topic", sorted(totals, key=lambda total: -total[1]))
+    report.table("Per topic and minute", ["topic", "minute", "messages", "bytes"], [tuple(row) for row in rows])
+    if has_topic(options.name_server, TRACE_TOPIC):
+        groups = per_group(table(spark, options, topics=TRACE_TOPIC)).collect()
+        report.table("Deliveries per group and minute", ["group", "minute", "deliveries"], [tuple(row) for row in groups])
+    else:
+        report.note("No trace topic: deliveries per consumer group are not known. Turn message tracing on in the clients.")
+    say(f"{sum(count for _, count in totals)} messages of {len(topics)} topics; report: {report.write(options.report)}")
+    return 0
