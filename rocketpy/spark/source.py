@@ -147,7 +147,7 @@ class Pushed:
 
     def take(self, filter_: Filter) -> bool:
         """True when rows that do not match cannot come any more, so that Spark need not look again."""
-        attribute = getattr(filter_, "attribute", ())
+        attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
         column = attribute[0] if len(attribute) == 1 else ""
         if isinstance(filter_, EqualTo | In):
             values = set(filter_.value if isinstance(filter_, In) else (filter_.value,)) - {None}

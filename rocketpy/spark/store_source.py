@@ -48,8 +48,8 @@ class RocketMQStoreDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self.options = parse_options({name: options[name] for name in options}, frozenset({Use.STORE}))
-        if self.options["storePath"] is None:
+        self.chosen = parse_options({name: options[name] for name in options}, frozenset({Use.STORE}))
+        if self.chosen["storePath"] is None:
             raise InvalidArgument("option 'storePath' is required: the broker's storePathRootDir")
 
     @classmethod
@@ -57,16 +57,20 @@ class RocketMQStoreDataSource(DataSource):
         return "rocketmq-store"
 
     def schema(self) -> StructType:
-        table = self.options["table"]
+        table = self.chosen["table"]
         if table == "consumequeue":
             return CONSUME_QUEUE_SCHEMA
         if table == "index":
             return INDEX_SCHEMA
-        return record_schema(properties_as_map=self.options["propertiesAsMap"], audit=self.options["audit"])
+        return record_schema(properties_as_map=self.chosen["propertiesAsMap"], audit=self.chosen["audit"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        readers = {"commitlog": LogTableReader, "consumequeue": ConsumeQueueTableReader, "index": IndexTableReader}
-        return readers[self.options["table"]](self.options, check_columns(schema, self.schema()))
+        readers: dict[str, type[LogTableReader | ConsumeQueueTableReader | IndexTableReader]] = {
+            "commitlog": LogTableReader,
+            "consumequeue": ConsumeQueueTableReader,
+            "index": IndexTableReader,
+        }
+        return readers[self.chosen["table"]](self.chosen, check_columns(schema, self.schema()))
 
 
 def _directory(options: dict[str, Any]) -> StoreDirectory:

@@ -124,12 +124,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _should_wait(self, waiting: int) -> bool:
         """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay."""
-        wanted = self.options["minOffsetsPerTrigger"]
+        wanted: int | None = self.options["minOffsetsPerTrigger"]
         if wanted is None or waiting >= wanted:
             return False
         if self.last_trigger_s is None:
             self.last_trigger_s = time.monotonic()
-        return time.monotonic() - self.last_trigger_s < self.options["maxTriggerDelay"] / 1000
+        delay_ms: int = self.options["maxTriggerDelay"]
+        return time.monotonic() - self.last_trigger_s < delay_ms / 1000
 
     def _lost(self, text: str) -> None:
         if self.options["failOnDataLoss"]:
