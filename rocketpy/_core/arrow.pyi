@@ -16,6 +16,7 @@ COLUMN_NAMES: Final[tuple[str, ...]]
 def column_mask(names: Iterable[str]) -> int:
     """Raises InvalidArgument for a name that is no column."""
 
+@disjoint_base
 class ArrowBatch:
     """A finished batch, to be taken once."""
 

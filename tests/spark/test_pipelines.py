@@ -1,0 +1,139 @@
+"""Each pipeline through its main, on messages in a real broker, its result compared with what was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.servers import Cluster, send
+from tests.spark.test_batch import numbered
+
+Read = Callable[..., Any]
+
+
+def test_the_lake_has_every_message_once_with_typed_json(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import lake
+
+    cluster.send(topic, [(i % 4, json.dumps({"id": i, "name": f"n{i}"}).encode(), "") for i in range(100)])
+    arguments = ["-n", cluster.name_server, "-t", topic, "--out", str(tmp_path / "lake"), "--checkpoint", str(tmp_path / "checkpoint")]
+    assert lake.main([*arguments, "--json", "infer"]) == 0
+    cluster.send(topic, [(0, b'{"id": 100, "name": "late"}', "")])
+    assert lake.main([*arguments, "--json", "id long, name string", "--compact", str(tmp_path / "small")]) == 0
+    rows = spark.read.parquet(str(tmp_path / "small"))
+    assert sorted(row.id for row in rows.select("json.id").collect()) == list(range(101))
+    assert len(list((tmp_path / "small").glob("topic=*/day=*/*.parquet"))) == len(list((tmp_path / "small").glob("topic=*/day=*")))
+
+
+def test_traffic_counts_every_message_and_byte(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import traffic
+
+    cluster.send(topic, numbered(60))
+    assert traffic.main(["-n", cluster.name_server, "-t", topic, "-o", str(tmp_path / "traffic.html")]) == 0
+    text = (tmp_path / "traffic.html").read_text()
+    assert topic in text and "<svg" in text and "<td" in text
+
+
+def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.cluster import Cluster as View
+    from rocketpy.spark.cluster import Endpoint, Queue
+    from rocketpy.spark.pipelines import lag
+
+    cluster.send(topic, numbered(40))
+    view = View(Endpoint((cluster.name_server,)))
+    view.commit_offsets("late-group", {Queue(topic, "broker-a", queue): 4 for queue in range(4)})
+    assert [row[-1] for row in lag.lag_of(view, [topic], ["late-group"])] == [6, 6, 6, 6]
+    assert lag.main(["-n", cluster.name_server, "-t", topic, "-g", "late-group", "-o", str(tmp_path / "lag.html")]) == 0
+    assert "late-group" in (tmp_path / "lag.html").read_text()
+
+    def record(*parts: object) -> str:
+        return "\x01".join(str(part) for part in parts) + "\x02"
+
+    traces = record("Pub", 1000, "r", "g", "orders", "ID1", "", "", "h:1", 10, 3, 0, "off", "true") + record(
+        "SubBefore", 1250, "r", "readers", "req", "ID1", 0, ""
+    )
+    rows = lag.delays(spark.createDataFrame([(traces.encode(),)], "body binary")).collect()
+    assert [(row.topic, row.consumerGroup, row.deliveries, row["p50"]) for row in rows] == [("orders", "readers", 1, 250.0)]
+
+
+def test_dead_letters_are_counted_and_replayed_by_choice(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import dlq
+
+    group = "g" + topic[-40:]
+    cluster.create_topic(f"%DLQ%{group}", 1)
+    letters = [(0, b"letter %d" % i, f"TAGS\x01{'red' if i < 3 else 'blue'}\x02DLQ_ORIGIN_TOPIC\x01{topic}\x02") for i in range(10)]
+    send(cluster.broker, f"%DLQ%{group}", letters)
+    arguments = ["-n", cluster.name_server, "-g", group, "-o", str(tmp_path / "dlq.html")]
+    assert dlq.main([*arguments, "--where", "tags = 'red'", "--replay"]) == 0
+    rows = read(topic=topic, propertiesAsMap="true").collect()
+    assert sorted(bytes(row.body) for row in rows) == [b"letter 0", b"letter 1", b"letter 2"]
+    assert all(row.properties["REPLAYED_FROM_DLQ"].startswith(group) for row in rows)
+
+
+def test_a_transformation_writes_what_its_expressions_say(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import transform
+
+    cluster.send(topic, numbered(40))
+    cluster.create_topic(f"{topic}_up", 2)
+    arguments = ["-n", cluster.name_server, "-t", topic, "--to", f"{topic}_up", "--checkpoint", str(tmp_path / "checkpoint")]
+    assert (
+        transform.main([*arguments, "--select", "upper(cast(body as string)) as body", "--select", "keys", "--where", "tags = 'odd'"]) == 0
+    )
+    rows = read(topic=f"{topic}_up").collect()
+    assert sorted(bytes(row.body) for row in rows) == sorted(body.upper() for _, body, texts in numbered(40) if "odd" in texts)
+
+
+def test_a_copy_keeps_queues_and_maps_offsets(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import copy
+
+    other = Cluster(tmp_path / "other")
+    other.start()
+    try:
+        cluster.send(topic, numbered(40))
+        other.create_topic(topic)
+        arguments = ["-n", cluster.name_server, "-t", topic, "--to-name-server", other.name_server]
+        assert copy.main([*arguments, "--map", str(tmp_path / "map"), "--checkpoint", str(tmp_path / "checkpoint")]) == 0
+        theirs = spark.read.format("rocketmq").options(nameServer=other.name_server, topic=topic).load()
+        assert sorted((row.queueId, bytes(row.body)) for row in theirs.collect()) == sorted(
+            (queue, body) for queue, body, _ in numbered(40)
+        )
+        mapped = spark.read.parquet(str(tmp_path / "map")).collect()
+        assert sorted((row.sourceQueueId, row.sourceOffset) for row in mapped) == [
+            (queue, offset) for queue in range(4) for offset in range(10)
+        ]
+        assert all(row.sourceQueueId == row.targetQueueId for row in mapped)
+    finally:
+        other.stop()
+
+
+def test_an_audit_of_a_sound_store_finds_nothing_and_of_a_broken_one_the_break(
+    spark: Any, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    import shutil
+
+    from rocketpy.spark.pipelines import audit
+
+    cluster.send(topic, numbered(40))
+    copied = tmp_path / "store"
+    shutil.copytree(cluster.store, copied)
+    assert audit.main([str(copied), "-o", str(tmp_path / "sound.html")]) == 0
+    record = spark.read.format("rocketmq-store").options(storePath=str(copied), topic=topic).load().filter("keys = 'k9'").collect()[0]
+    with next(iter(sorted((copied / "commitlog").iterdir()))).open("r+b") as file:
+        file.seek(record.commitLogOffset + 60)
+        tail = file.read(200)
+        file.seek(record.commitLogOffset + 60 + tail.index(b"body 9"))
+        file.write(b"BODY")
+    found = audit.findings(*audit.tables(spark, str(copied), None))
+    assert [row.commitLogOffset for row in found["broken"]] == [record.commitLogOffset]
+    assert [row.queueOffset for row in found["entry without record"]] == [record.queueOffset]
+
+
+def test_the_doctor_finds_everything_well_here(spark: Any, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    from rocketpy.spark import doctor
+
+    assert doctor.main(["-n", cluster.name_server]) == 0
+    assert doctor.main(["-n", "127.0.0.1:1"]) == 3
+    assert "mend:" in capsys.readouterr().out
