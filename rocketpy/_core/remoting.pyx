@@ -3,6 +3,7 @@
 # Requests are converted on demand: a Request keeps its native frame and makes fields, remark and body when they are asked for, so
 # that taking a batch costs next to nothing. The native server lives until the last Request taken from it is gone.
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
@@ -149,24 +150,24 @@ cdef int fill_command(rp_command *command, str remark, object fields, bytes body
     return 0
 
 
-def decode_command(const uint8_t[::1] frame not None):
+def decode_command(frame not None):
     global decode_arena
+    cdef Py_buffer view
     cdef rp_command native
     cdef rp_error error
     cdef Command command
-    cdef int status
-    if frame.shape[0] == 0:
-        raise ProtocolError("an empty frame")
-    if frame.shape[0] > 0x7FFFFFFF:
-        raise TooLarge("a frame past 2 GiB")
     if decode_arena == NULL:
         decode_arena = rp_arena_create(65536, 2 * RP_FRAME_SIZE_MAX)
         if decode_arena == NULL:
             raise NoMemory("no memory to decode a frame")
-    error.status = 0
-    status = rp_command_decode(&frame[0], <uint32_t>frame.shape[0], decode_arena, &native, &error)
+    PyObject_GetBuffer(frame, &view, PyBUF_SIMPLE)
     try:
-        check(status, &error)
+        if view.len == 0:
+            raise ProtocolError("an empty frame")
+        if view.len > 0x7FFFFFFF:
+            raise TooLarge("a frame past 2 GiB")
+        error.status = 0
+        check(rp_command_decode(<const uint8_t *>view.buf, <uint32_t>view.len, decode_arena, &native, &error), &error)
         command = Command.__new__(Command)
         command.copy_head(&native)
         command._remark = None if native.remark.data == NULL else text_of_slice(native.remark)
@@ -174,19 +175,25 @@ def decode_command(const uint8_t[::1] frame not None):
         command._body = bytes_of(native.body)
     finally:
         rp_arena_reset(decode_arena)
+        PyBuffer_Release(&view)
     return command
 
 
-def scan_frame(const uint8_t[::1] data not None, uint32_t frame_size_max=RP_FRAME_SIZE_MAX):
+def scan_frame(data not None, uint32_t frame_size_max=RP_FRAME_SIZE_MAX):
+    cdef Py_buffer view
     cdef uint32_t size = 0
-    cdef int status
-    if data.shape[0] == 0:
-        return 0
-    status = rp_frame_scan(&data[0], data.shape[0], frame_size_max, &size)
-    if status < 0:
-        announced = int.from_bytes(data[:4], "big")
-        cause = f"past the limit of {frame_size_max}" if status == RP_E_TOO_LARGE else "less than a header takes, or its header is longer than it"
-        raise ProtocolError(f"a frame that announces {announced} bytes: {cause}")
+    cdef int status = 0
+    cdef bytes head
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if view.len > 0:
+            status = rp_frame_scan(<const uint8_t *>view.buf, view.len, frame_size_max, &size)
+        if status < 0:
+            head = PyBytes_FromStringAndSize(<const char *>view.buf, min(view.len, 4))
+            cause = f"past the limit of {frame_size_max}" if status == RP_E_TOO_LARGE else "too few, or fewer than its header takes"
+            raise ProtocolError(f"a frame that announces {int.from_bytes(head, 'big')} bytes: {cause}")
+    finally:
+        PyBuffer_Release(&view)
     return size if status == 1 else 0
 
 
