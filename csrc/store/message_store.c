@@ -44,6 +44,7 @@ struct rp_message_store {
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */
     rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
+    pthread_mutex_t files_lock;       /* before the append lock: files leave queues by one hand at a time */
     rp_key_index *index;              /* fixed after open; NULL when it is off */
     rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
     rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
@@ -287,6 +288,7 @@ static void destroy(rp_message_store *store) {
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
     rp_store_lock_release(store->lock_fd);
+    pthread_mutex_destroy(&store->files_lock);
     free(store);
 }
 
@@ -299,6 +301,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     store->ops = options->file_ops != NULL ? options->file_ops : rp_file_ops_system();
     store->clock = options->clock != NULL ? options->clock : rp_clock_system();
     store->lock_fd = -1;
+    pthread_mutex_init(&store->files_lock, NULL);
     int rc = check_options(&store->options, error);
     rc = rc == RP_OK ? set_paths(store, error) : rc;
     rc = rc == RP_OK && !options->read_only ? make_directories(store, error) : rc;
@@ -372,13 +375,50 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
+    pthread_mutex_lock(&store->files_lock);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
+    pthread_mutex_unlock(&store->files_lock);
     char path[RP_PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%.*s", store->paths.queues, (int)topic.size, (const char *)topic.data);
     if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
         rmdir(path);
     }
     return deletion.rc;
+}
+
+typedef struct queue_trim {
+    int64_t log_offset;
+    int rc;
+    rp_error *error;
+} queue_trim;
+
+static int trim_queue(void *context, rp_consume_queue *queue) {
+    queue_trim *trim = context;
+    if (!atomic_load(&queue->deleted)) {
+        int rc = rp_consume_queue_trim(queue, trim->log_offset, trim->error);
+        trim->rc = rc != RP_OK ? rc : trim->rc;
+    }
+    return 0;
+}
+
+int rp_message_store_expire_file(rp_message_store *store, rp_error *error) {
+    rp_commit_log *log = store->commit_log;
+    if (store->options.read_only) {
+        return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
+    }
+    int64_t end = rp_commit_log_min_offset(log) + log->file_size;
+    if (end > rp_commit_log_flushed_offset(log) || end >= rp_commit_log_max_offset(log)) {
+        return rp_error_set(error, RP_E_NOT_FOUND, 0, store->paths.commit_log, -1, "every file of the commit log is still being written");
+    }
+    pthread_mutex_lock(&store->files_lock);
+    int rc = rp_mapped_file_queue_remove_first(log->row, error);
+    queue_trim trim = {.log_offset = rp_commit_log_min_offset(log), .rc = rc, .error = error};
+    rp_queue_table_each(store->queues, trim_queue, &trim);
+    if (store->index != NULL) {
+        rp_key_index_delete_before(store->index, trim.log_offset);
+    }
+    pthread_mutex_unlock(&store->files_lock);
+    return trim.rc;
 }
 
 typedef struct queue_visit {

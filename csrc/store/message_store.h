@@ -62,6 +62,11 @@ rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
+/* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
+ * they let go. Off the append path: takes no lock an append waits for. RP_OK; RP_E_NOT_FOUND when only the file being written and what is
+ * not on disk yet are left; RP_E_IO (the file is out of the store all the same); RP_E_READ_ONLY. One caller at a time besides
+ * rp_message_store_delete_topic. */
+int rp_message_store_expire_file(rp_message_store *store, rp_error *error);
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 

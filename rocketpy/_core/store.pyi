@@ -71,6 +71,9 @@ class MessageStore(NativeObject):
         """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS."""
     def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
         """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
+    def expire_file(self) -> bool:
+        """Deletes the oldest commit log file with the queue and index files that pointed only into it; False when none may go. Blocks on
+        the file system, never on appends. Raises StoreIOError."""
     def query(self, topic: str, key: str, begin_ms: int, end_ms: int, offsets_max: int) -> KeyQuery:
         """Messages by key or unique key, stored in begin_ms..end_ms; at most 1,024 offsets."""
     def min_offset(self, topic: str, queue_id: int) -> int:

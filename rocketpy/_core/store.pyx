@@ -299,6 +299,21 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def expire_file(self):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_message_store_expire_file(self.native, &error)
+            if status == RP_E_NOT_FOUND:
+                return False
+            check(status, &error)
+            return True
+        finally:
+            self.leave()
+
     def query(self, str topic not None, str key not None, int64_t begin_ms, int64_t end_ms, uint32_t offsets_max):
         cdef int64_t offsets[QUERY_OFFSETS_MAX]
         cdef rp_key_query query

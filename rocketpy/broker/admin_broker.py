@@ -121,9 +121,10 @@ class BrokerAdmin:
             return Response(ResponseCode.SYSTEM_ERROR, f"The stats <{header.stats_name}> <{header.stats_key}> not exist")
         return json_response({"statsDay": series.day.to_json(), "statsHour": series.hour.to_json(), "statsMinute": series.minute.to_json()})
 
-    def _clean_expired(self, request: Request) -> Response:
-        """Nothing expires in this broker yet, so there is nothing to clean: done, and the remark says why."""
-        return Response(remark="retention is not part of this broker yet: nothing had expired")
+    async def _clean_expired(self, request: Request) -> Response:
+        """deleteExpiredCommitLog and cleanExpiredCQ of mqadmin: what has expired goes now, whatever the hour; queues go with the log."""
+        deleted = await self._parts.retention.run_once(now=True)
+        return Response(remark=f"{deleted} expired commit log files were deleted")
 
     def _clean_unused_topics(self, request: Request) -> Response:
         """Drops the queues of topics that no longer exist; the system's own and those of retries stay."""

@@ -28,6 +28,7 @@ from .persistence import SavedState
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import Registration
 from .request_modes import RequestModes
+from .retention_service import RetentionService
 from .routes import TopicRoutes
 from .settings import BrokerSettings
 from .stats import BrokerStats
@@ -89,6 +90,7 @@ class Parts:
     client: RemotingClient
     link: ClientLink
     ha: HaService
+    retention: RetentionService
     act: Callable[[Iterable[Action]], None]
     server_of: Callable[[int], Server]
     boot_ms: int

@@ -50,6 +50,7 @@ from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import RegisterResult, Registration, TopicsSnapshot
 from .request_modes import RequestModes
+from .retention_service import RetentionService
 from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, registration_settings, topic_settings
@@ -254,6 +255,7 @@ class BrokerService:
             client=self._client,
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
+            retention=RetentionService(config, store, native),
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),
@@ -371,6 +373,7 @@ class BrokerService:
             every("topic and group rates", 10.0, _plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, lambda: parts.saved.offsets.save_or_log()),
             every("persist tables", 10.0, self._save_all),
+            every("retention", self.config.integer("cleanResourceInterval") / 1000, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, lambda: self._clean_offsets(parts)),
             self._at_midnight(parts.stats),
         ):

@@ -1,0 +1,80 @@
+"""Which commit log files may go, and whether sends are taken: decided from the clock, the files and the disk.
+RocketMQ: CleanCommitLogService, RunningFlags (5.3.3 store/DefaultMessageStore.java).
+
+    disk used   below diskMaxUsedSpaceRatio (75 %)      only expired files, in the hours of deleteWhen
+                above it                                expired files at any hour
+                above diskSpaceCleanForciblyRatio (85)  the oldest files, expired or not, when cleanFileForciblyEnable
+                above diskSpaceWarningLevelRatio (90)   and sends are refused until it is below again
+
+No I/O and no clock of its own: `decide` is a function of what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """The configuration keys. Ratios in percent of the file system that holds the commit log."""
+
+    reserved_hours: int = 72
+    delete_hours: frozenset[int] = frozenset({4})
+    batch_max: int = 10
+    forcible: bool = True
+    used_ratio_max: int = 75
+    forcible_ratio: int = 85
+    warning_ratio: int = 90
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of the commit log that is no longer written, oldest first. modified_ms: wall clock of its last message on disk."""
+
+    name: str
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Delete the first delete_count files; take sends when is_writable, else say reason. unread says what goes before its time."""
+
+    delete_count: int
+    is_writable: bool
+    reason: str
+    expired_count: int
+
+    @property
+    def unexpired_count(self) -> int:
+        """Files deleted before their time, to keep the disk from filling."""
+        return self.delete_count - min(self.delete_count, self.expired_count)
+
+
+def decide(
+    settings: RetentionSettings, files: Sequence[LogFile], *, used_percent: float, now_ms: int, hour: int, now: bool = False
+) -> Decision:
+    """files: those that may go, oldest first. hour: local, 0..23. now: an operator asked for it, whatever the hour."""
+    deadline = now_ms - settings.reserved_hours * MS_PER_HOUR
+    expired = 0
+    while expired < len(files) and files[expired].modified_ms <= deadline:
+        expired += 1
+    is_over = used_percent > settings.warning_ratio
+    wanted = expired if now or hour in settings.delete_hours or used_percent > settings.used_ratio_max else 0
+    if settings.forcible and used_percent > settings.forcible_ratio:
+        wanted = len(files)
+    reason = (
+        f"the disk of the commit log is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
+        f"free space or add a disk, sends are taken again by themselves"
+    )
+    return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", expired)
+
+
+def parse_hours(text: str) -> frozenset[int]:
+    """deleteWhen: hours of the day, several with ; between them. Raises ValueError."""
+    hours = frozenset(int(part) for part in text.split(";") if part.strip())
+    if not all(0 <= hour <= 23 for hour in hours):
+        raise ValueError(f"deleteWhen {text!r} names an hour outside 00 to 23")
+    return hours

@@ -1,0 +1,99 @@
+"""Carries out what retention decides: looks at the disk and the files, deletes one at a time off the event loop, opens and closes the
+broker for sends.
+
+Threads  run_once on the event loop; file system calls in the default executor, so neither requests nor appends wait for an unlink.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from datetime import datetime
+from pathlib import Path
+
+from .._core.broker import Broker
+from .._core.errors import RocketpyError
+from .._core.store import MessageStore
+from ..config import Config
+from .retention import Decision, LogFile, RetentionSettings, decide, parse_hours
+
+log = logging.getLogger(__name__)
+
+
+class RetentionService:
+    """`await run_once()` every cleanResourceInterval."""
+
+    def __init__(self, config: Config, store: MessageStore, native: Broker) -> None:
+        self._config = config
+        self._store = store
+        self._native = native
+        root = Path(config.text("storePathRootDir"))
+        self._log_path = Path(config.text("storePathCommitLog") or root / "commitlog")
+        self._is_writable = True
+        self._lock = asyncio.Lock()
+
+    async def run_once(self, *, now: bool = False) -> int:
+        """How many files were deleted."""
+        async with self._lock:
+            loop = asyncio.get_running_loop()
+            decision = await loop.run_in_executor(None, self._decide, now)
+            self._set_writable(decision)
+            if decision.unexpired_count:
+                log.warning("the disk fills: up to %d commit log files are deleted before fileReservedTime", decision.unexpired_count)
+            pause_s = self._config.integer("deleteCommitLogFilesInterval") / 1000
+            deleted = 0
+            for number in range(decision.delete_count):
+                if number:
+                    await asyncio.sleep(pause_s)  # spread, so that the disk is not busy with this alone
+                if not await loop.run_in_executor(None, self._delete_one):
+                    break
+                deleted += 1
+            return deleted
+
+    def _decide(self, now: bool) -> Decision:
+        stats = self._store.stats()
+        low, safe = stats["commit_log_min_offset"], min(stats["flushed_offset"], stats["commit_log_max_offset"])
+        files = []
+        for path in sorted(path for path in self._log_path.iterdir() if len(path.name) == 20 and path.name.isdigit()):
+            info = path.stat()
+            if low <= int(path.name) and int(path.name) + info.st_size < safe:
+                files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000))
+        disk = os.statvfs(self._log_path)
+        used_percent = 100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail))
+        hour = datetime.now().hour
+        return decide(self._settings(), files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
+
+    def _settings(self) -> RetentionSettings:
+        config = self._config
+        return RetentionSettings(
+            reserved_hours=config.integer("fileReservedTime"),
+            delete_hours=parse_hours(config.text("deleteWhen")),
+            batch_max=config.integer("deleteFileBatchMax"),
+            forcible=config.boolean("cleanFileForciblyEnable"),
+            used_ratio_max=config.integer("diskMaxUsedSpaceRatio"),
+            forcible_ratio=config.integer("diskSpaceCleanForciblyRatio"),
+            warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
+        )
+
+    def _delete_one(self) -> bool:
+        begin = self._store.stats()["commit_log_min_offset"]
+        try:
+            if not self._store.expire_file():
+                return False
+        except RocketpyError as error:
+            log.error("commit log file %020d could not be deleted: %s", begin, error)
+            return False
+        log.info("delete expired commit log file %020d", begin)
+        return True
+
+    def _set_writable(self, decision: Decision) -> None:
+        if decision.is_writable == self._is_writable:
+            return
+        self._is_writable = decision.is_writable
+        self._native.set_settings(store_writable=int(decision.is_writable), store_reason=decision.reason)
+        if decision.is_writable:
+            log.warning("the disk has space again: sends are taken")
+        else:
+            log.error("sends are refused: %s", decision.reason)
