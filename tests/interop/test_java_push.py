@@ -121,6 +121,14 @@ def test_an_orderly_consumer_locks_its_queues_and_keeps_their_order(java: JavaCl
     for queue in range(4):
         assert [each["body"].decode() for each in received if each["queueId"] == queue] == [f"{queue} {number:03}" for number in range(25)]
     assert all(each["locked"] for each in first.assigned(topic))
+
+
+def test_the_lock_of_a_queue_moves_with_it(clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str) -> None:
+    """With the newer client only: the old one tries again to lock a queue only after twenty seconds."""
+    java = clients(cluster)
+    first = java.push(group, topic, orderly=True)
+    await_assigned(topic, [first], [4])
+    wait_until(lambda: all(each["locked"] for each in first.assigned(topic)), 30, "the first consumer got its locks")
     second = java.push(group, topic, orderly=True)
     await_assigned(topic, [first, second], [2, 2], timeout=30)
     wait_until(lambda: all(each["locked"] for each in second.assigned(topic)), 30, "the second consumer got the locks the first gave up")

@@ -14,7 +14,7 @@ from .products import Cluster, Product
 TOPIC, QUEUES = "killed", 4
 Acknowledged = list[tuple[bytes, str, int, int]]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def load_and_kill(java: JavaClients, cluster: Cluster, dice: random.Random) -> Acknowledged:

@@ -45,9 +45,12 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
     wait_until(lambda: cluster.route(TOPIC), 15, "route of the topic mqadmin created")
     producer = java.producer(PRODUCERS)
     sent = producer.send(TOPIC, *({"body": f"body {number}", "tags": f"T{number % 2}", "keys": f"K{number}"} for number in range(10)))
-    consumer = java.push(CONSUMERS, TOPIC)
-    assert len(consumer.received(10)) == 10
+    first = java.push(CONSUMERS, TOPIC)
+    assert len(first.received(10)) == 10
+    first.shutdown()  # commits at once, where a running consumer takes ten seconds
     wait_until(lambda: sum(cluster.committed(CONSUMERS, TOPIC, number) for number in range(4)) == 10, 20, "the consumer committed")
+    consumer = java.push(CONSUMERS, TOPIC)
+    wait_until(lambda: len(consumer.queue_ids(TOPIC)) == 4, 20, "the consumer holds its queues")
     stage = Stage(cluster, java, admin, sent, consumer.started)
     result = sent[3]
     broker = cluster.broker.address

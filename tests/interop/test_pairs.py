@@ -14,7 +14,7 @@ from .products import Broker, Cluster, Product
 
 TOPIC = "paired"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def runtime(broker: Broker) -> dict[str, str]:

@@ -11,6 +11,7 @@ from .processes import wait_until
 from .products import Cluster, Product
 from .wire import parse_json
 
+pytestmark = pytest.mark.timeout(300)
 TOPIC, OTHER, GROUP = "store-topic", "store-other", "GID-store-readers"
 KEPT = ("queueId", "queueOffset", "commitLogOffset", "msgId", "offsetMsgId", "tags", "keys", "flag", "sysFlag", "storeSize", "bodyCrc",
         "bornTimestamp", "storeTimestamp", "bornHost", "storeHost", "reconsumeTimes", "body")  # fmt: skip

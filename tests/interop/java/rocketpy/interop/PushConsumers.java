@@ -72,6 +72,8 @@ final class PushConsumers {
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(request.text("from", "CONSUME_FROM_FIRST_OFFSET")));
         consumer.setPullBatchSize((int) request.integer("pullBatchSize", 32));
         consumer.setConsumeMessageBatchMaxSize((int) request.integer("batch", 1));
+        // The listener hands a message over before the client has noted its offset; a shutdown lets it finish that and commit.
+        consumer.setAwaitTerminationMillisWhenShutdown(5000);
         consumer.setConsumeThreadMin(2);
         consumer.setConsumeThreadMax((int) request.integer("threads", 4));
         consumer.setPostSubscriptionWhenPull(request.truth("postSubscriptionWhenPull"));
