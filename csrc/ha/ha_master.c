@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/thread.h"
 #include "ha_connection.h"
 
 #define MS_NS 1000000LL
@@ -31,7 +32,7 @@ struct rp_ha_master {
     char bind_address[RP_HA_ADDRESS_TEXT_MAX];
     int epoll_fd, listen_fd, wake_fd;
     uint16_t port;
-    pthread_t thread;
+    rp_thread *thread;
     /* guarded by table_lock for readers; only the ha thread writes, so it reads without */
     pthread_mutex_t table_lock;
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
@@ -258,8 +259,8 @@ static int has_slaves(const rp_ha_master *master) {
     return 0;
 }
 
-static void *ha_master_run(void *argument) {
-    rp_ha_master *master = argument;
+static void ha_master_run(void *context) {
+    rp_ha_master *master = context;
     struct epoll_event events[RP_HA_SLAVES_MAX];
     int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
     while (!atomic_load_explicit(&master->stopping, memory_order_acquire)) {
@@ -272,7 +273,6 @@ static void *ha_master_run(void *argument) {
             handle_events(master, events, event_count, now_ns);
         serve_slaves(master, now_ns);
     }
-    return NULL;
 }
 
 void rp_ha_master_notify(rp_ha_master *master) {
@@ -356,15 +356,14 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
         atomic_init(&master->acked[slot], -1);
     status = open_descriptors(master, error);
     if (status == RP_OK) {
-        int failed = pthread_create(&master->thread, NULL, ha_master_run, master);
-        if (failed != 0)
-            status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+        status = rp_thread_start(&master->thread, "ha-master", ha_master_run, master);
+        if (status < 0)
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
     }
     if (status < 0) {
         free_master(master);
         return status;
     }
-    pthread_setname_np(master->thread, "ha-master");
     *opened = master;
     return RP_OK;
 }
@@ -375,7 +374,7 @@ void rp_ha_master_close(rp_ha_master *master) {
     atomic_store_explicit(&master->stopping, 1, memory_order_release);
     uint64_t one = 1;
     (void)!write(master->wake_fd, &one, sizeof one);
-    pthread_join(master->thread, NULL);
+    rp_thread_join(master->thread);
     free_master(master);
 }
 

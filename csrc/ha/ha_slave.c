@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/thread.h"
 #include "ha_master.h"
 
 #define MS_NS 1000000LL
@@ -32,7 +33,7 @@
 struct rp_ha_slave {
     /* fixed after open */
     rp_ha_slave_options options;
-    pthread_t thread;
+    rp_thread *thread;
     int wake_fd;
     /* guarded by lock (leaf) */
     pthread_mutex_t lock;
@@ -330,8 +331,8 @@ static void serve_connection(rp_ha_slave *slave) {
         disconnect(slave, "reporting our offset failed", RP_LOG_WARNING);
 }
 
-static void *ha_slave_run(void *argument) {
-    rp_ha_slave *slave = argument;
+static void ha_slave_run(void *context) {
+    rp_ha_slave *slave = context;
     while (!atomic_load_explicit(&slave->stopping, memory_order_acquire)) {
         (void)follow_wanted_address(slave);
         if (slave->fd >= 0) {
@@ -352,7 +353,6 @@ static void *ha_slave_run(void *argument) {
     pthread_mutex_lock(&slave->lock);
     slave->stats.state = RP_HA_SLAVE_SHUTDOWN;
     pthread_mutex_unlock(&slave->lock);
-    return NULL;
 }
 
 static void wake(rp_ha_slave *slave) {
@@ -376,9 +376,9 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     int status =
         slave->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
     if (status == RP_OK) {
-        int failed = pthread_create(&slave->thread, NULL, ha_slave_run, slave);
-        if (failed != 0)
-            status = rp_error_set(error, RP_E_NO_MEMORY, failed, NULL, -1, "cannot start the ha thread: %s", strerror(failed));
+        status = rp_thread_start(&slave->thread, "ha-slave", ha_slave_run, slave);
+        if (status < 0)
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
     }
     if (status < 0) {
         if (slave->wake_fd >= 0)
@@ -387,7 +387,6 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
         free(slave);
         return status;
     }
-    pthread_setname_np(slave->thread, "ha-slave");
     *opened = slave;
     return RP_OK;
 }
@@ -397,7 +396,7 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
         return;
     atomic_store_explicit(&slave->stopping, 1, memory_order_release);
     wake(slave);
-    pthread_join(slave->thread, NULL);
+    rp_thread_join(slave->thread);
     close(slave->wake_fd);
     pthread_mutex_destroy(&slave->lock);
     free(slave);
