@@ -11,12 +11,14 @@
 #define HEAP_FIRST 64u
 #define CONNECTIONS_FIRST 64u
 #define NS_PER_MS INT64_C(1000000)
+#define CHOKED_LOOK_NS (100 * NS_PER_MS)
 #define SUSPEND_MS_MAX (INT64_C(24) * 3600 * 1000)
 
 struct rp_suspended_pull {
     rp_pull pull;
     int32_t *codes; /* the filter's, owned; NULL without */
     int64_t deadline_ns;
+    int64_t look_ns; /* when to look at it without any arrival: the deadline, or earlier while its connection is choked */
     uint32_t heap_place;
     rp_queue_waits *waits;
     rp_suspended_pull *previous, *next; /* among the pulls of its queue */
@@ -59,7 +61,7 @@ static void place(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pul
 }
 
 static void sift(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pull) {
-    while (at > 0 && pulls->heap[(at - 1) / 2]->deadline_ns > pull->deadline_ns) {
+    while (at > 0 && pulls->heap[(at - 1) / 2]->look_ns > pull->look_ns) {
         place(pulls, at, pulls->heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
@@ -67,9 +69,9 @@ static void sift(rp_suspended_pulls *pulls, uint32_t at, rp_suspended_pull *pull
         uint32_t child = 2 * at + 1;
         if (child >= pulls->heap_size)
             break;
-        if (child + 1 < pulls->heap_size && pulls->heap[child + 1]->deadline_ns < pulls->heap[child]->deadline_ns)
+        if (child + 1 < pulls->heap_size && pulls->heap[child + 1]->look_ns < pulls->heap[child]->look_ns)
             child++;
-        if (pulls->heap[child]->deadline_ns >= pull->deadline_ns)
+        if (pulls->heap[child]->look_ns >= pull->look_ns)
             break;
         place(pulls, at, pulls->heap[child]);
         at = child;
@@ -96,7 +98,7 @@ static void heap_remove(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
         sift(pulls, pull->heap_place, last);
 }
 
-int64_t rp_long_polling_deadline(const rp_suspended_pulls *pulls) { return pulls->heap_size > 0 ? pulls->heap[0]->deadline_ns : INT64_MAX; }
+int64_t rp_long_polling_deadline(const rp_suspended_pulls *pulls) { return pulls->heap_size > 0 ? pulls->heap[0]->look_ns : INT64_MAX; }
 
 /* ---- pulls by connection, so that a closed one takes its pulls along ---- */
 
@@ -245,7 +247,7 @@ static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
     int64_t wait_ms = pull->suspend_ms < 0 ? 0 : pull->suspend_ms > SUSPEND_MS_MAX ? SUSPEND_MS_MAX : pull->suspend_ms;
     made->pull = *pull;
     made->codes = NULL;
-    made->deadline_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * NS_PER_MS;
+    made->deadline_ns = made->look_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * NS_PER_MS;
     if (pull->filter.count > 0 && (made->codes = copy_codes(&pull->filter)) == NULL) {
         give_back(pulls, made);
         return NULL;
@@ -258,6 +260,20 @@ static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
     chain_pull(pulls, made);
     append_to_waits(waits, made);
     return made;
+}
+
+static void look_at(rp_suspended_pulls *pulls, rp_suspended_pull *pull, int64_t look_ns) {
+    pull->look_ns = look_ns < pull->deadline_ns ? look_ns : pull->deadline_ns;
+    sift(pulls, pull->heap_place, pull);
+}
+
+/* Tries one pull for what has arrived. */
+static void retry_pull(rp_lane *lane, rp_suspended_pull *pull) {
+    int outcome = rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN);
+    if (outcome == RP_PULL_DONE)
+        drop(lane, pull);
+    else
+        look_at(&lane->suspended, pull, outcome == RP_PULL_CHOKED ? rp_reactor_now_ns(lane->reactor) + CHOKED_LOOK_NS : INT64_MAX);
 }
 
 int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
@@ -276,8 +292,8 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
     if (waits->marked != pull->queue) {
         rp_consume_queue_set_waiting(pull->queue, lane->index);
         waits->marked = pull->queue;
-        if (rp_consume_queue_max_offset(pull->queue) > made->pull.from && rp_pull_path_retry(lane, &made->pull, RP_PULL_WOKEN))
-            drop(lane, made);
+        if (rp_consume_queue_max_offset(pull->queue) > made->pull.from)
+            retry_pull(lane, made);
     }
     if (lane->suspended.heap_size > 0 && lane->suspended.heap[0] == made)
         rp_lane_schedule(lane);
@@ -330,12 +346,12 @@ static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
     for (rp_suspended_pull *pull = waits->first, *next; pull != NULL; pull = next) {
         next = pull != last ? pull->next : NULL; /* what is suspended meanwhile has looked already */
         rp_count(&lane->counters.pulls_woken, 1);
-        if (rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN))
-            drop(lane, pull);
+        retry_pull(lane, pull);
     }
 }
 
 void rp_long_polling_drain(rp_lane *lane) {
+    int64_t earliest_ns = rp_long_polling_deadline(&lane->suspended);
     rp_queue_waits *waits = atomic_exchange_explicit(&lane->suspended.arrivals, NULL, memory_order_acquire);
     while (waits != NULL) {
         rp_queue_waits *next = waits->next; /* before it may be pushed again */
@@ -343,12 +359,18 @@ void rp_long_polling_drain(rp_lane *lane) {
         retry_waits(lane, waits);
         waits = next;
     }
+    if (rp_long_polling_deadline(&lane->suspended) < earliest_ns)
+        rp_lane_schedule(lane);
 }
 
 int64_t rp_long_polling_expire(rp_lane *lane, int64_t now_ns) {
     rp_suspended_pulls *pulls = &lane->suspended;
-    while (pulls->heap_size > 0 && pulls->heap[0]->deadline_ns <= now_ns) {
+    while (pulls->heap_size > 0 && pulls->heap[0]->look_ns <= now_ns) {
         rp_suspended_pull *pull = pulls->heap[0];
+        if (pull->deadline_ns > now_ns) {
+            retry_pull(lane, pull);
+            continue;
+        }
         rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);
         drop(lane, pull);
     }

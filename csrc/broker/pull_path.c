@@ -7,6 +7,7 @@
 #include "pull_response.h"
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
+#define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
     return (rp_answer_to){connection, pull->opaque, pull->serialize_type, pull->oneway};
@@ -220,14 +221,27 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     return outcome < 0 ? outcome : RP_HANDLED;
 }
 
+/* Tells the consumer to come again from where it stands. */
+static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
+    rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
+    result.min_offset = rp_consume_queue_min_offset(pull->queue);
+    result.max_offset = rp_consume_queue_max_offset(pull->queue);
+    return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
+}
+
 int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     rp_connection *connection = rp_reactor_connection(lane->reactor, pull->connection_id);
     if (connection == NULL)
-        return 1;
-    int outcome = try_pull(lane, pull, connection, attempt);
-    if (outcome == PUNTED) /* the request is gone; the consumer asks again and Python gets it */
-        outcome = rp_answer(answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, NULL, 0, "NO_MATCHED_MESSAGE");
+        return RP_PULL_DONE;
+    /* A consumer that does not read its answers gets no more messages: its requests are no longer read, but its waiting pulls, which
+     * may be many, would each pin a file and a piece of output. */
+    int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX;
+    if (is_choked && attempt == RP_PULL_WOKEN)
+        return RP_PULL_CHOKED;
+    int outcome = is_choked ? PUNTED : try_pull(lane, pull, connection, attempt);
+    if (outcome == PUNTED) /* the request itself is gone: when the consumer asks again, Python gets it */
+        outcome = answer_come_again(lane, pull, connection);
     if (outcome < 0)
         rp_server_close_connection(lane->server, pull->connection_id);
-    return outcome != RP_OK;
+    return outcome != RP_OK ? RP_PULL_DONE : RP_PULL_WAITS;
 }

@@ -59,7 +59,13 @@ enum rp_pull_attempt {
 
 int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
-/* Tries a suspended pull again. 1: answered (or its connection is gone); 0: it goes on waiting, pull->from may have moved. */
+enum rp_pull_outcome {
+    RP_PULL_WAITS = 0,  /* nothing for it; pull->from may have moved */
+    RP_PULL_DONE = 1,   /* answered, or its connection is gone */
+    RP_PULL_CHOKED = 2  /* its consumer has not read what it was sent: to be tried again when it has had time to */
+};
+
+/* Tries a suspended pull again. */
 int rp_pull_path_retry(struct rp_lane *lane, rp_pull *pull, int attempt);
 
 #endif

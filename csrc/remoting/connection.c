@@ -369,6 +369,8 @@ int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uin
     return connection->address.size;
 }
 
+uint64_t rp_connection_unsent_bytes(const rp_connection *connection) { return connection->output.unsent_bytes; }
+
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size) {
     return rp_output_reserve(&connection->output, &connection->reactor->pool, size);
 }

@@ -131,6 +131,8 @@ rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id
 uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
 /* Peer address: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);
+/* Bytes queued that the socket has not taken yet. */
+uint64_t rp_connection_unsent_bytes(const rp_connection *connection);
 /* Room for size more output bytes; NULL when memory is out. Valid until the next call on this connection. Commit counts as one frame
  * of rp_server_stats. Without a commit nothing is sent. */
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size);

@@ -193,6 +193,59 @@ static void python_appends_wake_pulls_too(void) {
     fixture_close(&fx);
 }
 
+static void a_pull_that_python_must_answer_comes_back_with_its_next_offset(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ), producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 1, 0, 1) == RP_OK);
+    pull_request pull = waiting_pull(0, 0, 15000);
+    pull.subscription = NULL;
+    pull.sys_flag = 2;
+    client_send_pull(&c, &pull);
+    wait_suspended(&fx, 1);
+    CHECK(rp_broker_put_subscription(fx.broker, text("G"), text("T"), NULL, 0, 2, 0, 0) == RP_OK); /* SQL92 from now on */
+    send_message(&producer, "T", 0, "UNIQ_KEY\1K\2", "wake up");
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == RETRY && field_number(&response, "nextBeginOffset") == 0);
+    client_send_pull(&c, &pull);
+    rp_request_free(take_punted(&fx));
+    client_close(&c);
+    client_close(&producer);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* 1,000 waiting pulls of a consumer that does not read, each of which would get 200 KB. */
+static void a_consumer_that_does_not_read_is_not_fed_until_it_does(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 8 << 20;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ), producer = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    enum { PULLS = 1000, BYTES = 200000 };
+    char *body = malloc(BYTES + 1);
+    memset(body, 'x', BYTES);
+    body[BYTES] = 0;
+    pull_request pull = waiting_pull(0, 0, 60000);
+    for (int i = 0; i < PULLS; i++)
+        client_send_pull(&c, &pull);
+    wait_suspended(&fx, PULLS);
+    send_message(&producer, "T", 0, "UNIQ_KEY\1K\2", body);
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.bytes_out < 24u << 20 && stats.pulls_suspended_now > PULLS - 200);
+    send_message(&producer, "T", 1, "UNIQ_KEY\1K\2", "others are served");
+    rp_command response; /* and when it reads after all, it gets everything, without another message */
+    for (int i = 0; i < PULLS; i++)
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && response.body.size > BYTES);
+    free(body);
+    client_close(&c);
+    client_close(&producer);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 int main(void) {
     RUN(a_message_wakes_the_pulls_of_its_queue_at_once);
     RUN(a_pull_goes_on_waiting_until_its_tag_comes);
@@ -201,5 +254,7 @@ int main(void) {
     RUN(the_bound_of_suspended_pulls_holds);
     RUN(a_deleted_topic_answers_its_waiting_pulls_and_may_come_back);
     RUN(python_appends_wake_pulls_too);
+    RUN(a_pull_that_python_must_answer_comes_back_with_its_next_offset);
+    RUN(a_consumer_that_does_not_read_is_not_fed_until_it_does);
     return 0;
 }
