@@ -7,9 +7,9 @@ index          entries of every index file
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator, MutableMapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,16 +92,18 @@ class LogTableReader(StoreTableReader):
     """Records of the commit log."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        files = _directory(self.options).log_files()
+        store = _directory(self.options)
+        files = store.log_files()
         if not files:
             raise NotFound(f"{self.options['storePath']} has no commit log files; option 'commitLogPath' says where they are")
         step = self.options["splitBytes"]
+        known_end = end_by_queues(store)
         parts = []
         for path in files:
             start, size = int(path.name), path.stat().st_size
-            used = written_size(path, size)
-            parts += [FilePartition(str(path), start + at, start + min(at + step, size) if at + step < used else start + size)
-                      for at in range(0, max(used, 1), step)]  # fmt: skip
+            cuts = [*range(start, min(start + size, known_end), step)] or [start]
+            # The last piece goes to the end of the file: behind the known end lies what has no queue entry yet, mostly nothing.
+            parts += [FilePartition(str(path), begin, end) for begin, end in pairwise([*cuts, start + size])]
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -131,20 +133,23 @@ class LogTableReader(StoreTableReader):
                 yield shape_batch(settings, batch)
 
 
-def written_size(path: Path, size: int) -> int:
-    """Bytes up to the last one that is not in a hole: a live segment is mostly unwritten."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        end = 0
-        while end < size:
-            try:
-                begin = os.lseek(handle, end, os.SEEK_DATA)
-            except OSError:
+def end_by_queues(store: StoreDirectory) -> int:
+    """Where the record behind the last queue entry ends; 0 without queues. A live log is allocated far beyond what is written."""
+    end = 0
+    for queue in store.queues():
+        directory = store.root / "consumequeue" / queue.topic / str(queue.queue_id)
+        files = sorted(path for path in directory.iterdir() if path.name.isdigit())
+        last = (queue.max_offset - 1) * QUEUE_ENTRY.size
+        for path in reversed(files):
+            if int(path.name) <= last:
+                with path.open("rb") as file:
+                    file.seek(last - int(path.name))
+                    data = file.read(QUEUE_ENTRY.size)
+                if len(data) == QUEUE_ENTRY.size:
+                    place, size, _ = QUEUE_ENTRY.unpack(data)
+                    end = max(end, place + size)
                 break
-            end = os.lseek(handle, begin, os.SEEK_HOLE)
-        return end
-    finally:
-        os.close(handle)
+    return end
 
 
 class ConsumeQueueTableReader(StoreTableReader):
