@@ -19,8 +19,7 @@
 struct rp_flusher {
     rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
     rp_thread *thread;      /* owner */
-    pthread_mutex_t
-        tell_lock; /* held while `flushed` runs, so that whoever takes it away knows it runs no more; nothing of ours is taken inside */
+    pthread_mutex_t tell_lock; /* held while `flushed` runs: whoever takes it away knows it runs no more; leaf */
     void (*flushed)(void *context, int64_t flushed_offset); /* guarded by tell_lock */
     void *flushed_context;
 
