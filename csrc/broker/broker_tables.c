@@ -6,9 +6,11 @@
 
 #include "lane.h"
 
+static int is_name(rp_slice name) { return name.data != NULL && name.size > 0 && name.size <= RP_TOPIC_NAME_MAX; }
+
 int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags) {
-    if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
+    if (!is_name(name))
         return RP_E_INVALID;
     rp_topic *topic = rp_topic_table_entry(broker->topics, name);
     return topic != NULL ? rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags) : RP_E_NO_MEMORY;
@@ -24,7 +26,7 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
 
 int rp_broker_put_group(rp_broker *broker, rp_slice name, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
                         int64_t which_broker_when_slow, int32_t sys_flag) {
-    if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
+    if (!is_name(name))
         return RP_E_INVALID;
     rp_group *group = rp_group_table_entry(broker->groups, name);
     if (group == NULL)
@@ -51,16 +53,23 @@ static rp_consumption *pair_entry(rp_broker *broker, rp_slice group_name, rp_sli
     return group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
 }
 
+/* The pair when there is one: whoever only asks must not make entries, which stay for ever. */
+static rp_consumption *find_pair(const rp_broker *broker, rp_slice group_name, rp_slice topic_name) {
+    const rp_group *group = rp_group_table_known(broker->groups, group_name);
+    const rp_topic *topic = rp_topic_table_known(broker->topics, topic_name);
+    return group != NULL && topic != NULL ? rp_group_table_consumption(broker->groups, group, topic) : NULL;
+}
+
 int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                int64_t version, int32_t broadcast, int32_t native) {
     rp_consumption *consumption = pair_entry(broker, group, topic);
     if (consumption == NULL)
-        return RP_E_NO_MEMORY;
+        return is_name(group) && is_name(topic) ? RP_E_NO_MEMORY : RP_E_INVALID;
     return rp_consumption_subscribe(consumption, tag_codes, code_count, version, broadcast, native);
 }
 
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic) {
-    rp_consumption *consumption = pair_entry(broker, group, topic);
+    rp_consumption *consumption = find_pair(broker, group, topic);
     if (consumption != NULL)
         rp_consumption_unsubscribe(consumption);
 }
@@ -72,15 +81,20 @@ static rp_offset_cell *cell_entry(rp_broker *broker, rp_slice group, rp_slice to
     return consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
 }
 
+static int why_no_cell(rp_slice group, rp_slice topic, int32_t queue_id) {
+    int is_possible = is_name(group) && is_name(topic) && queue_id >= 0 && queue_id < RP_TOPIC_QUEUES_MAX;
+    return is_possible ? RP_E_NO_MEMORY : RP_E_INVALID;
+}
+
 static rp_offset_cell *find_cell(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id) {
-    rp_consumption *consumption = pair_entry(broker, group, topic);
+    rp_consumption *consumption = find_pair(broker, group, topic);
     return consumption != NULL ? rp_offset_cells_find(&consumption->offsets, queue_id) : NULL;
 }
 
 int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset) {
     rp_offset_cell *cell = cell_entry(broker, group, topic, queue_id);
     if (cell == NULL)
-        return queue_id < 0 || queue_id >= RP_TOPIC_QUEUES_MAX ? RP_E_INVALID : RP_E_NO_MEMORY;
+        return why_no_cell(group, topic, queue_id);
     if (rp_offset_cell_commit(cell, offset))
         offsets_changed(broker);
     return RP_OK;
@@ -104,7 +118,7 @@ int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice t
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset) {
     rp_offset_cell *cell = cell_entry(broker, group, topic, queue_id);
     if (cell == NULL)
-        return queue_id < 0 || queue_id >= RP_TOPIC_QUEUES_MAX ? RP_E_INVALID : RP_E_NO_MEMORY;
+        return why_no_cell(group, topic, queue_id);
     atomic_store_explicit(&cell->reset, offset, memory_order_relaxed);
     if (rp_offset_cell_commit(cell, offset))
         offsets_changed(broker);
@@ -129,8 +143,8 @@ static int clear_offsets(void *context, rp_name_entry *entry) {
 }
 
 void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic) {
-    offset_walk walk = {.broker = broker, .group = rp_group_table_entry(broker->groups, group)};
-    if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_entry(broker->topics, topic)) == NULL))
+    offset_walk walk = {.broker = broker, .group = rp_group_table_known(broker->groups, group)};
+    if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_known(broker->topics, topic)) == NULL))
         return;
     rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
 }

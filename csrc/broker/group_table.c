@@ -70,6 +70,8 @@ rp_group *rp_group_table_find(const rp_group_table *table, rp_slice name) {
     return group != NULL && rp_group_is_live(group) ? group : NULL;
 }
 
+rp_group *rp_group_table_known(const rp_group_table *table, rp_slice name) { return (rp_group *)rp_name_table_find(table->groups, name); }
+
 rp_group *rp_group_table_entry(rp_group_table *table, rp_slice name) {
     if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
         return NULL;

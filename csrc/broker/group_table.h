@@ -50,6 +50,7 @@ rp_group_table *rp_group_table_create(void);
 void rp_group_table_destroy(rp_group_table *table);
 
 rp_group *rp_group_table_find(const rp_group_table *table, rp_slice name); /* live ones only */
+rp_group *rp_group_table_known(const rp_group_table *table, rp_slice name); /* live or not; NULL when there never was one */
 rp_group *rp_group_table_entry(rp_group_table *table, rp_slice name);      /* made when missing; NULL: memory, bound, bad name */
 int rp_group_is_live(const rp_group *group);
 

@@ -59,6 +59,8 @@ rp_topic *rp_topic_table_find(const rp_topic_table *table, rp_slice name) {
     return topic != NULL && rp_topic_is_live(topic) ? topic : NULL;
 }
 
+rp_topic *rp_topic_table_known(const rp_topic_table *table, rp_slice name) { return (rp_topic *)rp_name_table_find(table->names, name); }
+
 rp_topic *rp_topic_table_entry(rp_topic_table *table, rp_slice name) {
     if (name.data == NULL || name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
         return NULL;

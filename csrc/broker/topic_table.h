@@ -50,6 +50,8 @@ void rp_topic_table_destroy(rp_topic_table *table, void (*free_waiters)(rp_queue
 
 /* The entry of a live topic, NULL otherwise. */
 rp_topic *rp_topic_table_find(const rp_topic_table *table, rp_slice name);
+/* The entry whether live or not, NULL when there never was one. */
+rp_topic *rp_topic_table_known(const rp_topic_table *table, rp_slice name);
 /* The entry whether live or not, made when it is missing. NULL: memory, bound, or an empty or too long name. */
 rp_topic *rp_topic_table_entry(rp_topic_table *table, rp_slice name);
 void rp_topic_table_each(const rp_topic_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);

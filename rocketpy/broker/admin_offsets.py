@@ -34,6 +34,7 @@ from ..remoting.headers import (
     SearchOffsetResponseHeader,
 )
 from ..remoting.json_codec import read_json, write_fastjson
+from . import names
 from .clients import Client, ConsumerGroup
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
@@ -215,6 +216,8 @@ class OffsetAdmin:
     async def _clone(self, request: Request) -> Response:
         parts = self._parts
         header = CloneGroupOffsetRequestHeader.decode(request.fields)
+        if fault := names.group_fault(header.dest_group):
+            return Response(ResponseCode.INVALID_PARAMETER, fault)
         topics = {header.topic} if header.topic and header.topic.strip() else parts.offsets.topics_of(header.src_group)
         for topic in sorted(topics):
             if topic not in parts.topics:

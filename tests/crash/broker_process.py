@@ -12,24 +12,14 @@ from pathlib import Path
 
 from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode
+from tests.interop import processes
 
 START_LIMIT_S = 30.0
 
 
 def free_port() -> int:
     """A port with its neighbours free too: a broker listens on port, port + 1 (HA) and port - 2 (VIP)."""
-    for _ in range(200):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if all(_is_free(other) for other in (port - 2, port + 1)):
-            return port
-    raise AssertionError("no three free ports found")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+    return processes.free_port((-2, 0, 1))
 
 
 class Server:
