@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable
 
-from .javaenv import JavaClients
+import pytest
+
+from .javaenv import OLD, JavaClients
 from .processes import wait_until
 from .products import Cluster
 
@@ -120,6 +123,27 @@ def test_large_and_compressed_bodies_come_back_byte_for_byte(java: JavaClients, 
     assert sorted(bodies(stored)) == sorted(sent + sent)
     compressed = [each for each in stored if each["storeSize"] < len(each["body"])]
     assert {each["body"] for each in compressed} == {sent[1], sent[2]}
+
+
+@pytest.mark.parametrize("kind", ["LZ4", "ZSTD", "ZLIB"])
+def test_every_compression_of_the_newer_client_arrives(
+    clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str, kind: str
+) -> None:
+    java = clients(cluster)
+    java.producer(compressOver=100, compressType=kind).send(
+        topic, kind * 5000, *(f"{number}" + kind * 500 for number in range(3)), how="async"
+    )
+    consumer = java.push(group, topic)
+    assert bodies(sorted(consumer.received(4), key=lambda each: -len(each["body"])))[0] == (kind * 5000).encode()
+
+
+def test_the_older_client_speaks_the_binary_header_too(
+    clients: Callable[..., JavaClients], cluster: Cluster, topic: str, group: str
+) -> None:
+    java = clients(cluster, OLD, "ROCKETMQ")
+    sent = [f"binary {number}" for number in range(20)]
+    java.producer().send(topic, *sent)
+    assert sorted(bodies(java.push(group, topic).received(20))) == sorted(each.encode() for each in sent)
 
 
 def test_an_unknown_topic_is_created_by_sending_to_it(java: JavaClients, cluster: Cluster, group: str) -> None:

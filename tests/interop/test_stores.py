@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .javaenv import JavaClients
+from .javaenv import JavaClients, decode_messages
 from .processes import wait_until
 from .products import Cluster, Product
 from .wire import parse_json
@@ -69,6 +69,16 @@ def consume_some(java: JavaClients, count: int) -> set[tuple[int, int]]:
     return {(each["queueId"], each["queueOffset"]) for each in received}
 
 
+def check_lookups(java: JavaClients, word: str, written: list[dict]) -> None:
+    """By key through the index, and by offset id."""
+    producer = java.producer()
+    wanted = next(each for each in written if each["keys"] == f"{word}-K7")
+    found = decode_messages(producer.call("query", topic=TOPIC, key=f"{word}-K7"))
+    assert [(each["msgId"], each["body"]) for each in found] == [(wanted["msgId"], wanted["body"])]
+    (viewed,) = decode_messages([producer.call("view", topic=TOPIC, msgId=wanted["offsetMsgId"])])
+    assert (viewed["body"], viewed["keys"]) == (wanted["body"], wanted["keys"])
+
+
 def topics_of(cluster: Cluster) -> dict[str, dict]:
     table = parse_json((cluster.broker.store / "config/topics.json").read_text())["topicConfigTable"]
     return {topic: {name: table[topic][name] for name in ("readQueueNums", "writeQueueNums", "perm", "order")} for topic in (TOPIC, OTHER)}
@@ -100,6 +110,7 @@ def test_a_store_changes_hands_and_comes_back(
 
     hand_over(cluster, second)
     assert read_topic(java, TOPIC, count) == written
+    check_lookups(java, first.name, written)
     java.producer().send(OTHER, "one more")
     assert len(consume_some(java, 1)) == 1, "the other product knows what the group had read"
     count += fill(java, second.name)
@@ -112,6 +123,7 @@ def test_a_store_changes_hands_and_comes_back(
 
     hand_over(cluster, first)
     assert read_topic(java, TOPIC, count) == both
+    check_lookups(java, second.name, both)
     assert len(consume_some(java, 30)) == 30
     assert {each["status"] for each in java.producer().send(TOPIC, "and on")} == {"SEND_OK"}
 
