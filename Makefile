@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
+.PHONY: spark bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,6 +36,10 @@ test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expre
 
 interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slow ones too; AGAINST=peer proves the tests against RocketMQ itself
 	@$(PY) -m pytest -q tests/interop -m "slow or not slow" $(if $(AGAINST),--against $(AGAINST)) $(if $(T),-k "$(T)")
+
+spark: $(VENV)/.built ## the Spark tests, killed streams too (installs PySpark, 400 MB; needs Java 17); ROCKETPY_KILLS=rounds
+	@$(PY) -c 'import pyspark, pyarrow' 2>/dev/null || $(PY) -m pip install --quiet 'pyspark>=4.2' 'pyarrow>=18'
+	@$(PY) -m pytest -q tests/spark -m "slow or not slow" $(if $(T),-k "$(T)")
 
 bench: $(VENV)/.built ## pytest-benchmark suites at full size, with the physical limit and the share of it reached; T=pattern
 	@ROCKETPY_BENCH=full $(PY) -m pytest -q bench --benchmark-enable $(if $(T),-k "$(T)")

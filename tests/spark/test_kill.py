@@ -112,3 +112,39 @@ def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: 
     broker.kill()
     with pytest.raises(Exception, match=r"does not answer|no broker answered"):
         frame.count()
+
+
+@pytest.mark.timeout(600)
+def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tuple[str, str, Child], tmp_path: Path) -> None:
+    name_server, address, master = pair
+    port = free_port()
+    config = tmp_path / "slave.conf"
+    config.write_text(
+        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort=0\n"
+        f"namesrvAddr={name_server}\nstorePathRootDir={tmp_path / 'slave-store'}\nlogPath={tmp_path / 'slave-logs'}\n"
+        "mappedFileSizeCommitLog=16777216\n"
+    )
+    create_topic(address, "Switched")
+    send(address, "Switched", numbered(2000))
+    slave = Child("slave", tmp_path, ["broker", "-c", str(config)])
+    slave.start()
+    try:
+        slave.wait_for(r"(boot success)")
+        at_slave = spark.read.format("rocketmq").options(nameServer=name_server, topic="Switched", readFrom="slave", retryTimeoutMs="60s")
+        arrived = threading.Event()
+        for _ in range(60):  # until the slave is registered and has everything
+            if at_slave.load().count() == 2000:
+                break
+            arrived.wait(0.5)
+        source = spark.readStream.format("rocketmq").options(nameServer=name_server, topic="Switched", startingOffsets="earliest")
+        rows = source.options(maxOffsetsPerTrigger="400", retryTimeoutMs="60s").load().select("queueId", "queueOffset")
+        sink = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = sink.trigger(availableNow=True).start(str(tmp_path / "lake"))
+        while query.isActive and batches(tmp_path) < 1:
+            arrived.wait(0.02)
+        master.kill()
+        query.awaitTermination(240)
+        assert query.exception() is None and not query.isActive
+        assert places(spark, tmp_path) == [(queue, offset) for queue in range(4) for offset in range(500)]
+    finally:
+        slave.kill()
