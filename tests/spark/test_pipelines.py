@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.servers import Cluster, send
+from tests.spark.servers import Cluster, copy_store, send
 from tests.spark.test_batch import numbered
 
 Read = Callable[..., Any]
@@ -112,13 +112,10 @@ def test_a_copy_keeps_queues_and_maps_offsets(spark: Any, read: Read, cluster: C
 def test_an_audit_of_a_sound_store_finds_nothing_and_of_a_broken_one_the_break(
     spark: Any, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
-    import shutil
-
     from rocketpy.spark.pipelines import audit
 
     cluster.send(topic, numbered(40))
-    copied = tmp_path / "store"
-    shutil.copytree(cluster.store, copied)
+    copied = copy_store(cluster.store, tmp_path / "store")
     assert audit.main([str(copied), "-o", str(tmp_path / "sound.html")]) == 0
     record = spark.read.format("rocketmq-store").options(storePath=str(copied), topic=topic).load().filter("keys = 'k9'").collect()[0]
     with next(iter(sorted((copied / "commitlog").iterdir()))).open("r+b") as file:

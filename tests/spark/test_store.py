@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.servers import Cluster
+from tests.spark.servers import Cluster, copy_store
 from tests.spark.test_batch import numbered
 
 Read = Callable[..., Any]
@@ -42,8 +41,7 @@ def test_index_entries_point_at_records_with_keys(spark: Any, cluster: Cluster, 
 
 def test_damage_is_an_error_or_with_audit_a_row(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     cluster.send(topic, numbered(40))
-    copy = tmp_path / "store"
-    shutil.copytree(cluster.store, copy)
+    copy = copy_store(cluster.store, tmp_path / "store")
     victim = load(spark, copy, topic=topic).filter("keys = 'k7'").collect()[0]
     segment = next(iter(sorted((copy / "commitlog").iterdir())))
     with segment.open("r+b") as file:

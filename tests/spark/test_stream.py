@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_a_stream_whose_topic_was_made_anew_says_so(drain: Drain, cluster: Clust
     cluster.send(topic, numbered(40))
     drain()
     offsets = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))[-1]
-    offsets.write_text(offsets.read_text().replace(":10", ":99"))
+    offsets.write_text(re.sub(r": ?10\b", ":99", offsets.read_text()))
     (offsets.parent / f".{offsets.name}.crc").unlink(missing_ok=True)
     with pytest.raises(Exception, match="before 99, up to which it was read"):
         drain()
