@@ -163,7 +163,8 @@ class Cluster:
                     header = UpdateConsumerOffsetRequestHeader(
                         consumer_group=group, topic=topic, queue_id=queue.queue_id, commit_offset=offset
                     )
-                    await self._ask_broker(client, route, queue.broker_name, RequestCode.UPDATE_CONSUMER_OFFSET, header, False)
+                    code = RequestCode.UPDATE_CONSUMER_OFFSET
+                    check_success(await self._ask_broker(client, route, queue.broker_name, code, header, False))
 
         self._call(f"committing offsets of group {group}", work)
 

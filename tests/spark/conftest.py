@@ -42,6 +42,7 @@ def make_session(name: str, directory: Path) -> Any:
         SparkSession.builder.master("local[2]")
         .appName(name)
         .config("spark.ui.enabled", "false")
+        .config("spark.python.authenticate.socketTimeout", "180s")  # a busy machine starts workers slowly
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")

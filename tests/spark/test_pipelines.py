@@ -37,12 +37,13 @@ def test_traffic_counts_every_message_and_byte(spark: Any, cluster: Cluster, top
     assert topic in text and "<svg" in text and "<td" in text
 
 
-def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     from rocketpy.spark.cluster import Cluster as View
     from rocketpy.spark.cluster import Endpoint, Queue
     from rocketpy.spark.pipelines import lag
 
     cluster.send(topic, numbered(40))
+    assert read(topic=topic, consumerGroup="late-group").count() == 40  # a first pull makes the group
     view = View(Endpoint((cluster.name_server,)))
     view.commit_offsets("late-group", {Queue(topic, "broker-a", queue): 4 for queue in range(4)})
     assert [row[-1] for row in lag.lag_of(view, [topic], ["late-group"])] == [6, 6, 6, 6]
