@@ -60,18 +60,20 @@ def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, read: Read, c
     assert [(row.topic, row.consumerGroup, row.deliveries, row["p50"]) for row in rows] == [("orders", "readers", 1, 250.0)]
 
 
-def test_dead_letters_are_counted_and_replayed_by_choice(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_dead_letters_are_replayed_by_choice_to_where_they_came_from(read: Read, cluster: Cluster, topic: str) -> None:
+    from pyspark.sql import functions as f
+
     from rocketpy.spark.pipelines import dlq
 
-    group = "g" + topic[-40:]
-    cluster.create_topic(f"%DLQ%{group}", 1)
-    letters = [(0, b"letter %d" % i, f"TAGS\x01{'red' if i < 3 else 'blue'}\x02DLQ_ORIGIN_TOPIC\x01{topic}\x02") for i in range(10)]
-    send(cluster.broker, f"%DLQ%{group}", letters)
-    arguments = ["-n", cluster.name_server, "-g", group, "-o", str(tmp_path / "dlq.html")]
-    assert dlq.main([*arguments, "--where", "tags = 'red'", "--replay"]) == 0
-    rows = read(topic=topic, propertiesAsMap="true").collect()
+    letters = [(0, b"letter %d" % i, f"TAGS\x01{'red' if i < 3 else 'blue'}\x02DLQ_ORIGIN_TOPIC\x01{topic}_origin\x02") for i in range(10)]
+    cluster.create_topic(f"{topic}_origin", 1)
+    send(cluster.broker, topic, letters)  # stands in for %DLQ%g: clients may not write there
+    found = dlq.letters(read(topic=topic, propertiesAsMap="true").withColumn("topic", f.lit("%DLQ%g")))
+    assert {(row.group, row.originTopic) for row in found.collect()} == {("g", f"{topic}_origin")}
+    dlq.replay(found.filter("tags = 'red'"), cluster.name_server, None, {})
+    rows = read(topic=f"{topic}_origin", propertiesAsMap="true").collect()
     assert sorted(bytes(row.body) for row in rows) == [b"letter 0", b"letter 1", b"letter 2"]
-    assert all(row.properties["REPLAYED_FROM_DLQ"].startswith(group) for row in rows)
+    assert all(row.properties["REPLAYED_FROM_DLQ"].startswith("g ") and "DLQ_ORIGIN_TOPIC" not in row.properties for row in rows)
 
 
 def test_a_transformation_writes_what_its_expressions_say(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
