@@ -41,10 +41,14 @@ static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, 
     return file;
 }
 
-/* How far a step from byte `from` of a file goes: whole pages, at least up to the end of the entry that starts in its last one. */
-static int64_t step_end(int64_t from, int64_t file_size) {
-    int64_t step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
-    int64_t end = (from + step + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
+static int64_t page_of(int64_t byte) { return byte & ~(int64_t)(PAGE_SIZE - 1); }
+
+/* How far a step goes that makes room for the entry at byte `entry` of a file: whole pages, and all of that entry, which may lie across
+ * the end of its first page. */
+static int64_t step_end(int64_t entry, int64_t file_size) {
+    int64_t from = page_of(entry), step = from < PAGE_SIZE ? PAGE_SIZE : from > STEP_MAX ? STEP_MAX : from;
+    int64_t wanted = entry + ENTRY > from + step ? entry + ENTRY : from + step;
+    int64_t end = page_of(wanted + PAGE_SIZE - 1);
     return end < file_size ? end : file_size;
 }
 
@@ -120,9 +124,8 @@ int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
         queue->active_address = rp_mapped_file_address(file);
         queue->active_end_offset = (file->base_offset + (int64_t)file->size) / ENTRY;
     }
-    int64_t from = (offset * ENTRY - queue->active->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
-    int64_t end = step_end(from, (int64_t)queue->active->size);
-    int rc = make_space(queue, queue->active, from, end, error);
+    int64_t entry = offset * ENTRY - queue->active->base_offset, end = step_end(entry, (int64_t)queue->active->size);
+    int rc = make_space(queue, queue->active, page_of(entry), end, error);
     if (rc == RP_OK) {
         publish_space(queue, end);
     }
@@ -138,9 +141,8 @@ int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
     pthread_mutex_unlock(&log->append_lock);
     int rc = RP_OK;
     if (pinned && allocated < file_end) {
-        int64_t from = (allocated * ENTRY - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
-        int64_t end = step_end(from, (int64_t)file->size);
-        rc = make_space(queue, file, from, end, error);
+        int64_t entry = allocated * ENTRY - file->base_offset, end = step_end(entry, (int64_t)file->size);
+        rc = make_space(queue, file, page_of(entry), end, error);
         pthread_mutex_lock(&log->append_lock);
         if (rc == RP_OK && queue->active == file) { /* not left meanwhile: what was made is still what is written to */
             publish_space(queue, end);

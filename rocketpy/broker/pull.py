@@ -42,7 +42,7 @@ class PullRequests:
                 see_faq(f"subscription group [{header.consumer_group}] does not exist, "),
             )
         if is_new:
-            await parts.saved.groups.save()
+            await parts.saved.groups.save_or_log()  # a full disk must not keep readers away
         if header.topic not in parts.topics:
             log.error("the topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))

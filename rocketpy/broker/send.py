@@ -124,4 +124,4 @@ class SendRequests:
         if config is None:
             raise CommandError(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please!"))
         parts.registration.announce([header.topic])
-        await parts.saved.topics.save()
+        await parts.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words

@@ -186,6 +186,9 @@ class RemotingService:
         if isinstance(error, HeaderError):
             log.warning("%s from %s refused: %s", request_name(request.code), request.remote_address, error)
             return Response(ResponseCode.SYSTEM_ERROR, str(error))
+        if isinstance(error, RocketpyError):
+            log.error("%s from %s failed: %s", request_name(request.code), request.remote_address, error)
+            return Response(ResponseCode.SYSTEM_ERROR, str(error))
         log.error("%s from %s failed", request_name(request.code), request.remote_address, exc_info=error)
         return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
