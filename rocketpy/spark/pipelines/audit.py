@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 def tables(spark: SparkSession, path: str, commit_log: str | None) -> tuple[DataFrame, DataFrame]:
-    """(records with damage, queue entries)."""
+    """(records with damage, queue entries), each read once and kept: every question is asked of the same picture."""
     options = {"storePath": path, **({"commitLogPath": commit_log} if commit_log else {})}
     source = spark.read.format("rocketmq-store").options(**options)
     records = source.option("audit", "true").load().drop("body", "properties")
-    return records, spark.read.format("rocketmq-store").options(**options, table="consumequeue").load()
+    entries = spark.read.format("rocketmq-store").options(**options, table="consumequeue").load()
+    return records.persist(), entries.persist()
 
 
 def findings(records: DataFrame, entries: DataFrame) -> dict[str, list[Any]]:
