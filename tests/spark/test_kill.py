@@ -66,7 +66,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[str, str, Child]]:
     name_port, port = free_port(), free_port()
     config = tmp_path / "broker.conf"
     config.write_text(
-        f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort=0\nnamesrvAddr=127.0.0.1:{name_port}\n"
+        f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\nnamesrvAddr=127.0.0.1:{name_port}\n"
         f"storePathRootDir={tmp_path / 'store'}\nlogPath={tmp_path / 'logs'}\nmappedFileSizeCommitLog=16777216\n"
     )
     naming = tmp_path / "namesrv.conf"
@@ -120,7 +120,7 @@ def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tu
     port = free_port()
     config = tmp_path / "slave.conf"
     config.write_text(
-        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort=0\n"
+        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
         f"namesrvAddr={name_server}\nstorePathRootDir={tmp_path / 'slave-store'}\nlogPath={tmp_path / 'slave-logs'}\n"
         "mappedFileSizeCommitLog=16777216\n"
     )
