@@ -6,6 +6,7 @@
 #include "consume_queue_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,18 +57,32 @@ void rp_consume_queue_close(rp_consume_queue *queue) {
 
 static bool entry_is_written(const uint8_t *at) { return (int64_t)rp_get_u64(at) >= 0 && (int32_t)rp_get_u32(at + 8) > 0; }
 
-/* How many entries of the file are written, counted to the first that is not. */
-static int64_t written_entries(const uint8_t *address, uint64_t file_size) {
-    int64_t low = 0, high = (int64_t)(file_size / ENTRY);
-    while (low < high) {
+/* How many entries of the file at base are written, counted to the first that is not; negative: status. Read, not mapped: the search
+ * looks into holes, and on a full tmpfs a mapped hole is a SIGBUS. */
+static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_error *error) {
+    const rp_file_ops *ops = queue->setup->ops;
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, rp_mapped_file_queue_directory(queue->row), base, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int fd = ops->open(ops->context, path, O_RDONLY, 0);
+    int64_t low = 0, high = queue->setup->file_size / ENTRY, got = fd < 0 ? -1 : 0;
+    while (low < high && got >= 0) {
         int64_t middle = low + (high - low) / 2;
-        if (entry_is_written(address + middle * ENTRY)) {
+        uint8_t entry[ENTRY] = {0};
+        got = ops->read_at(ops->context, fd, entry, ENTRY, middle * ENTRY);
+        if (entry_is_written(entry)) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low;
+    int os_errno = errno;
+    if (fd >= 0) {
+        ops->close(ops->context, fd);
+    }
+    return got >= 0 ? low : rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot read: %s", strerror(os_errno));
 }
 
 int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
@@ -76,13 +91,11 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
     /* From the last file backwards: one prepared ahead or truncated may be empty. */
     while (rc == RP_OK && end > begin) {
         int64_t base = end - queue->setup->file_size;
-        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, base, error);
-        if (file == NULL) {
-            rc = RP_E_IO;
+        int64_t written = written_entries(queue, base, error);
+        if (written < 0) {
+            rc = (int)written;
             break;
         }
-        int64_t written = written_entries(rp_mapped_file_address(file), file->size);
-        rp_mapped_file_release(file);
         max = base / ENTRY + written;
         if (written != 0) {
             break;

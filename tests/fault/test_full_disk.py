@@ -1,0 +1,140 @@
+"""A disk that is full: sends are refused in RocketMQ's words, readers go on, nothing acknowledged is lost, and space brings sends back.
+
+A tmpfs of its own, so these need root and mount(8).
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.remoting import Command, encode_command
+from rocketpy.remoting.codes import ResponseCode
+from tests.crash.broker_process import BrokerProcess
+from tests.interop.processes import wait_until
+
+from .requests_wire import Wire
+from .test_bad_input import PULL, SEND
+
+TOPIC = "FullDisk"
+BODY_SIZE = 32_000
+SENDS_MAX = 4000  # more than 64 MB hold
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(directory)], capture_output=True, text=True, check=False)
+    if mount.returncode != 0:
+        pytest.skip(f"cannot mount a small tmpfs: {mount.stderr.strip()}")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+@pytest.fixture
+def broker(disk: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
+    small = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
+    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **small)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+def send(wire: Wire, number: int) -> Command:
+    wire.write(encode_command(310, {**SEND, "b": TOPIC}, b"%08d" % number + bytes(BODY_SIZE), opaque=number))
+    answer = wire.read()
+    assert answer is not None, "the broker closed the connection"
+    return answer
+
+
+def fill(broker: BrokerProcess) -> list[int]:
+    """Sends until one is refused; the numbers that were acknowledged."""
+    acknowledged = []
+    with Wire(broker.port) as wire:
+        for number in range(SENDS_MAX):
+            answer = send(wire, number)
+            if answer.code != ResponseCode.SUCCESS:
+                assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE, f"{answer.code}: {answer.remark}"
+                assert "disk is full" in (answer.remark or "")
+                return acknowledged
+            acknowledged.append(number)
+    raise AssertionError("64 MB took more than they can")
+
+
+def read_all(broker: BrokerProcess) -> list[int]:
+    """The numbers in the queue, in order, by a group nobody has heard of."""
+    found = []
+    with Wire(broker.port) as wire:
+        offset = 0
+        while True:
+            fields = {**PULL, "consumerGroup": "full-disk", "topic": TOPIC, "queueOffset": str(offset)}
+            wire.write(encode_command(11, fields, opaque=1))
+            answer = wire.read()
+            assert answer is not None, "the broker closed the connection"
+            if answer.code != ResponseCode.SUCCESS:
+                assert answer.code == ResponseCode.PULL_NOT_FOUND, f"{answer.code}: {answer.remark}"
+                return found
+            at = 0
+            while at < len(answer.body):
+                found.append(int(answer.body[at + 88 : at + 96]))
+                at += struct.unpack_from(">I", answer.body, at)[0]
+            offset = int(answer.fields["nextBeginOffset"])
+
+
+def use_up(disk: Path) -> Path:
+    """Takes what is left."""
+    path = disk / "ballast"
+    with path.open("wb", buffering=0) as ballast:
+        try:
+            while ballast.write(bytes(4096)):
+                pass
+        except OSError:
+            return path
+    raise AssertionError("the disk has no end")
+
+
+def works_again(broker: BrokerProcess) -> bool:
+    with Wire(broker.port) as wire:
+        return send(wire, 9_999).code == ResponseCode.SUCCESS
+
+
+def test_sends_are_refused_readers_go_on_and_space_brings_sends_back(disk: Path, broker: BrokerProcess) -> None:
+    pid = broker.pid
+    acknowledged = fill(broker)
+    ballast = use_up(disk)
+    assert read_all(broker) == acknowledged
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,size=128m", str(disk)], check=True)
+    wait_until(lambda: works_again(broker), 10, "sends after there is space again")
+    assert broker.pid == pid
+    broker.stop()
+    broker.start()
+    assert read_all(broker)[: len(acknowledged)] == acknowledged
+
+
+def test_a_broker_killed_on_a_full_disk_has_everything_when_it_starts_with_space(disk: Path, broker: BrokerProcess) -> None:
+    acknowledged = fill(broker)
+    ballast = use_up(disk)
+    broker.kill()
+    ballast.unlink()
+    subprocess.run(["mount", "-o", "remount,size=128m", str(disk)], check=True)
+    broker.start()
+    assert read_all(broker) == acknowledged
+    assert works_again(broker)
+
+
+def test_a_broker_killed_on_a_full_disk_starts_and_serves_readers_while_it_is_still_full(disk: Path, broker: BrokerProcess) -> None:
+    acknowledged = fill(broker)
+    use_up(disk)
+    broker.kill()
+    broker.start()
+    assert read_all(broker) == acknowledged
