@@ -257,9 +257,13 @@ static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
     }
 }
 
+/* Answers that may be different in a moment: busy, starting, stopping. RocketMQ: SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, GO_AWAY. */
+static int is_passing(int32_t code) { return code == 2 || code == 14 || code == 1500; }
+
 static int refuse(const rp_queue_reader *reader, const rp_load_response *response, rp_error *error) {
+    int status = is_passing(response->code) ? RP_E_BUSY : RP_E_NOT_FOUND;
     int size = response->remark.data == NULL ? 0 : (int)(response->remark.size < 200 ? response->remark.size : 200);
-    return rp_error_set(error, RP_E_NOT_FOUND, 0, NULL, -1, "the broker refused to read queue %d of topic %s: CODE: %d  DESC: %.*s",
+    return rp_error_set(error, status, 0, NULL, -1, "the broker refused to read queue %d of topic %s: CODE: %d  DESC: %.*s",
                         reader->options.queue_id, reader->topic, response->code, size,
                         size == 0 ? "" : (const char *)response->remark.data);
 }

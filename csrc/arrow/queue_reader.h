@@ -50,7 +50,8 @@ void rp_queue_reader_close(rp_queue_reader *reader);
 
 /* Fills batch. 1: the range is done; 0: batch is full, export and call again; RP_E_TIMEOUT: nothing arrived in wait_ms, call again;
  * RP_E_RANGE: offsets of the range are gone (fail_on_data_loss) or not there yet; RP_E_NETWORK: the connection is lost;
- * RP_E_PROTOCOL, RP_E_CORRUPT: the broker answered nonsense; RP_E_NOT_FOUND: it refused (its words are in error).
+ * RP_E_PROTOCOL, RP_E_CORRUPT: the broker answered nonsense; RP_E_NOT_FOUND: it refused (its words are in error),
+ * RP_E_BUSY: it refuses for now.
  * After any error but RP_E_TIMEOUT the reader is of no more use; rows before it are in the batch. */
 int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32_t wait_ms, rp_error *error);
 void rp_queue_reader_read_progress(const rp_queue_reader *reader, rp_queue_reader_progress *progress);

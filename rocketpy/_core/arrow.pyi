@@ -49,7 +49,7 @@ class QueueReader(NativeObject):
     def __init__(self, fd: int, batch: RecordBatchOptions | None = None, **options: Unpack[QueueReaderOptions]) -> None: ...
     def next_batch(self, timeout_s: float) -> ArrowBatch | None:
         """None at the end of the range. Raises TimedOut when the broker says nothing for timeout_s, OutOfRange, NetworkError,
-        ProtocolError, StoreCorrupt, NotFound; looks at signals every 100 ms."""
+        ProtocolError, StoreCorrupt, NotFound, Busy; looks at signals every 100 ms."""
     def take_partial(self) -> ArrowBatch:
         """After an error: the rows before it."""
     def progress(self) -> dict[str, int]:

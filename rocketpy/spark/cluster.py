@@ -77,10 +77,12 @@ def order_addresses(addresses: Mapping[int, str], prefer_slave: bool) -> tuple[s
 class Cluster:
     """Blocking view of a cluster."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, topics_exist: bool = False) -> None:
+        """topics_exist: a topic without a route is one whose brokers are away just now, to be waited for."""
         if not endpoint.name_servers:
             raise InvalidArgument("option 'nameServer' is required: HOST:PORT of a name server")
         self.endpoint = endpoint
+        self.topics_exist = topics_exist
 
     # ---- name server ----
 
@@ -156,7 +158,7 @@ class Cluster:
 
         async def work(client: RemotingClient) -> None:
             for topic in sorted({queue.topic for queue in offsets}):
-                route = await self._route(client, topic)
+                route = await self._route(client, topic, is_known=True)
                 for queue, offset in offsets.items():
                     if queue.topic != topic:
                         continue
@@ -182,17 +184,19 @@ class Cluster:
             return int(check_success(response).fields["offset"])
 
         async def work(client: RemotingClient) -> dict[Queue, int]:
-            routes = {topic: await self._route(client, topic) for topic in sorted({queue.topic for queue in wanted})}
+            routes = {topic: await self._route(client, topic, is_known=True) for topic in sorted({queue.topic for queue in wanted})}
             values = await asyncio.gather(*(one(client, routes[queue.topic], queue) for queue in wanted))
             return {queue: value for queue, value in zip(wanted, values, strict=True) if value is not None}
 
         return self._call("offsets", work)
 
-    async def _route(self, client: RemotingClient, topic: str) -> TopicRoute:
+    async def _route(self, client: RemotingClient, topic: str, *, is_known: bool = False) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         response = await self._ask_name_server(client, RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             servers = ";".join(self.endpoint.name_servers)
+            if self.topics_exist or is_known:
+                raise NetworkError(f"no broker of topic {topic!r} is registered at name server {servers}")
             raise NotFound(f"topic {topic!r} is not known at name server {servers}: check its spelling, or create it")
         return TopicRoute.decode(check_success(response).body)
 

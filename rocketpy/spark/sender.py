@@ -347,6 +347,7 @@ class Sender:
     def _master(self, queue: Queue) -> str:
         address = self._masters.get((queue.topic, queue.broker_name))
         if address is None:
+            self._cluster.topics_exist = True  # its queues were found before
             for data in self._cluster.route(queue.topic).broker_datas:
                 if MASTER_ID in data.broker_addrs:
                     self._masters[(queue.topic, data.broker_name)] = data.broker_addrs[MASTER_ID]

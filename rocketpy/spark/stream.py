@@ -65,7 +65,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._latest() if self.fence is None else dict(self.fence)
         fresh = [queue for queue in latest if queue not in begins]
         if fresh:
-            begins |= Cluster(self.settings.endpoint).min_offsets(fresh)
+            begins |= Cluster(self.settings.endpoint, topics_exist=True).min_offsets(fresh)
         for queue, begin in begins.items():
             if latest.get(queue, begin) < begin:
                 self._lost(f"{queue} ends at offset {latest[queue]}, before {begin}, up to which it was read: it was cut or made anew")
@@ -88,7 +88,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begins, ends = flatten(start), flatten(end)
-        cluster = Cluster(self.settings.endpoint)
+        cluster = Cluster(self.settings.endpoint, topics_exist=True)
         moved = [queue for queue, stop in ends.items() if begins.get(queue, -1) < stop]
         if not moved:
             return []
@@ -114,12 +114,12 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         if self.options["commitOffsets"]:
             try:
-                Cluster(self.settings.endpoint).commit_offsets(self.options["consumerGroup"], flatten(end))
+                Cluster(self.settings.endpoint, topics_exist=True).commit_offsets(self.options["consumerGroup"], flatten(end))
             except RocketpyError as error:  # the checkpoint is what counts; the next batch tries again
                 log.warning("offsets of group %s were not committed: %s", self.options["consumerGroup"], error)
 
     def _latest(self) -> dict[Queue, int]:
-        cluster = Cluster(self.settings.endpoint)
+        cluster = Cluster(self.settings.endpoint, topics_exist=True)
         return cluster.max_offsets(cluster.queues(self.selection.find(cluster)))
 
     def _should_wait(self, waiting: int) -> bool:

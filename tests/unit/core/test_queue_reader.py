@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.arrow import QueueReader, column_mask
-from rocketpy._core.errors import NetworkError, NotFound, OffsetOutOfRange, ProtocolError, StoreCorrupt, TimedOut
+from rocketpy._core.errors import Busy, NetworkError, NotFound, OffsetOutOfRange, ProtocolError, StoreCorrupt, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from tests.unit.core.test_arrow import record
 
@@ -161,6 +161,11 @@ def test_a_queue_that_ends_early_is_an_error_and_no_endless_wait(read: Any) -> N
 def test_a_refusal_carries_the_brokers_words(read: Any) -> None:
     with pytest.raises(NotFound, match=r"CODE: 17 .*as scripted"):
         read(Broker(lambda offset, count: (17, 0, b"")))
+
+
+def test_a_refusal_that_passes_is_told_from_one_that_stays(read: Any) -> None:
+    with pytest.raises(Busy, match=r"CODE: 2 "):
+        read(Broker(lambda offset, count: (2, 0, b"")))
 
 
 def test_a_closed_connection_is_an_error(read: Any) -> None:
