@@ -120,7 +120,7 @@ def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tu
     port = free_port()
     config = tmp_path / "slave.conf"
     config.write_text(
-        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
+        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nslaveReadEnable=true\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
         f"namesrvAddr={name_server}\nstorePathRootDir={tmp_path / 'slave-store'}\nlogPath={tmp_path / 'slave-logs'}\n"
         "mappedFileSizeCommitLog=16777216\n"
     )
