@@ -19,10 +19,11 @@ static void set_month(rp_unique_id *id, int64_t wall_ms) {
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm month;
     localtime_r(&seconds, &month);
-    struct tm begin = {.tm_year = month.tm_year, .tm_mon = month.tm_mon, .tm_mday = 1, .tm_isdst = -1};
-    struct tm end = {.tm_year = month.tm_year, .tm_mon = month.tm_mon + 1, .tm_mday = 1, .tm_isdst = -1};
-    id->month_begin_ms = (int64_t)mktime(&begin) * 1000;
-    id->month_end_ms = (int64_t)mktime(&end) * 1000;
+    /* By the offset of now: mktime would read the time zone anew on every reactor, under a lock of the C library. */
+    struct tm begin = {.tm_year = month.tm_year, .tm_mon = month.tm_mon, .tm_mday = 1};
+    struct tm end = {.tm_year = month.tm_year, .tm_mon = month.tm_mon + 1, .tm_mday = 1};
+    id->month_begin_ms = ((int64_t)timegm(&begin) - month.tm_gmtoff) * 1000;
+    id->month_end_ms = ((int64_t)timegm(&end) - month.tm_gmtoff) * 1000;
 }
 
 void rp_unique_id_next(rp_unique_id *id, int64_t wall_ms, uint8_t text[RP_UNIQUE_ID_SIZE]) {
