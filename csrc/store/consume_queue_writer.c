@@ -189,7 +189,7 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
         if (rc != RP_OK || file_end > first * ENTRY || file_end >= rp_mapped_file_queue_end(queue->row)) {
             return rc;
         }
-        rc = rp_mapped_file_queue_remove_first(queue->row, error);
+        rc = rp_mapped_file_queue_remove_first(queue->row, NULL, error);
     }
 }
 

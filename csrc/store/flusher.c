@@ -27,6 +27,7 @@ struct rp_flusher {
     pthread_cond_t synced;     /* a sync has ended */
     bool is_syncing;           /* somebody leads */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
+    _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
     bool queues_failed;         /* guarded by queue_lock: a queue's sync failed in this run */
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
 
@@ -42,6 +43,7 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flusher");
     }
     flusher->setup = *setup;
+    atomic_init(&flusher->checkpointed, setup->checkpoint.flushed_offset);
     pthread_mutex_init(&flusher->sync_lock, NULL);
     pthread_mutex_init(&flusher->queue_lock, NULL);
     pthread_mutex_init(&flusher->tell_lock, NULL);
@@ -106,6 +108,27 @@ static struct timespec deadline_after(uint64_t ms) {
     return (struct timespec){.tv_sec = now.tv_sec + (time_t)(ms / 1000 + ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
 }
 
+/* Under queue_lock. */
+static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
+    const rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
+    int rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
+    if (rc == RP_OK) {
+        atomic_store(&flusher->checkpointed, checkpoint->flushed_offset);
+    }
+    return rc;
+}
+
+int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error) {
+    if (offset <= atomic_load(&flusher->checkpointed)) {
+        return RP_OK;
+    }
+    pthread_mutex_lock(&flusher->queue_lock);
+    flusher->setup.checkpoint.flushed_offset = rp_commit_log_flushed_offset(flusher->setup.commit_log);
+    int rc = write_checkpoint(flusher, error);
+    pthread_mutex_unlock(&flusher->queue_lock);
+    return rc;
+}
+
 /* Returns when offset is flushed: by another's sync, or by leading one. deadline NULL: as long as it takes. */
 static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec *deadline) {
     rp_commit_log *log = flusher->setup.commit_log;
@@ -124,6 +147,7 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
         flusher->is_syncing = true;
         pthread_mutex_unlock(&flusher->sync_lock);
         rc = sync_log(flusher);
+        rc = rc == RP_OK ? rp_flusher_checkpoint_log(flusher, rp_commit_log_min_offset(log), NULL) : rc; /* a slave's first bytes */
         flushed = rp_commit_log_flushed_offset(log);
         pthread_mutex_lock(&flusher->sync_lock);
         flusher->is_syncing = false;
@@ -227,7 +251,7 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
         checkpoint->queue_count = closing ? sums.queues : -1;
         checkpoint->entry_count = closing ? sums.entries : -1;
         checkpoint->is_exact = 1;
-        pass.rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
+        pass.rc = write_checkpoint(flusher, error);
     }
     if (flusher->queues_failed) {
         pass.rc = RP_E_IO;

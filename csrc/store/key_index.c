@@ -155,7 +155,16 @@ void rp_key_index_close(rp_key_index *index) {
 
 /* ---- put, builder thread ---- */
 
+/* Under row_lock. */
 static rp_index_file *last_file(const rp_key_index *index) { return index->file_count == 0 ? NULL : index->files[index->file_count - 1]; }
+
+/* The file that grows. Retention moves the row but never takes its last file, so the builder may use it without the lock. */
+static rp_index_file *growing_file(rp_key_index *index) {
+    pthread_rwlock_rdlock(&index->row_lock);
+    rp_index_file *file = last_file(index);
+    pthread_rwlock_unlock(&index->row_lock);
+    return file;
+}
 
 static void name_by_time(int64_t wall_ms, char name[static NAME_SIZE + 1]) {
     time_t seconds = (time_t)(wall_ms / 1000);
@@ -169,7 +178,7 @@ static void name_by_time(int64_t wall_ms, char name[static NAME_SIZE + 1]) {
 static int add_file(rp_key_index *index, rp_error *error) {
     if (index->file_count == FILES_MAX)
         return rp_error_set(error, RP_E_TOO_LARGE, 0, index->directory, -1, "more than %d index files", FILES_MAX);
-    rp_index_file *previous = last_file(index), *file = NULL;
+    rp_index_file *previous = growing_file(index), *file = NULL;
     const char *previous_name = previous == NULL ? "" : strrchr(rp_index_file_path(previous), '/') + 1;
     int64_t wall_ms = rp_clock_wall_ms(index->options.clock);
     int status = RP_E_EXISTS;
@@ -196,13 +205,15 @@ static int put_key(rp_key_index *index, const rp_message *message, rp_slice key,
     int32_t hash = rp_index_key_hash(message->topic, key);
     if (hash < 0)
         return RP_OK;
-    if (last_file(index) == NULL || rp_index_file_is_full(last_file(index))) {
+    rp_index_file *file = growing_file(index);
+    if (file == NULL || rp_index_file_is_full(file)) {
         int status = add_file(index, error);
         if (status < 0)
             return status;
+        file = growing_file(index);
     }
     index->is_dirty = 1;
-    return rp_index_file_put(last_file(index), hash, message->physical_offset, message->store_timestamp_ms, error);
+    return rp_index_file_put(file, hash, message->physical_offset, message->store_timestamp_ms, error);
 }
 
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error) {
@@ -221,7 +232,8 @@ int64_t rp_key_index_next_offset(const rp_key_index *index) {
     return last == NULL ? -1 : rp_index_file_end_offset(last);
 }
 
-int64_t rp_key_index_sync(rp_key_index *index, rp_error *error) {
+/* Under row_lock for reading, which keeps retention from moving the row; queries go on. */
+static int64_t sync_files(rp_key_index *index, rp_error *error) {
     if (index->file_count == 0)
         return 0;
     for (; index->is_dirty && index->synced_files < index->file_count; index->synced_files++) {
@@ -232,6 +244,13 @@ int64_t rp_key_index_sync(rp_key_index *index, rp_error *error) {
     index->is_dirty = 0;
     index->synced_files = index->file_count - 1; /* the last one goes on growing */
     return rp_index_file_end_time(last_file(index));
+}
+
+int64_t rp_key_index_sync(rp_key_index *index, rp_error *error) {
+    pthread_rwlock_rdlock(&index->row_lock);
+    int64_t time_ms = sync_files(index, error);
+    pthread_rwlock_unlock(&index->row_lock);
+    return time_ms;
 }
 
 /* ---- row changes and queries, any thread ---- */

@@ -333,13 +333,16 @@ static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, rp_er
     return rc;
 }
 
-int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error) {
+int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file **removed, rp_error *error) {
     pthread_mutex_lock(&row->lock);
     int64_t begin = atomic_load(&row->begin);
     int rc = RP_E_NOT_FOUND;
     if (begin != atomic_load(&row->end)) {
         atomic_store_explicit(&row->begin, begin + (int64_t)row->file_size, memory_order_release);
         rc = remove_file(row, begin, false, error);
+        if (removed != NULL) {
+            *removed = row->removed;
+        }
     }
     pthread_mutex_unlock(&row->lock);
     return rc;

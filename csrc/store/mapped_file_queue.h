@@ -46,9 +46,10 @@ rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t off
  * made by another thread meanwhile is found. A file of that name that is not in the row is emptied. NULL with error. */
 rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
-/* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned.
+/* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned. *removed (may be NULL)
+ * is the file, NULL when there was none; it belongs to the row until the row is destroyed.
  * RP_OK; RP_E_NOT_FOUND when the row is empty; RP_E_IO when unlink failed (the file is out of the row all the same). */
-int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_error *error);
+int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file **removed, rp_error *error);
 int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error);
 /* Takes the last file out of the row; set aside when its first bytes are not zero. */
 int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error);

@@ -19,6 +19,7 @@
 #include "index_builder.h"
 #include "message.h"
 #include "recovery.h"
+#include "retention.h"
 #include "store_lock.h"
 #include "store_path.h"
 
@@ -44,7 +45,7 @@ struct rp_message_store {
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */
     rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
-    pthread_mutex_t files_lock;       /* before the append lock: files leave queues by one hand at a time */
+    rp_retention *retention;          /* fixed after open; NULL in a read-only store */
     rp_key_index *index;              /* fixed after open; NULL when it is off */
     rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
     rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
@@ -243,6 +244,16 @@ static int settle(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
 }
 
+static int open_retention(rp_message_store *store, rp_error *error) {
+    rp_retention_setup retention = {.ops = store->ops,
+                                    .log = store->options.log,
+                                    .commit_log = store->commit_log,
+                                    .flusher = store->flusher,
+                                    .queues = store->queues,
+                                    .index = store->index};
+    return rp_retention_open(&retention, &store->retention, error);
+}
+
 static int start(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     int rc = settle(store, error);
@@ -265,6 +276,7 @@ static int start(rp_message_store *store, rp_error *error) {
     rc = rp_flusher_open(&flusher, &store->flusher, error);
     rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
     rc = rc == RP_OK ? rp_commit_log_start(store->commit_log, error) : rc;
+    rc = rc == RP_OK ? open_retention(store, error) : rc;
     rc = rc == RP_OK && store->index != NULL ? start_index(store, error) : rc;
     return rc == RP_OK ? rp_flusher_start(store->flusher, error) : rc;
 }
@@ -283,12 +295,12 @@ static void destroy(rp_message_store *store) {
         rp_commit_log_stop(store->commit_log);
     }
     stop_index(store);
+    rp_retention_close(store->retention);
     rp_flusher_close(store->flusher);
     rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
     rp_store_lock_release(store->lock_fd);
-    pthread_mutex_destroy(&store->files_lock);
     free(store);
 }
 
@@ -301,7 +313,6 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     store->ops = options->file_ops != NULL ? options->file_ops : rp_file_ops_system();
     store->clock = options->clock != NULL ? options->clock : rp_clock_system();
     store->lock_fd = -1;
-    pthread_mutex_init(&store->files_lock, NULL);
     int rc = check_options(&store->options, error);
     rc = rc == RP_OK ? set_paths(store, error) : rc;
     rc = rc == RP_OK && !options->read_only ? make_directories(store, error) : rc;
@@ -375,9 +386,9 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
-    pthread_mutex_lock(&store->files_lock);
+    rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
-    pthread_mutex_unlock(&store->files_lock);
+    rp_retention_unlock(store->retention);
     char path[RP_PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%.*s", store->paths.queues, (int)topic.size, (const char *)topic.data);
     if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
@@ -386,40 +397,12 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     return deletion.rc;
 }
 
-typedef struct queue_trim {
-    int64_t log_offset;
-    int rc;
-    rp_error *error;
-} queue_trim;
-
-static int trim_queue(void *context, rp_consume_queue *queue) {
-    queue_trim *trim = context;
-    if (!atomic_load(&queue->deleted)) {
-        int rc = rp_consume_queue_trim(queue, trim->log_offset, trim->error);
-        trim->rc = rc != RP_OK ? rc : trim->rc;
-    }
-    return 0;
-}
-
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error) {
-    rp_commit_log *log = store->commit_log;
-    if (store->options.read_only) {
-        return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
-    }
-    int64_t end = rp_commit_log_min_offset(log) + log->file_size;
-    if (end > rp_commit_log_flushed_offset(log) || end >= rp_commit_log_max_offset(log)) {
-        return rp_error_set(error, RP_E_NOT_FOUND, 0, store->paths.commit_log, -1, "every file of the commit log is still being written");
-    }
-    pthread_mutex_lock(&store->files_lock);
-    int rc = rp_mapped_file_queue_remove_first(log->row, error);
-    queue_trim trim = {.log_offset = rp_commit_log_min_offset(log), .rc = rc, .error = error};
-    rp_queue_table_each(store->queues, trim_queue, &trim);
-    if (store->index != NULL) {
-        rp_key_index_delete_before(store->index, trim.log_offset);
-    }
-    pthread_mutex_unlock(&store->files_lock);
-    return trim.rc;
+    return store->retention != NULL ? rp_retention_expire_file(store->retention, error)
+                                    : rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
 }
+
+uint32_t rp_message_store_reclaim(rp_message_store *store) { return store->retention != NULL ? rp_retention_reclaim(store->retention) : 0; }
 
 typedef struct queue_visit {
     int (*visit)(void *context, rp_consume_queue *queue);
@@ -478,6 +461,10 @@ static uint64_t counter(const _Atomic uint64_t *value) { return atomic_load_expl
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats) {
     const rp_commit_log *log = store->commit_log;
     rp_flusher_stats flusher = {0};
+    rp_retention_stats retention = {0};
+    if (store->retention != NULL) {
+        rp_retention_read_stats(store->retention, &retention);
+    }
     if (store->flusher != NULL) {
         rp_flusher_read_stats(store->flusher, &flusher);
     }
@@ -497,6 +484,9 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,
         .recovered_records = (int64_t)store->recovery.records,
+        .files_deleted = (int64_t)retention.files_deleted,
+        .bytes_deleted = (int64_t)retention.bytes_deleted,
+        .files_leaving = retention.files_leaving,
     };
     stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;

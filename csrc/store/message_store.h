@@ -63,10 +63,12 @@ rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic
 /* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
- * they let go. Off the append path: takes no lock an append waits for. RP_OK; RP_E_NOT_FOUND when only the file being written and what is
- * not on disk yet are left; RP_E_IO (the file is out of the store all the same); RP_E_READ_ONLY. One caller at a time besides
- * rp_message_store_delete_topic. */
+ * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.
+ * RP_OK; RP_E_NOT_FOUND when the files that are left are needed: being written, not on disk, not covered by the checkpoint; RP_E_BUSY when
+ * too many deleted files are still read; RP_E_IO (the file is out of the store all the same); RP_E_READ_ONLY. Any thread. */
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error);
+/* Gives back the blocks of deleted files whose last reader has left. How many are still read. */
+uint32_t rp_message_store_reclaim(rp_message_store *store);
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
@@ -100,6 +102,7 @@ typedef struct rp_message_store_stats {
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */
     int64_t recovered_from, recovered_records; /* of the pass at open */
+    int64_t files_deleted, bytes_deleted, files_leaving; /* by retention; leaving: still read by somebody */
 } rp_message_store_stats;
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats);
 

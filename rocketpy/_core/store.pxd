@@ -76,6 +76,7 @@ cdef extern from "store/message_store.h" nogil:
     rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                         int64_t *offsets, uint32_t offsets_max)
     int rp_message_store_expire_file(rp_message_store *store, rp_error *error)
+    uint32_t rp_message_store_reclaim(rp_message_store *store)
     int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context) noexcept nogil, void *context)
     void rp_message_store_forget_appended(rp_message_store *store, const void *context)
     int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms)

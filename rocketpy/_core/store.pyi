@@ -74,6 +74,8 @@ class MessageStore(NativeObject):
     def expire_file(self) -> bool:
         """Deletes the oldest commit log file with the queue and index files that pointed only into it; False when none may go. Blocks on
         the file system, never on appends. Raises StoreIOError."""
+    def reclaim(self) -> int:
+        """Gives back the disk space of deleted files whose last reader has left, in steps; how many are still read. Blocks."""
     def query(self, topic: str, key: str, begin_ms: int, end_ms: int, offsets_max: int) -> KeyQuery:
         """Messages by key or unique key, stored in begin_ms..end_ms; at most 1,024 offsets."""
     def min_offset(self, topic: str, queue_id: int) -> int:

@@ -30,7 +30,8 @@ cdef extern from *:
     static const rp_field_row store_stats_rows[] = {
         ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes), ROW(flush_ns_total), ROW(flush_ns_max),
         ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset), ROW(flushed_offset), ROW(dispatched_offset),
-        ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records), RP_FIELD_END};
+        ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
+        ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *store_option_rows
@@ -311,6 +312,16 @@ cdef class MessageStore(NativeObject):
                 return False
             check(status, &error)
             return True
+        finally:
+            self.leave()
+
+    def reclaim(self):
+        cdef uint32_t left
+        self.enter()
+        try:
+            with nogil:
+                left = rp_message_store_reclaim(self.native)
+            return left
         finally:
             self.leave()
 

@@ -5,6 +5,7 @@ RocketMQ: CleanCommitLogService, RunningFlags (5.3.3 store/DefaultMessageStore.j
                 above it                                expired files at any hour
                 above diskSpaceCleanForciblyRatio (85)  the oldest files, expired or not, when cleanFileForciblyEnable
                 above diskSpaceWarningLevelRatio (90)   and sends are refused until it is below again
+    log larger than retentionBytes                      the oldest files, expired or not
 
 No I/O and no clock of its own: `decide` is a function of what it is given.
 """
@@ -22,6 +23,8 @@ class RetentionSettings:
     """The configuration keys. Ratios in percent of the file system that holds the commit log."""
 
     reserved_hours: int = 72
+    bytes_max: int = 0
+    """Oldest files go while those that may go are larger together; 0 is no limit."""
     delete_hours: frozenset[int] = frozenset({4})
     batch_max: int = 10
     forcible: bool = True
@@ -36,6 +39,7 @@ class LogFile:
 
     name: str
     modified_ms: int
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,22 @@ def decide(
     wanted = expired if now or hour in settings.delete_hours or used_percent > settings.used_ratio_max else 0
     if settings.forcible and used_percent > settings.forcible_ratio:
         wanted = len(files)
+    wanted = max(wanted, _too_many(settings.bytes_max, files))
     reason = (
         f"the disk of the commit log is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
         f"free space or add a disk, sends are taken again by themselves"
     )
     return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", expired)
+
+
+def _too_many(bytes_max: int, files: Sequence[LogFile]) -> int:
+    """How many of the oldest files must go for the others to hold no more than bytes_max."""
+    excess = sum(file.size for file in files) - bytes_max if bytes_max else 0
+    count = 0
+    while excess > 0 and count < len(files):
+        excess -= files[count].size
+        count += 1
+    return count
 
 
 def parse_hours(text: str) -> frozenset[int]:

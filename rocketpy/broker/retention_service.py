@@ -31,6 +31,7 @@ class RetentionService:
         self._native = native
         root = Path(config.text("storePathRootDir"))
         self._log_path = Path(config.text("storePathCommitLog") or root / "commitlog")
+        self._queue_path = root / "consumequeue"
         self._is_writable = True
         self._lock = asyncio.Lock()
 
@@ -50,6 +51,7 @@ class RetentionService:
                 if not await loop.run_in_executor(None, self._delete_one):
                     break
                 deleted += 1
+            await loop.run_in_executor(None, self._store.reclaim)  # of files that were still read when they were deleted
             return deleted
 
     def _decide(self, now: bool) -> Decision:
@@ -59,9 +61,8 @@ class RetentionService:
         for path in sorted(path for path in self._log_path.iterdir() if len(path.name) == 20 and path.name.isdigit()):
             info = path.stat()
             if low <= int(path.name) and int(path.name) + info.st_size < safe:
-                files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000))
-        disk = os.statvfs(self._log_path)
-        used_percent = 100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail))
+                files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000, info.st_size))
+        used_percent = max(_used_percent(path) for path in (self._log_path, self._queue_path))
         hour = datetime.now().hour
         return decide(self._settings(), files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
 
@@ -69,6 +70,7 @@ class RetentionService:
         config = self._config
         return RetentionSettings(
             reserved_hours=config.integer("fileReservedTime"),
+            bytes_max=config.integer("retentionBytes"),
             delete_hours=parse_hours(config.text("deleteWhen")),
             batch_max=config.integer("deleteFileBatchMax"),
             forcible=config.boolean("cleanFileForciblyEnable"),
@@ -97,3 +99,9 @@ class RetentionService:
             log.warning("the disk has space again: sends are taken")
         else:
             log.error("sends are refused: %s", decision.reason)
+
+
+def _used_percent(path: Path) -> float:
+    """As df computes it: what root keeps for itself counts as used."""
+    disk = os.statvfs(path)
+    return 100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail))

@@ -45,6 +45,13 @@ def test_nothing_goes_before_its_time_unless_it_may() -> None:
     assert decide(SETTINGS, files(OLD, NEW), used_percent=95.0, now_ms=NOW, hour=5).unexpired_count == 1
 
 
+def test_a_limit_in_bytes_takes_the_oldest_files() -> None:
+    aged = [LogFile(f"{number:020d}", NEW, 100) for number in range(5)]
+    for limit, deleted in ((0, 0), (500, 0), (499, 1), (400, 1), (250, 3), (1, 5)):
+        decision = decide(RetentionSettings(bytes_max=limit), aged, used_percent=10.0, now_ms=NOW, hour=5)
+        assert (decision.delete_count, decision.is_writable) == (deleted, True), limit
+
+
 def test_hours() -> None:
     assert parse_hours("04") == {4}
     assert parse_hours("04;16") == {4, 16}

@@ -1,0 +1,58 @@
+/* retention.h: takes the oldest file out of the commit log, with what points into it, and gives its blocks back gently.
+ * RocketMQ: MappedFileQueue.deleteExpiredFileByTime, CleanConsumeQueueService, ReferenceResource (5.3.3 store/). What may go and when is
+ * decided above (rocketpy/broker/retention.py).
+ *
+ *   in the row ─ expire ─► no longer found, name gone, queues and index trimmed ─ last reader leaves ─► blocks freed in steps ─► closed
+ *
+ * Who reads the file finishes in peace, however long it takes (RocketMQ unmaps it under readers after destroyMapedFileIntervalForcibly).
+ * Freeing a gigabyte at once would keep the file system's journal from everybody else: it goes in steps of 64 MB with rests between.
+ * What recovery would look for never goes: files not flushed, not queued, being written; and the checkpoint is moved past a file
+ * before it goes.
+ * Threads  expire and reclaim from any one thread at a time besides others' (a lock of its own); both block on the file system, never on
+ *          an append. Bounds: RP_LEAVING_FILES_MAX files on their way out, then RP_E_BUSY.
+ */
+#ifndef RP_STORE_RETENTION_H
+#define RP_STORE_RETENTION_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+#include "commit_log_writer.h"
+#include "flusher.h"
+#include "key_index.h"
+#include "queue_table.h"
+
+typedef struct rp_retention rp_retention;
+
+#define RP_LEAVING_FILES_MAX 64
+
+typedef struct rp_retention_setup {
+    const rp_file_ops *ops;
+    rp_log *log;
+    rp_commit_log *commit_log;
+    rp_flusher *flusher;
+    rp_queue_table *queues;
+    rp_key_index *index; /* NULL: there is none */
+} rp_retention_setup;
+
+int rp_retention_open(const rp_retention_setup *setup, rp_retention **retention, rp_error *error);
+/* Files still on their way out lose their blocks with their last reader. NULL is allowed. */
+void rp_retention_close(rp_retention *retention);
+
+/* See rp_message_store_expire_file. */
+int rp_retention_expire_file(rp_retention *retention, rp_error *error);
+/* Gives back the blocks of files nobody reads any more. How many are still read. */
+uint32_t rp_retention_reclaim(rp_retention *retention);
+/* A topic's queues are deleted under this lock: files leave queues by one hand at a time. Before the append lock. */
+void rp_retention_lock(rp_retention *retention);
+void rp_retention_unlock(rp_retention *retention);
+
+typedef struct rp_retention_stats {
+    uint64_t files_deleted, bytes_deleted;
+    uint32_t files_leaving; /* as of the last expire or reclaim */
+} rp_retention_stats;
+void rp_retention_read_stats(const rp_retention *retention, rp_retention_stats *stats);
+
+#endif

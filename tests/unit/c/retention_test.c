@@ -1,0 +1,127 @@
+/* retention_test.c: which files may go, what stays readable meanwhile, and what a reopened store says. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+static void fill(rp_message_store *store, rp_consume_queue *queue, int64_t from, int64_t count) {
+    for (int64_t i = from; i < from + count; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+}
+
+static void a_file_stays_with_its_readers_and_with_nobody_else(void) {
+    char path[512], first[600];
+    fixture_directory(path, sizeof path);
+    snprintf(first, sizeof first, "%s/commitlog/%020d", path, 0);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_interval_ms = 60000; /* nothing is synced but on request */
+    options.queue_flush_interval_ms = 60000;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_consume_queue *queue = fixture_queue(store, "Old", 0);
+    fill(store, queue, 0, 800);
+    int64_t end = rp_commit_log_max_offset(log), files = end / FIXTURE_LOG_FILE_SIZE;
+    CHECK(files >= 2);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_E_NOT_FOUND); /* not on disk yet */
+    CHECK(rp_message_store_wait_flushed(store, end, 20000) == RP_OK);
+    rp_log_range range, again;
+    CHECK(rp_commit_log_read(log, 0, 100, &range) == RP_OK);
+    uint8_t before[100];
+    memcpy(before, range.address, sizeof before);
+    for (int64_t i = 0; i < files; i++) {
+        CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
+    }
+    rp_error error = {0};
+    CHECK(rp_message_store_expire_file(store, &error) == RP_E_NOT_FOUND && error.message[0] != 0); /* the one being written */
+    CHECK(rp_commit_log_min_offset(log) == files * FIXTURE_LOG_FILE_SIZE);
+    CHECK(rp_commit_log_read(log, 0, 100, &again) == RP_E_RANGE);
+    CHECK(memcmp(before, range.address, sizeof before) == 0);
+    struct stat status;
+    CHECK(stat(first, &status) != 0);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.files_deleted == files && stats.files_leaving == 1);
+    CHECK(rp_message_store_reclaim(store) == 1);
+    rp_log_range_release(range.pin);
+    CHECK(rp_message_store_reclaim(store) == 0);
+    int64_t min = rp_consume_queue_min_offset(queue);
+    CHECK(min > 0);
+    fill(store, queue, 800, 20);
+    for (int64_t i = min; i < 820; i++) {
+        CHECK(fixture_check(store, queue, i) == 0);
+    }
+    fixture_close(store);
+    store = fixture_open(&options);
+    queue = fixture_queue(store, "Old", 0);
+    CHECK(rp_consume_queue_min_offset(queue) == min && rp_consume_queue_max_offset(queue) == 820);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+typedef struct reading {
+    rp_message_store *store;
+    rp_consume_queue *queue;
+    _Atomic bool is_over;
+} reading;
+
+/* Whatever can be read is whole; what cannot has been deleted. */
+static void *read_from_the_start(void *context) {
+    reading *r = context;
+    rp_commit_log *log = rp_message_store_commit_log(r->store);
+    while (!atomic_load(&r->is_over)) {
+        rp_queue_entry entry;
+        rp_log_range range;
+        rp_message message;
+        int64_t offset = rp_consume_queue_min_offset(r->queue);
+        if (rp_consume_queue_read(r->queue, offset, &entry, 1) == 1 &&
+            rp_commit_log_read(log, entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK) {
+            CHECK(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, NULL) == RP_RECORD_MESSAGE);
+            CHECK(message.queue_offset >= offset);
+            rp_log_range_release(range.pin);
+        }
+    }
+    return NULL;
+}
+
+static void files_go_under_appends_and_reads(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_interval_ms = 3;
+    options.queue_flush_interval_ms = 3;
+    options.flush_thorough_interval_ms = 7;
+    reading r = {.store = fixture_open(&options)};
+    r.queue = fixture_queue(r.store, "Size", 0);
+    pthread_t reader;
+    CHECK(pthread_create(&reader, NULL, read_from_the_start, &r) == 0);
+    int64_t next = 0, deleted = 0;
+    while (deleted < 12) {
+        fill(r.store, r.queue, next, 100);
+        next += 100;
+        CHECK(rp_message_store_wait_flushed(r.store, rp_commit_log_max_offset(rp_message_store_commit_log(r.store)), 60000) == RP_OK);
+        deleted += rp_message_store_expire_file(r.store, NULL) == RP_OK;
+    }
+    atomic_store(&r.is_over, true);
+    pthread_join(reader, NULL);
+    fixture_close(r.store);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Size", 0);
+    CHECK(rp_consume_queue_max_offset(queue) == next);
+    for (int64_t i = rp_consume_queue_min_offset(queue); i < next; i++) {
+        CHECK(fixture_check(store, queue, i) == 0);
+    }
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+int main(void) {
+    RUN(a_file_stays_with_its_readers_and_with_nobody_else);
+    RUN(files_go_under_appends_and_reads);
+    return 0;
+}

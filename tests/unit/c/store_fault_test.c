@@ -1,0 +1,119 @@
+/* store_fault_test.c: the n-th call to the kernel fails, n = 1, 2, … until a run sees no failure; once, and from then on for ever.
+ *
+ * Claims   open, append, wait and close answer with a status that fits and a message that names a file; what was acknowledged is there
+ *          when the store is opened again without faults, queues and log agree, and nobody crashed.
+ * Argument "all": every n; else every seventh, another seventh each time of day.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "check.h"
+#include "power_cut.h"
+#include "store_fixture.h"
+
+enum { MESSAGES = 260 };
+
+typedef struct outcome {
+    int64_t acknowledged; /* messages below it were flushed */
+    int64_t appended;     /* messages below it were answered with success */
+} outcome;
+
+static void answer_fits(int status, const rp_error *error) {
+    CHECK(status == RP_E_DISK_FULL || status == RP_E_IO || status == RP_E_READ_ONLY || status == RP_E_NO_MEMORY ||
+          status == RP_E_NOT_FOUND || status == RP_E_CORRUPT);
+    CHECK(error == NULL || error->message[0] != 0);
+}
+
+static void run_once(const rp_message_store_options *options, outcome *seen) {
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    int rc = rp_message_store_open(options, &store, &error);
+    if (rc != RP_OK) {
+        answer_fits(rc, &error);
+        return;
+    }
+    rp_consume_queue *queue = rp_message_store_queue(store, fixture_slice("Fault"), 0, 1, &error);
+    if (queue == NULL) {
+        CHECK(error.message[0] != 0);
+    }
+    for (int64_t i = 0; queue != NULL && i < MESSAGES; i++) {
+        rc = fixture_append(store, queue, seen->appended);
+        if (rc != RP_OK) {
+            answer_fits(rc, NULL);
+            continue; /* goes on once the fault has passed */
+        }
+        seen->appended++;
+        int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+        if (i % 16 == 15) {
+            rc = rp_message_store_wait_flushed(store, end, 30000);
+            seen->acknowledged = rc == RP_OK ? seen->appended : seen->acknowledged;
+            CHECK(rc == RP_OK || rc == RP_E_IO);
+        }
+    }
+    memset(&error, 0, sizeof error);
+    rc = rp_message_store_close(store, &error);
+    if (rc == RP_OK) {
+        seen->acknowledged = seen->appended;
+    } else {
+        answer_fits(rc, &error);
+    }
+}
+
+static void nothing_is_lost(const char *path, const outcome *seen) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Fault", 0);
+    int64_t max = rp_consume_queue_max_offset(queue);
+    CHECK(max >= seen->acknowledged && max <= seen->appended);
+    for (int64_t i = 0; i < max; i++) {
+        CHECK(fixture_check(store, queue, i) == 0);
+    }
+    CHECK(fixture_append(store, queue, max) == RP_OK && fixture_check(store, queue, max) == 0);
+    fixture_close(store);
+}
+
+static int64_t a_failing_call_loses_nothing(int fail_errno, bool forever, int flush_mode, int64_t first, int64_t step) {
+    for (int64_t n = first;; n += step) {
+        char base[400], live[512], durable[512];
+        fixture_directory(base, sizeof base);
+        snprintf(live, sizeof live, "%s/live", base);
+        snprintf(durable, sizeof durable, "%s/durable", base);
+        mkdir(live, 0755);
+        mkdir(durable, 0755);
+        power_cut *cut = malloc(sizeof *cut);
+        power_cut_init(cut, live, durable);
+        cut->fail_at = n;
+        cut->fail_errno = fail_errno;
+        cut->fail_forever = forever;
+        rp_message_store_options options;
+        fixture_options(&options, live);
+        options.flush_mode = flush_mode;
+        options.file_ops = &cut->ops;
+        outcome seen = {0};
+        run_once(&options, &seen);
+        nothing_is_lost(live, &seen);
+        bool has_failed = atomic_load(&cut->has_failed);
+        power_cut_destroy(cut);
+        free(cut);
+        fixture_remove(base);
+        if (!has_failed) {
+            return n;
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    bool all = argc > 1 && strcmp(argv[1], "all") == 0;
+    int64_t step = all ? 1 : 23, first = all ? 1 : 1 + (int64_t)(time(NULL) % step);
+    const int errnos[] = {ENOSPC, EIO};
+    for (int i = 0; i < 4; i++) {
+        for (int mode = RP_FLUSH_ASYNC; mode <= RP_FLUSH_SYNC; mode++) {
+            int64_t calls = a_failing_call_loses_nothing(errnos[i % 2], i / 2, mode, first, step);
+            printf("%s %s %s: calls %lld, %lld, … to %lld failed\n", strerror(errnos[i % 2]), i / 2 ? "for ever" : "once",
+                   mode == RP_FLUSH_SYNC ? "sync" : "async", (long long)first, (long long)(first + step), (long long)calls);
+            fflush(stdout);
+        }
+    }
+    return 0;
+}
