@@ -27,7 +27,7 @@ from tests.spark.servers import Cluster
 TOPIC, WRITTEN = "BenchSpark", "BenchSparkWritten"
 MESSAGE_BYTES = 1024
 ROUNDS = 3
-SEND, BATCH_CODE = 0, 320
+SEND, BATCH_CODE = 1, 320
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def filled(size: Size, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
     cluster.create_topic(TOPIC, 4)
     cluster.create_topic(WRITTEN, 4)
     started = time.perf_counter()
-    with Load(mode=1, 
+    with Load(
         address=cluster.broker, topic=TOPIC, mode=SEND, send_code=BATCH_CODE, batch_size=64, queue_count=4, connections=4,
         message_size=MESSAGE_BYTES, count=count, threads=1,
     ) as load:  # fmt: skip
