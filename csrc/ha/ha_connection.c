@@ -16,7 +16,7 @@
 
 #define ACK_SIZE 8
 #define READ_ACKS_MAX 512
-/* Below this a copy into the socket costs less than a second system call (docs/performance.md, "sendfile threshold"). */
+/* Below this a copy into the socket costs less than a second system call (bench/sweeps/sendfile_threshold.c measures it). */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define SECOND_NS 1000000000LL
 #define MS_NS 1000000LL
