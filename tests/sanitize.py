@@ -28,12 +28,20 @@ SANITIZER_OPTIONS = {
 }
 
 
+def run_program(program: Path) -> subprocess.CompletedProcess[str]:
+    """One that hangs is ended and counts as failed with the exit code of timeout(1)."""
+    try:
+        return subprocess.run([program], capture_output=True, text=True, timeout=300, check=False, env=os.environ | SANITIZER_OPTIONS)
+    except subprocess.TimeoutExpired as hung:
+        return subprocess.CompletedProcess([program], 124, str(hung.stdout or ""), f"{hung.stderr or ''}\nended after {hung.timeout} s")
+
+
 def run_programs(sanitizer: str) -> list[str]:
     library = build_library(sanitizer)
     failed = []
     for source in c_test_programs():
         program = build_program(library, source)
-        done = subprocess.run([program], capture_output=True, text=True, timeout=300, check=False, env=os.environ | SANITIZER_OPTIONS)
+        done = run_program(program)
         state = {0: "ok", 77: "skipped"}.get(done.returncode, f"FAILED (exit {done.returncode})")
         print(f"  {sanitizer:8} {source.stem:36} {state}", flush=True)
         if done.returncode not in (0, 77):
