@@ -6,9 +6,6 @@
 #include "store_fixture.h"
 
 int main(void) {
-#ifdef __SANITIZE_THREAD__
-    SKIP("ThreadSanitizer does not know pthread_mutex_clocklock: the append waits without a limit there");
-#endif
     char path[128];
     fixture_directory(path, sizeof path);
     rp_message_store_options options;
