@@ -12,9 +12,10 @@ import psutil
 import pytest
 
 from rocketpy.remoting.codes import ResponseCode
-from tests.crash.broker_process import BrokerProcess, NameServerProcess, free_port
+from tests.crash.broker_process import BrokerProcess, NameServerProcess
 from tests.crash.producers import Ledger, check_against, produce, read_all
 from tests.crash.test_ha_sigkill import wait_in_sync
+from tests.processes import free_port
 
 from .link import Link
 

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode
-from tests.interop import processes
+from tests.processes import BROKER_PORTS, Process, free_port, write_properties
 
 START_LIMIT_S = 30.0
-
-
-def free_port() -> int:
-    """A port with its neighbours free too: a broker listens on port, port + 1 (HA) and port - 2 (VIP)."""
-    return processes.free_port((-2, 0, 1))
 
 
 class Server:
@@ -30,24 +20,17 @@ class Server:
         self.directory = directory
         self.port = port
         self.address = f"127.0.0.1:{port}"
-        self.config = directory / f"{role}.conf"
-        directory.mkdir(parents=True, exist_ok=True)
         common = {"bindAddress": "127.0.0.1", "listenPort": port, "logPath": directory / "logs"}
-        self.config.write_text("".join(f"{key}={value}\n" for key, value in {**common, **keys}.items()))
+        self.config = write_properties(directory / f"{role}.conf", {**common, **keys})
         self.log = directory / "output.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     def start(self) -> None:
-        with self.log.open("ab") as output:
-            command = [sys.executable, "-m", "rocketpy", self.role, "-c", str(self.config)]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        end = time.monotonic() + START_LIMIT_S
-        while not self._answers():
-            assert self._process.poll() is None, f"the {self.role} ended with {self._process.returncode}:\n{self.tail()}"
-            assert time.monotonic() < end, f"the {self.role} does not answer after {START_LIMIT_S} s:\n{self.tail()}"
+        self._process = Process.rocketpy(self.role, "-c", str(self.config), log=self.log)
+        self._process.wait_until(self._answers, START_LIMIT_S, f"an answer on port {self.port}")
 
     def _answers(self) -> bool:
-        """One real request; the connect's own time-out paces the loop."""
+        """One real request."""
         frame = encode_command(RequestCode.GET_MAX_OFFSET, {"topic": "CrashTest", "queueId": "0"}, opaque=1)
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
@@ -55,27 +38,29 @@ class Server:
                 connection.settimeout(1.0)
                 return len(connection.recv(4)) == 4
         except OSError:
-            os.sched_yield()
             return False
 
     @property
-    def pid(self) -> int:
-        assert self._process is not None, "it does not run"
-        return self._process.pid
+    def process(self) -> Process:
+        assert self._process is not None, f"the {self.role} does not run"
+        return self._process
 
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
-        self._process.wait(30)
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def kill(self) -> None:
+        self.process.kill()
         self._process = None
 
     def stop(self) -> None:
         """SIGTERM; nothing when it does not run."""
         if self._process is not None:
-            self.kill(signal.SIGTERM)
+            process, self._process = self._process, None
+            process.stop()
 
     def tail(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-30:]) if self.log.exists() else ""
+        return self.process.output_tail()
 
 
 class NameServerProcess(Server):
@@ -96,4 +81,4 @@ class BrokerProcess(Server):
             "storePathRootDir": self.store, "autoCreateTopicEnable": "true",
             "mappedFileSizeCommitLog": 8 * 1024 * 1024, **settings,
         }  # fmt: skip
-        super().__init__("broker", directory, free_port(), keys)
+        super().__init__("broker", directory, free_port(BROKER_PORTS), keys)

@@ -21,7 +21,7 @@ from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.headers import header_for
 from tests.crash.broker_process import BrokerProcess, NameServerProcess, Server
-from tests.interop.processes import wait_until
+from tests.processes import wait_until
 
 from .requests_wire import Outcome, Wire
 

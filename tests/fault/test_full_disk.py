@@ -15,7 +15,7 @@ import pytest
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy.remoting.codes import ResponseCode
 from tests.crash.broker_process import BrokerProcess
-from tests.interop.processes import wait_until
+from tests.processes import wait_until
 
 from .requests_wire import Wire
 from .test_bad_input import PULL, SEND

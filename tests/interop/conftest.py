@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.processes import RUNNING
+
 from .javaenv import CURRENT, OLD, JavaClients, Jvm
-from .processes import LIVE
 from .products import Cluster, NameServer, Peer, Product, Rocketpy
 
 
@@ -33,9 +34,9 @@ def against(config: pytest.Config) -> str:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report: pytest.TestReport = yield
     if report.failed:
-        for process in LIVE:
+        for process in RUNNING:
             state = "" if process.is_running() else " (not running)"
-            report.sections.append((f"end of the log of {process.name}{state}: {process.log}", process.log_tail(30)))
+            report.sections.append((f"end of the log of {process.name}{state}: {process.log}", process.output_tail(30)))
     return report
 
 

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.processes import BROKER_PORTS, ROCKETPY, ROOT, Process, free_port, port_accepts, wait_until, write_properties
+
 from . import wire
 from .javaenv import CURRENT, MODULE_OPTIONS, QUICK_JVM, java, library
-from .processes import ServerProcess, free_port, port_accepts, wait_until
-
-PROJECT = Path(__file__).resolve().parents[2]
-BROKER_PORTS = (-2, 0, 1)
-"""Relative to listenPort: the VIP listener, the listener, the HA listener."""
 
 GET_BROKER_CLUSTER_INFO, GET_ROUTE_INFO_BY_TOPIC = 106, 105
-NAMESRV_BOOTED, BROKER_BOOTED = "The Name Server boot success", "boot success"
 
 SMALL_STORE = {
     "mappedFileSizeCommitLog": 64 << 20,
@@ -57,22 +52,19 @@ class Product:
 
 
 class Rocketpy(Product):
-    """This tree's rocketpy. ROCKETPY_COMMAND names another one, e.g. an installed `rocketpy`."""
+    """This tree's rocketpy."""
 
     name = "rocketpy"
     starts_within = 20.0
 
-    def __init__(self) -> None:
-        self._command = os.environ.get("ROCKETPY_COMMAND", f"{sys.executable} -m rocketpy").split()
-
     def namesrv_command(self, home: Path, conf: Path) -> list[str]:
-        return [*self._command, "namesrv", "-c", str(conf)]
+        return [*ROCKETPY, "namesrv", "-c", str(conf)]
 
     def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
-        return [*self._command, "broker", "-c", str(conf), "-n", namesrv]
+        return [*ROCKETPY, "broker", "-c", str(conf), "-n", namesrv]
 
     def environment(self, home: Path) -> dict[str, str]:
-        return {"HOME": str(home), "PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+        return {"HOME": str(home), "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
 
 
 class Peer(Product):
@@ -108,17 +100,10 @@ class Peer(Product):
         return {"ROCKETMQ_HOME": str(home)}
 
 
-def write_properties(path: Path, settings: Mapping[str, Any]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = (f"{key}={str(value).lower() if isinstance(value, bool) else value}\n" for key, value in settings.items())
-    path.write_text("".join(lines))
-    return path
-
-
 class Server:
     """Ends a process of either kind."""
 
-    process: ServerProcess | None = None
+    process: Process | None = None
 
     @property
     def is_running(self) -> bool:
@@ -127,13 +112,11 @@ class Server:
     def stop(self) -> None:
         if self.process is not None:
             self.process.stop()
-            self.process.forget()
             self.process = None
 
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.forget()
             self.process = None
 
 
@@ -150,10 +133,10 @@ class NameServer(Server):
 
     def start(self) -> NameServer:
         command = self.product.namesrv_command(self.home, self._conf)
-        self.process = ServerProcess(
+        self.process = Process(
             f"{self.product.name} namesrv", command, self.home / "stdout.log", self.product.environment(self.home), self.home
         )
-        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        self.process.wait_until(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
         return self
 
     def broker_addresses(self) -> dict[str, dict[str, str]]:
@@ -202,7 +185,7 @@ class Broker(Server):
         conf = write_properties(self.home / "conf/broker.conf", self.settings)
         command = self.product.broker_command(self.home, conf, self.namesrv)
         title = f"{self.product.name} broker {self.name}:{self.broker_id}"
-        self.process = ServerProcess(title, command, self.home / "stdout.log", self.product.environment(self.home), self.home)
+        self.process = Process(title, command, self.home / "stdout.log", self.product.environment(self.home), self.home)
         return self
 
     def start(self, registered_with: NameServer | None = None) -> Broker:
@@ -214,11 +197,11 @@ class Broker(Server):
 
     def await_listening(self) -> None:
         assert self.process is not None
-        self.process.await_running(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        self.process.wait_until(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
 
     def await_registered(self, namesrv: NameServer) -> None:
         assert self.process is not None
-        self.process.await_running(
+        self.process.wait_until(
             lambda: namesrv.broker_addresses().get(self.name, {}).get(str(self.broker_id)) == self.address,
             self.product.starts_within,
             "registered",

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_until
+
 from .cppclient import CppClient
 from .javaenv import JavaClients
-from .processes import wait_until
 from .products import Cluster
 
 pytest.importorskip("rocketmq.client", reason="no C++ client: pip install rocketmq==0.4.4 (x86-64 Linux, CPython up to 3.11)")

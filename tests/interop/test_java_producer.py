@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.processes import wait_until
+
 from .javaenv import OLD, JavaClients
-from .processes import wait_until
 from .products import Cluster
 
 SENT = "SEND_OK"

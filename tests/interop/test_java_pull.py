@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from functools import partial
 
+import pytest
+
+from tests.processes import wait_until
+
 from .javaenv import JavaClients, PullConsumer
-from .processes import wait_until
 
 
 def filled(java: JavaClients, topic: str, group: str, count: int, **fields: object) -> tuple[PullConsumer, dict]:
@@ -67,8 +70,8 @@ def test_a_blocking_pull_waits_for_the_next_message(java: JavaClients, topic: st
     queue = consumer.call("queues", topic=topic)[2]
     begin = consumer.call("maxOffset", **queue)
     waiting = consumer.begin("pull", **queue, offset=begin, block=True)
-    time.sleep(0.5)  # long enough for the pull to be held by the broker; a shorter wait only makes the test easier
-    assert not waiting.done()
+    with pytest.raises(TimeoutError):
+        waiting.result(0.5)
     sent = time.monotonic()
     producer.send(topic, "wake up", queue=queue)
     answer = waiting.result(30)
@@ -100,9 +103,9 @@ def test_committed_offsets_are_kept_by_the_broker(java: JavaClients, topic: str,
 
 def test_offsets_are_found_by_time(java: JavaClients, topic: str, group: str) -> None:
     consumer, queue = filled(java, topic, group, 10)
-    time.sleep(0.05)  # a gap in store times, so that "between" exists
-    between = int(time.time() * 1000)
-    time.sleep(0.05)
+    (last,) = consumer.pull(queue, 9)["messages"]
+    between = last["storeTimestamp"] + 1
+    wait_until(lambda: time.time() * 1000 > between + 1, 5, "a later store time")
     producer = java.producer()
     producer.send(topic, *(f"late {number}" for number in range(5)), queue=queue)
     wait_until(lambda: consumer.call("maxOffset", **queue) == 15, 10, "15 messages")

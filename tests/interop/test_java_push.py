@@ -6,8 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from tests.processes import wait_until
+
 from .javaenv import JavaClients, PushConsumer
-from .processes import wait_until
 from .products import Cluster
 
 ALL_QUEUES = {("broker-a", number) for number in range(4)}

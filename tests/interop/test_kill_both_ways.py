@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.processes import wait_until
+
 from .javaenv import JavaClients
-from .processes import wait_until
 from .products import Cluster, Product
 
 TOPIC, QUEUES = "killed", 4

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
+from tests.processes import wait_until
+
 from .javaenv import OLD, JavaClients, Jvm
 from .mqadmin import MqAdmin, table
-from .processes import wait_until
 from .products import Broker, Cluster, Peer, Product
 
 pytestmark = pytest.mark.timeout(300)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.processes import wait_until
+
 from . import wire
 from .javaenv import JavaClients, Jvm
 from .mqadmin import MqAdmin, checked, fields, table
-from .processes import wait_until
 from .products import Cluster
 
 TOPIC, PRODUCERS, CONSUMERS = "admin-topic", "GID-admin-producers", "GID-admin-consumers"

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
+from tests.processes import wait_until
 
 from . import wire
 from .javaenv import Jvm
 from .mqadmin import MqAdmin
-from .processes import wait_until
 from .products import Broker, Cluster, NameServer, Peer, Product
 
 MakeCluster = Callable[..., Cluster]

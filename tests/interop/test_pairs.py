@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_until
+
 from . import wire
 from .javaenv import JavaClients
-from .processes import wait_until
 from .products import Broker, Cluster, Product
 
 TOPIC = "paired"

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.processes import wait_until
+
 from .javaenv import JavaClients, decode_messages
-from .processes import wait_until
 from .products import Cluster, Product
 from .wire import parse_json
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.broker_process import free_port
+from tests.processes import BROKER_PORTS, free_port
 from tests.spark.servers import Child, Cluster, create_topic, send
 from tests.spark.test_batch import numbered
 
@@ -63,7 +63,7 @@ def test_a_stream_killed_at_random_writes_every_message_once(spark: Any, cluster
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[str, str, Child]]:
     """A name server and a broker in processes of their own: (name server, broker address, broker process)."""
-    name_port, port = free_port(), free_port()
+    name_port, port = free_port(), free_port(BROKER_PORTS)
     config = tmp_path / "broker.conf"
     config.write_text(
         f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\nnamesrvAddr=127.0.0.1:{name_port}\n"
@@ -117,7 +117,7 @@ def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: 
 @pytest.mark.timeout(600)
 def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tuple[str, str, Child], tmp_path: Path) -> None:
     name_server, address, master = pair
-    port = free_port()
+    port = free_port(BROKER_PORTS)
     config = tmp_path / "slave.conf"
     config.write_text(
         f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nslaveReadEnable=true\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.processes import ROOT, ServerProcess, run
+from tests.processes import ROOT
+from tests.unit.cli.processes import run, serve
 
 STOP_LIMIT_S = 2.0
 
@@ -36,47 +37,41 @@ def broker_arguments(tmp_path: Path, *more: str) -> list[str]:
 
 
 def test_the_name_server_says_that_it_runs_and_stops_cleanly(tmp_path: Path) -> None:
-    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
-        line = server.line_with("boot success")
-        assert re.fullmatch(r"The Name Server boot success\. serializeType=JSON, address 127\.0\.0\.1:\d+", line)
-        code, seconds = server.stop()
-    assert code == 0
-    assert seconds < STOP_LIMIT_S
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
+        server.next_line(r"^The Name Server boot success\. serializeType=JSON, address 127\.0\.0\.1:\d+$")
+        assert server.stop(STOP_LIMIT_S) == 0
 
 
 def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) -> None:
-    with ServerProcess(*namesrv_arguments(tmp_path)) as namesrv:
-        namesrv_address = namesrv.line_with("boot success").rpartition(" ")[2]
-        with ServerProcess(*broker_arguments(tmp_path, "-n", namesrv_address)) as broker:
-            line = broker.line_with("boot success")
-            expected = r"The broker\[broker-a, 127\.0\.0\.1:\d+\] boot success\. serializeType=JSON and name server is "
-            assert re.fullmatch(expected + re.escape(namesrv_address), line)
-            assert "flushDiskType=ASYNC_FLUSH" in broker.line_with("Durability")
-            assert "loopback" in broker.line_with("Warning")
-            code, seconds = broker.stop()
-        assert code == 0
-        assert seconds < STOP_LIMIT_S
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as namesrv:
+        address = namesrv.next_line(r"boot success.* (\S+)$")[1]
+        with serve(tmp_path, *broker_arguments(tmp_path, "-n", address)) as broker:
+            booted = r"^The broker\[broker-a, 127\.0\.0\.1:\d+\] boot success\. serializeType=JSON and name server is "
+            broker.next_line(booted + re.escape(address) + "$")
+            broker.next_line("Durability.*flushDiskType=ASYNC_FLUSH")
+            broker.next_line("Warning.*loopback")
+            assert broker.stop(STOP_LIMIT_S) == 0
     assert not (tmp_path / "store" / "abort").exists()
 
 
 def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
-    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
-        server.line_with("boot success")
-        assert server.stop(signal.SIGINT)[0] == 0
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
+        server.next_line("boot success")
+        assert server.stop(number=signal.SIGINT) == 0
 
 
 def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
     conf = tmp_path / "namesrv.conf"
     conf.write_text("logLevel = INFO\n")
-    with ServerProcess(*namesrv_arguments(tmp_path, "-c", str(conf))) as server:
-        server.line_with("boot success")
+    with serve(tmp_path, *namesrv_arguments(tmp_path, "-c", str(conf))) as server:
+        server.next_line("boot success")
         conf.write_text("logLevel = DEBUG\n")
-        server.send(signal.SIGHUP)
-        assert "logLevel = DEBUG" in server.line_with("configuration changed")
+        server.send_signal(signal.SIGHUP)
+        server.next_line("configuration changed.*logLevel = DEBUG")
         conf.write_text("logLevel = LOUD\n")
-        server.send(signal.SIGHUP)
-        assert "LOUD" in server.line_with("stays as it was")
-        assert server.stop()[0] == 0
+        server.send_signal(signal.SIGHUP)
+        server.next_line("stays as it was.*LOUD")
+        assert server.stop() == 0
 
 
 def test_a_bad_value_stops_the_start_with_file_line_key_and_what_was_expected(tmp_path: Path) -> None:
@@ -95,17 +90,17 @@ def test_a_bad_value_stops_the_start_with_file_line_key_and_what_was_expected(tm
 def test_an_unknown_key_is_reported_once_with_the_nearest_known_one(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("flushDiskTyp = SYNC_FLUSH\n")
-    with ServerProcess(*broker_arguments(tmp_path, "-c", str(conf))) as broker:
-        broker.line_with("boot success")
-        assert broker.stop()[0] == 0
-    reports = [line for line in broker.seen if "flushDiskTyp " in line]
+    with serve(tmp_path, *broker_arguments(tmp_path, "-c", str(conf))) as broker:
+        broker.next_line("boot success")
+        assert broker.stop() == 0
+    reports = [line for line in broker.output().splitlines() if "flushDiskTyp " in line]
     assert len(reports) == 1
     assert "flushDiskType" in reports[0]
 
 
 def test_a_taken_port_ends_the_start_and_names_the_port(tmp_path: Path) -> None:
-    with ServerProcess(*namesrv_arguments(tmp_path)) as server:
-        port = server.line_with("boot success").rpartition(":")[2]
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
+        port = server.next_line(r"boot success.*:(\d+)$")[1]
         done = run(*namesrv_arguments(tmp_path), "-o", f"listenPort={port}")
         assert done.returncode == 1
         assert port in done.stderr
@@ -113,8 +108,8 @@ def test_a_taken_port_ends_the_start_and_names_the_port(tmp_path: Path) -> None:
 
 
 def test_a_store_in_use_ends_the_start_and_names_the_holder(tmp_path: Path) -> None:
-    with ServerProcess(*broker_arguments(tmp_path)) as broker:
-        broker.line_with("boot success")
+    with serve(tmp_path, *broker_arguments(tmp_path)) as broker:
+        broker.next_line("boot success")
         done = run(*broker_arguments(tmp_path))
         assert done.returncode == 1
         assert str(tmp_path / "store") in done.stderr
@@ -147,9 +142,9 @@ def test_a_server_starts_without_the_command_line_library(role: str) -> None:
 def test_logs_go_to_rotating_files(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     settings = ("-o", f"logPath={logs}", "-o", "logFormat=json", "-o", "logLevel=DEBUG")
-    with ServerProcess(*broker_arguments(tmp_path), *settings) as broker:
-        broker.line_with("boot success")
-        assert broker.stop()[0] == 0
+    with serve(tmp_path, *broker_arguments(tmp_path), *settings) as broker:
+        broker.next_line("boot success")
+        assert broker.stop() == 0
     records = [json.loads(line) for line in (logs / "broker.log").read_text().splitlines()]
     assert {"time", "level", "logger", "msg"} <= set(records[0])
     assert any(record["msg"] == "stopped" for record in records)

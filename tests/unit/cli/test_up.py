@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.cli.processes import ServerProcess, run
+from tests.unit.cli.processes import run, serve
 
 
 def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
@@ -19,13 +19,11 @@ def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
 
 
 def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path) -> None:
-    with ServerProcess("up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path)) as servers:
-        servers.line_with("The Name Server boot success")
-        servers.line_with("The broker[broker-a")
-        servers.line_with("Ctrl-C stops")
-        code, seconds = servers.stop()
-    assert code == 0
-    assert seconds < 2.0
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path)) as servers:
+        servers.next_line("The Name Server boot success")
+        servers.next_line(r"The broker\[broker-a")
+        servers.next_line("Ctrl-C stops")
+        assert servers.stop(timeout=2.0) == 0
     assert (tmp_path / "store" / "commitlog").is_dir()
     assert (tmp_path / "logs" / "rocketpy.log").exists()
 
