@@ -14,7 +14,7 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-.PHONY: spark bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
+.PHONY: wheel spark bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -33,6 +33,9 @@ build: $(VENV)/.built ## .venv with the rocketpy command in it
 
 test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expression for pytest -k
 	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")))
+
+wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory
+	@$(PY) -m pytest -q -m slow tests/test_wheel.py
 
 interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slow ones too; AGAINST=peer proves the tests against RocketMQ itself
 	@$(PY) -m pytest -q tests/interop -m "slow or not slow" $(if $(AGAINST),--against $(AGAINST)) $(if $(T),-k "$(T)")

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CSRC = ROOT / "csrc"
@@ -174,6 +175,19 @@ class BuildNative(build_ext):
         return [*super().get_outputs(), str(Path(self.build_lib) / PACKAGE / LIBRARY)]
 
 
+class BuildPackage(build_py):
+    """build_py that takes conf/ along, so that an installed `rocketpy up --cluster NAME` has the sample deployments."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            shutil.copytree(ROOT / "conf", Path(self.build_lib) / "rocketpy" / "conf", dirs_exist_ok=True)
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:
+        samples = [str(Path(self.build_lib) / "rocketpy" / path.relative_to(ROOT)) for path in (ROOT / "conf").rglob("*") if path.is_file()]
+        return [*super().get_outputs(include_bytecode), *samples]
+
+
 # Whose headers a wrapper reads: it is compiled again when one of them changes.
 ROOMS = {
     "base": ["base"],
@@ -219,4 +233,4 @@ def extensions() -> list[Extension]:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative})
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative, "build_py": BuildPackage})

@@ -10,7 +10,9 @@ from pathlib import Path
 from .._core.errors import NotFound
 from ..config import Config, load_config
 
-SAMPLES = Path(__file__).resolve().parents[2] / "conf"
+PACKAGE = Path(__file__).resolve().parents[1]
+SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
+"""In the package where it is installed, beside it in a source tree."""
 
 
 def deployment_files(name: str) -> list[Path]:
