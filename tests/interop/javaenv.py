@@ -107,6 +107,7 @@ class Jvm:
             f"-Duser.home={home}",
             f"-Drocketmq.home.dir={home}",
             "-Drocketmq.client.logUseSlf4j=true",
+            "-Dcom.rocketmq.remoting.client.connect.timeout=20000",  # of 3000: dozens of clients start at once on a busy machine
         ]
         command += [f"-Drocketmq.serialize.type={serialize}", f"-Drocketmq.client.logRoot={home}", *(options or [])]
         command += ["-cp", f"{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver"]

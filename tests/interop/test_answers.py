@@ -16,6 +16,8 @@ import pytest
 from .products import Cluster, NameServer, Product
 from .wire import Reply, call
 
+pytestmark = pytest.mark.slow
+
 SEND, PULL, QUERY_OFFSET, UPDATE_OFFSET, SEND_V2, SEND_BATCH, LITE_PULL = 10, 11, 14, 15, 310, 320, 361
 MAX_OFFSET, MIN_OFFSET = 30, 31
 UPDATE_TOPIC, UPDATE_GROUP = 17, 200

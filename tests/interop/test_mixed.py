@@ -14,6 +14,7 @@ from .mqadmin import MqAdmin, table
 from .products import Broker, Cluster, Peer, Product
 
 pytestmark = pytest.mark.timeout(300)
+slow = pytest.mark.slow
 MakeCluster = Callable[..., Cluster]
 MakeClients = Callable[..., JavaClients]
 
@@ -49,7 +50,8 @@ def only_broker(cluster: Cluster, name: str) -> bool:
     return set(cluster.namesrv.broker_addresses()) == {name}
 
 
-@pytest.mark.parametrize("version", ["5.5.0", pytest.param(OLD, marks=pytest.mark.slow)])
+@slow
+@pytest.mark.parametrize("version", ["5.5.0", OLD])
 def test_a_real_broker_registers_with_our_name_server(
     new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], version: str, group: str
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_real_broker_registers_with_our_name_server(
     wait_until(lambda: not cluster.namesrv.broker_addresses(), 10, "a stopped broker is unregistered")
 
 
+@slow
 def test_our_broker_registers_with_the_real_name_server(
     new_cluster: MakeCluster, clients: MakeClients, jvm: Callable[..., Jvm], peer: Product, group: str
 ) -> None:
@@ -83,7 +86,8 @@ def test_our_broker_registers_with_the_real_name_server(
     wait_until(lambda: not cluster.namesrv.broker_addresses(), 10, "a stopped broker is unregistered")
 
 
-@pytest.mark.parametrize("namesrv_is_ours", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["our-namesrv", "their-namesrv"])
+@slow
+@pytest.mark.parametrize("namesrv_is_ours", [True, False], ids=["our-namesrv", "their-namesrv"])
 def test_brokers_of_both_products_share_a_topic(
     new_cluster: MakeCluster, clients: MakeClients, product: Product, peer: Product, namesrv_is_ours: bool, group: str
 ) -> None:

@@ -313,6 +313,7 @@ def test_the_name_servers_key_values_and_order_configuration(stage: Stage) -> No
     assert "success" in admin.run("updateOrderConf", "-t", TOPIC, "-m", "delete")
 
 
+@pytest.mark.slow
 def test_offsets_are_reset_for_a_running_consumer_which_reads_again(stage: Stage) -> None:
     cluster = stage.cluster
     cluster.create_topic("admin-reset")

@@ -235,6 +235,7 @@ def test_both_show_the_same_configuration_keys(pair: list[NameServer]) -> None:
     assert theirs - ours == set()
 
 
+@pytest.mark.slow
 def test_a_group_of_real_brokers_keeps_an_acting_master(new_cluster: MakeCluster, product: Product, tmp_path: Any) -> None:
     """enableSlaveActingMaster: heartbeats by BROKER_HEARTBEAT, member groups, min-id notices, acting master in the route."""
     namesrv = NameServer(product, tmp_path / "namesrv", {"supportActingMaster": True, "notifyMinBrokerIdChanged": True}).start()

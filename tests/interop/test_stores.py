@@ -91,7 +91,9 @@ def hand_over(cluster: Cluster, product: Product) -> None:
     wait_until(lambda: cluster.route(TOPIC), 20, "the topic is announced")
 
 
-@pytest.mark.parametrize("we_begin", [True, False], ids=["ours-to-theirs-and-back", "theirs-to-ours-and-back"])
+@pytest.mark.parametrize(
+    "we_begin", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["ours-to-theirs-and-back", "theirs-to-ours-and-back"]
+)
 def test_a_store_changes_hands_and_comes_back(
     new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], product: Product, peer: Product, we_begin: bool
 ) -> None:
