@@ -8,6 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PAGE_SIZE 4096
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc's header of that age lacks it */
 #endif
@@ -102,6 +106,16 @@ static int system_populate(void *context, void *address, size_t size) {
     return rc;
 }
 
+static int system_read_ahead(void *context, void *address, size_t size, int wait) {
+    (void)context;
+    uintptr_t before_page = (uintptr_t)address % PAGE_SIZE;
+    int rc;
+    do {
+        rc = madvise((uint8_t *)address - before_page, size + before_page, wait ? MADV_POPULATE_READ : MADV_WILLNEED);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
 static int system_sync_map(void *context, void *address, size_t size) {
     (void)context;
     return msync(address, size, MS_SYNC);
@@ -141,6 +155,7 @@ static const rp_file_ops system_ops = {
     .map = system_map,
     .unmap = system_unmap,
     .populate = system_populate,
+    .read_ahead = system_read_ahead,
     .sync_map = system_sync_map,
     .rename = system_rename,
     .unlink = system_unlink,

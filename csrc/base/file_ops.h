@@ -23,6 +23,9 @@ typedef struct rp_file_ops {
     void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);
     int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE */
+    /* Of a mapping's pages. wait 0: the disk starts to read them (MADV_WILLNEED); 1: returns when they are there (MADV_POPULATE_READ;
+     * EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL before Linux 5.14). */
+    int (*read_ahead)(void *context, void *address, size_t size, int wait);
     int (*sync_map)(void *context, void *address, size_t size); /* msync MS_SYNC */
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);

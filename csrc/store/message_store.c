@@ -173,6 +173,7 @@ static int recover(rp_message_store *store, rp_error *error) {
                      queues_error.file);
     }
     store->recovery = (rp_recovery){.ops = store->ops,
+                                    .clock = store->clock,
                                     .log = store->options.log,
                                     .commit_log = store->commit_log,
                                     .queues = store->queues,

@@ -6,13 +6,18 @@
 
 #include "consume_queue_writer.h"
 #include "mapped_file_inl.h"
+#include "record_check.h"
 
 #define TIME_MARGIN_MS 3000 /* RocketMQ subtracts it from the checkpoint's times */
+#define ALONE_BYTES (1 << 20) /* not worth a second thread below it */
+#define NS_PER_S INT64_C(1000000000)
+#define MIB (1024.0 * 1024)
 
 static rp_mapped_file_queue *files(const rp_recovery *recovery) { return rp_commit_log_files(recovery->commit_log); }
 
 /* Decodes the record at offset into message, with a pin on *file that is exchanged as the offset moves on. */
-static int decode_at(rp_recovery *recovery, int64_t offset, rp_mapped_file **file, rp_message *message, rp_error *error) {
+static int decode_at(const rp_recovery *recovery, int64_t offset, int check_crc, rp_mapped_file **file, rp_message *message,
+                     rp_error *error) {
     if (*file == NULL || offset >= (*file)->base_offset + (int64_t)(*file)->size || offset < (*file)->base_offset) {
         if (*file != NULL) {
             rp_mapped_file_release(*file);
@@ -30,7 +35,7 @@ static int decode_at(rp_recovery *recovery, int64_t offset, rp_mapped_file **fil
     if ((*file)->size - at < RP_MESSAGE_BLANK_SIZE_MIN) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "no room for a record before the end of the file");
     }
-    int kind = rp_message_decode(rp_mapped_file_address(*file) + at, (*file)->size - at, recovery->check_crc, message, error);
+    int kind = rp_message_decode(rp_mapped_file_address(*file) + at, (*file)->size - at, check_crc, message, error);
     if (kind == RP_RECORD_BLANK && message->size != (*file)->size - at) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "padding of %u bytes does not end with its file", message->size);
     }
@@ -48,7 +53,7 @@ static int64_t start_by_time(rp_recovery *recovery) {
     for (int64_t base = rp_mapped_file_queue_end(files(recovery)) - size; base > begin; base -= size) {
         rp_mapped_file *file = NULL;
         rp_message message;
-        int kind = decode_at(recovery, base, &file, &message, NULL);
+        int kind = decode_at(recovery, base, recovery->check_crc, &file, &message, NULL);
         if (file != NULL) {
             rp_mapped_file_release(file);
         }
@@ -73,7 +78,7 @@ static bool entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, int64_
     rp_mapped_file *file = NULL;
     rp_message message;
     rp_slice topic = rp_consume_queue_topic(queue);
-    int kind = decode_at(recovery, entry->commit_log_offset, &file, &message, NULL);
+    int kind = decode_at(recovery, entry->commit_log_offset, recovery->check_crc, &file, &message, NULL);
     bool is_true = kind == RP_RECORD_MESSAGE && message.size == (uint32_t)entry->size && message.queue_id == rp_consume_queue_id(queue) &&
                    message.queue_offset == offset && message.topic.size == topic.size &&
                    memcmp(message.topic.data, topic.data, topic.size) == 0;
@@ -177,43 +182,107 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
     return ends.rc;
 }
 
+/* The pass's place in the log, and who goes before it. */
+typedef struct log_pass {
+    rp_record_check *check; /* NULL for a short pass, or when there is no thread for it: the pass checks by itself */
+    int64_t checked;        /* records below it are known to be whole */
+    rp_mapped_file *file;   /* pinned */
+    int64_t started_ns, told_ns;
+} log_pass;
+
+static void tell_progress(rp_recovery *recovery, log_pass *pass, int64_t offset) {
+    int64_t now_ns = rp_clock_monotonic_ns(recovery->clock);
+    if (now_ns - pass->told_ns < NS_PER_S) {
+        return;
+    }
+    pass->told_ns = now_ns;
+    double done = (double)(offset - recovery->start), all = (double)(rp_mapped_file_queue_end(files(recovery)) - recovery->start);
+    double seconds = (double)(now_ns - pass->started_ns) / NS_PER_S, rate = done / seconds;
+    rp_log_write(recovery->log, RP_LOG_INFO,
+                 "recovery: %.0f of at most %.0f MiB of the commit log checked (%.0f %%), %.0f MiB/s, at most %.0f s to go", done / MIB,
+                 all / MIB, all > 0 ? done * 100 / all : 100, rate / MIB, rate > 0 ? (all - done) / rate : 0);
+}
+
+/* Records from offset up to pass->checked are whole afterwards; none when it is still offset. RP_OK, or why the log cannot be read. */
+static int look_ahead(rp_recovery *recovery, log_pass *pass, int64_t offset, rp_error *error) {
+    if (pass->check == NULL) {
+        if (offset - recovery->start < ALONE_BYTES) {
+            return RP_OK;
+        }
+        if (rp_record_check_open(recovery->ops, files(recovery), offset, recovery->check_crc, &pass->check, NULL) != RP_OK) {
+            return RP_OK;
+        }
+    }
+    tell_progress(recovery, pass, offset);
+    int64_t checked = rp_record_check_wait(pass->check, offset, error);
+    if (checked < 0) {
+        return (int)checked;
+    }
+    pass->checked = checked;
+    return RP_OK;
+}
+
+/* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
+static int dispatch(rp_recovery *recovery, const rp_message *message, rp_error *error) {
+    int rc = recovery->read_only ? RP_OK : rp_dispatcher_apply(recovery->dispatcher, message, error);
+    if (rc == RP_E_CORRUPT) {
+        rp_log_write(recovery->log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
+                     error != NULL ? error->message : "impossible topic, queue id or offset");
+        rc = RP_OK;
+    }
+    return rc;
+}
+
 /* Reads records from start on and dispatches them; recovery->end is behind the last whole one. */
-static int pass_over_log(rp_recovery *recovery, rp_error *error) {
-    rp_mapped_file *file = NULL;
+static int walk(rp_recovery *recovery, log_pass *pass, rp_error *error) {
     rp_message message;
-    int64_t offset = recovery->start;
-    int rc = RP_OK;
-    recovery->end = offset;
-    while (rc == RP_OK) {
-        int kind = decode_at(recovery, offset, &file, &message, &recovery->cause);
+    int64_t offset = recovery->end;
+    for (;;) {
+        int rc = offset < pass->checked ? RP_OK : look_ahead(recovery, pass, offset, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        int check_crc = offset < pass->checked ? RP_CHECK_NO_CRC : recovery->check_crc;
+        int kind = decode_at(recovery, offset, check_crc, &pass->file, &message, &recovery->cause);
         if (kind == RP_RECORD_BLANK) {
             offset += message.size;
             continue;
         }
         if (kind < 0 && kind != RP_E_CORRUPT) {
-            rc = kind;
             if (error != NULL) {
                 *error = recovery->cause;
             }
-            break;
+            return kind;
         }
         if (kind != RP_RECORD_MESSAGE) {
             recovery->cut = kind < 0;
-            break;
+            return RP_OK;
         }
-        rc = recovery->read_only ? RP_OK : rp_dispatcher_apply(recovery->dispatcher, &message, error);
-        if (rc == RP_E_CORRUPT) { /* a whole record that names an impossible queue: keep it, it hurts nobody */
-            rp_log_write(recovery->log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)offset,
-                         error != NULL ? error->message : "impossible topic, queue id or offset");
-            rc = RP_OK;
+        rc = dispatch(recovery, &message, error);
+        if (rc != RP_OK) {
+            return rc;
         }
         offset += message.size;
         recovery->end = offset;
         recovery->store_timestamp_ms = message.store_timestamp_ms;
         recovery->records++;
     }
-    if (file != NULL) {
-        rp_mapped_file_release(file);
+}
+
+static int pass_over_log(rp_recovery *recovery, rp_error *error) {
+    int64_t now_ns = rp_clock_monotonic_ns(recovery->clock);
+    log_pass pass = {.checked = recovery->start, .started_ns = now_ns, .told_ns = now_ns};
+    recovery->end = recovery->start;
+    int rc = walk(recovery, &pass, error);
+    rp_record_check_close(pass.check);
+    if (pass.file != NULL) {
+        rp_mapped_file_release(pass.file);
+    }
+    recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - now_ns;
+    if (pass.check != NULL) {
+        double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / NS_PER_S;
+        rp_log_write(recovery->log, RP_LOG_INFO, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)",
+                     mib, (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
     }
     return rc;
 }

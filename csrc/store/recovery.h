@@ -7,13 +7,16 @@
  *   end       the first place that is no whole record. Everything behind it is cleared on disk before the store opens, so that no
  *             later crash can bring it back; queue entries that point behind it are cut.
  *
- * Threads  the owner's, before any other is started.
+ * A pass of more than a few MiB has a second thread in front of it that reads and checks (record_check.h).
+ *
+ * Threads  the owner's, before any other but that one is started.
  */
 #ifndef RP_STORE_RECOVERY_H
 #define RP_STORE_RECOVERY_H
 
 #include <stdint.h>
 
+#include "../base/clock.h"
 #include "../base/error.h"
 #include "../base/log.h"
 #include "checkpoint.h"
@@ -23,7 +26,8 @@
 
 typedef struct rp_recovery {
     const rp_file_ops *ops;
-    rp_log *log;
+    const rp_clock *clock;
+    rp_log *log; /* NULL allowed; else told every second how far the pass is */
     rp_commit_log *commit_log;
     rp_queue_table *queues;
     rp_dispatcher *dispatcher;
@@ -36,6 +40,7 @@ typedef struct rp_recovery {
     int64_t start, end;           /* of the pass over the log */
     int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */
     uint64_t records;             /* read in the pass */
+    int64_t elapsed_ns;           /* of the pass */
     int32_t cut;                  /* 1 when the pass ended at something other than untouched space; cause says at what */
     rp_error cause;
 } rp_recovery;

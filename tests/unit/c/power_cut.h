@@ -196,6 +196,10 @@ static inline int cut_populate(void *context, void *address, size_t size) {
     return cut_fails(context) ? -1 : rp_file_ops_system()->populate(NULL, address, size);
 }
 
+static inline int cut_read_ahead(void *context, void *address, size_t size, int wait) {
+    return wait && cut_fails(context) ? -1 : rp_file_ops_system()->read_ahead(NULL, address, size, wait);
+}
+
 static inline int cut_sync_map(void *context, void *address, size_t size) {
     power_cut *cut = context;
     uint8_t *at = address;
@@ -289,6 +293,7 @@ static inline void power_cut_init(power_cut *cut, const char *live, const char *
                              .map = cut_map_file,
                              .unmap = cut_unmap,
                              .populate = cut_populate,
+                             .read_ahead = cut_read_ahead,
                              .sync_map = cut_sync_map,
                              .rename = cut_rename,
                              .unlink = cut_unlink,

@@ -1,0 +1,205 @@
+/* record_check.c: see record_check.h. */
+#include "record_check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/bytes_inl.h"
+#include "../base/thread.h"
+#include "mapped_file_inl.h"
+#include "message.h"
+#include "message_layout_inl.h"
+#include "store_path.h"
+
+#define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
+#define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
+#define AHEAD_MAX ((int64_t)256 * 1024 * 1024)
+
+struct rp_record_check {
+    const rp_file_ops *ops;    /* fixed */
+    rp_mapped_file_queue *row; /* fixed */
+    int32_t check_crc;         /* fixed */
+    rp_thread *thread;         /* owner */
+    rp_mapped_file *file;      /* the thread's: pinned */
+    int64_t read_end;          /* the thread's: pages below it are there */
+    int64_t asked_end;         /* the thread's: pages below it are asked for */
+
+    pthread_mutex_t lock;   /* leaf */
+    pthread_cond_t changed; /* checked, passed, ended or stopping */
+    int64_t checked;        /* guarded by lock */
+    int64_t passed;         /* guarded by lock: where the pass is */
+    bool ended, stopping;   /* guarded by lock */
+    int rc;                 /* guarded by lock: RP_OK, or why bytes could not be read */
+    rp_error error;         /* guarded by lock */
+};
+
+/* The file that holds offset is check->file. False: there is none, or it cannot be opened, which the pass will find out. */
+static bool enter_file(rp_record_check *check, int64_t offset) {
+    if (check->file != NULL && offset < check->file->base_offset + (int64_t)check->file->size) {
+        return true;
+    }
+    if (check->file != NULL) {
+        rp_mapped_file_release(check->file);
+        check->file = NULL;
+    }
+    if (offset < rp_mapped_file_queue_begin(check->row) || offset >= rp_mapped_file_queue_end(check->row)) {
+        return false;
+    }
+    check->file = rp_mapped_file_queue_find(check->row, offset, NULL);
+    check->read_end = check->asked_end = offset;
+    return check->file != NULL;
+}
+
+static int cannot_read(const rp_record_check *check, int64_t offset, rp_error *error) {
+    char path[RP_PATH_MAX];
+    int os_errno = errno == EFAULT || errno == EHWPOISON ? EIO : errno;
+    if (rp_path_of_offset(path, rp_mapped_file_queue_directory(check->row), check->file->base_offset, NULL) != RP_OK) {
+        path[0] = 0;
+    }
+    return rp_error_set(error, RP_E_IO, os_errno, path, offset - check->file->base_offset,
+                        "cannot read the commit log: %s; check the disk, or restore the file", strerror(os_errno));
+}
+
+/* The pages that hold [offset, end) are there, and the disk works on what comes then. RP_OK, RP_E_IO. */
+static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
+    const rp_file_ops *ops = check->ops;
+    const rp_mapped_file *file = check->file;
+    int64_t file_end = file->base_offset + (int64_t)file->size;
+    uint8_t *address = rp_mapped_file_address(file);
+    while (check->read_end < end) {
+        int64_t from = check->read_end, stop = from - from % PIECE_BYTES + PIECE_BYTES;
+        stop = stop < file_end ? stop : file_end;
+        if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < file_end) {
+            int64_t ask = file_end - check->asked_end < READ_AHEAD_BYTES ? file_end - check->asked_end : READ_AHEAD_BYTES;
+            ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, 0); /* speed only */
+            check->asked_end += ask;
+        }
+        if (ops->read_ahead(ops->context, address + (from - file->base_offset), (size_t)(stop - from), 1) != 0 && errno != EINVAL) {
+            return cannot_read(check, offset, error); /* EINVAL: a kernel before 5.14 reads when the byte is touched */
+        }
+        check->read_end = stop;
+    }
+    return RP_OK;
+}
+
+/* The record at *offset is good, and *offset behind it afterwards. False: here it ends; *rc says whether because of the disk. */
+static bool check_record(rp_record_check *check, int64_t *offset, int *rc, rp_error *error) {
+    rp_message message;
+    if (!enter_file(check, *offset)) {
+        return false;
+    }
+    const rp_mapped_file *file = check->file;
+    uint64_t at = (uint64_t)(*offset - file->base_offset), left = file->size - at;
+    if (left < RP_MESSAGE_BLANK_SIZE_MIN || (*rc = read_pages(check, *offset, *offset + RP_MESSAGE_BLANK_SIZE_MIN, error)) != RP_OK) {
+        return false;
+    }
+    const uint8_t *address = rp_mapped_file_address(file) + at;
+    uint32_t size = rp_get_u32(address), magic = rp_get_u32(address + RP_AT_MAGIC);
+    if (size < RP_MESSAGE_BLANK_SIZE_MIN || size > left) {
+        return false;
+    }
+    if (magic != RP_MESSAGE_MAGIC_BLANK) {
+        *rc = read_pages(check, *offset, *offset + size, error); /* what the size promises, before it is decoded */
+        if (*rc != RP_OK || rp_message_decode(address, left, check->check_crc, &message, NULL) != RP_RECORD_MESSAGE ||
+            message.physical_offset != *offset) {
+            return false;
+        }
+    } else if (size != left) {
+        return false;
+    }
+    *offset += size;
+    return true;
+}
+
+/* Tells how far it is; false when the owner wants no more. Waits while too far ahead. */
+static bool tell(rp_record_check *check, int64_t checked) {
+    pthread_mutex_lock(&check->lock);
+    check->checked = checked;
+    pthread_cond_broadcast(&check->changed);
+    while (!check->stopping && checked - check->passed > AHEAD_MAX) {
+        pthread_cond_wait(&check->changed, &check->lock);
+    }
+    bool go_on = !check->stopping;
+    pthread_mutex_unlock(&check->lock);
+    return go_on;
+}
+
+static void run(void *context) {
+    rp_record_check *check = context;
+    int64_t offset = check->checked, told = offset;
+    rp_error error = {0};
+    int rc = RP_OK;
+    bool go_on = true;
+    while (go_on && check_record(check, &offset, &rc, &error)) {
+        if (offset - told >= PIECE_BYTES) {
+            go_on = tell(check, offset);
+            told = offset;
+        }
+    }
+    pthread_mutex_lock(&check->lock);
+    check->checked = offset;
+    check->ended = true;
+    check->rc = rc;
+    check->error = error;
+    pthread_cond_broadcast(&check->changed);
+    pthread_mutex_unlock(&check->lock);
+}
+
+int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int64_t start, int check_crc, rp_record_check **out,
+                         rp_error *error) {
+    rp_record_check *check = calloc(1, sizeof *check);
+    if (check == NULL) {
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the check of the commit log");
+    }
+    check->ops = ops;
+    check->row = row;
+    check->check_crc = check_crc;
+    check->checked = check->passed = start;
+    pthread_mutex_init(&check->lock, NULL);
+    pthread_cond_init(&check->changed, NULL);
+    int rc = rp_thread_start(&check->thread, "rp-recovery", run, check);
+    if (rc != RP_OK) {
+        rp_record_check_close(check);
+        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the thread that checks the commit log");
+    }
+    *out = check;
+    return RP_OK;
+}
+
+int64_t rp_record_check_wait(rp_record_check *check, int64_t offset, rp_error *error) {
+    pthread_mutex_lock(&check->lock);
+    check->passed = offset;
+    pthread_cond_broadcast(&check->changed);
+    while (check->checked <= offset && !check->ended) {
+        pthread_cond_wait(&check->changed, &check->lock);
+    }
+    int64_t checked = check->checked;
+    if (checked <= offset && check->rc != RP_OK) {
+        checked = check->rc;
+        if (error != NULL) {
+            *error = check->error;
+        }
+    }
+    pthread_mutex_unlock(&check->lock);
+    return checked;
+}
+
+void rp_record_check_close(rp_record_check *check) {
+    if (check == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&check->lock);
+    check->stopping = true;
+    pthread_cond_broadcast(&check->changed);
+    pthread_mutex_unlock(&check->lock);
+    rp_thread_join(check->thread);
+    if (check->file != NULL) {
+        rp_mapped_file_release(check->file);
+    }
+    pthread_cond_destroy(&check->changed);
+    pthread_mutex_destroy(&check->lock);
+    free(check);
+}

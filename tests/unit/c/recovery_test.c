@@ -1,0 +1,113 @@
+/* recovery_test.c: a pass over several MiB, which has a second thread in front of it: it finds everything, stops where the log is damaged
+ * and refuses a log that the disk does not give. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+enum { MESSAGES = 14000 }; /* about 4 MiB: 65 files */
+
+static void path_of(char *path, size_t size, const char *store, const char *name) { snprintf(path, size, "%s/%s", store, name); }
+
+/* As a kill -9 leaves it, but for the checkpoint, which is missing: the pass begins at the log's first byte. */
+static void make_unclean(const char *store) {
+    char path[600];
+    path_of(path, sizeof path, store, "checkpoint");
+    CHECK(unlink(path) == 0);
+    path_of(path, sizeof path, store, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+}
+
+/* Two queues in turn. The log's end. */
+static int64_t fill(const rp_message_store_options *options) {
+    rp_message_store *store = fixture_open(options);
+    rp_consume_queue *queues[2] = {fixture_queue(store, "Recovery", 0), fixture_queue(store, "Recovery", 1)};
+    for (int64_t i = 0; i < MESSAGES; i++) {
+        CHECK(fixture_append(store, queues[i % 2], i / 2) == RP_OK);
+    }
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    fixture_close(store);
+    return end;
+}
+
+static int64_t count_of(rp_message_store *store, int32_t queue_id) {
+    return rp_consume_queue_max_offset(fixture_queue(store, "Recovery", queue_id));
+}
+
+static void everything_is_found_again(const rp_message_store_options *options, int64_t end) {
+    make_unclean(options->root_path);
+    rp_message_store *store = fixture_open(options);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.recovered_from == 0 && stats.recovered_records == MESSAGES && stats.commit_log_max_offset == end);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2);
+        for (int64_t i = 0; i < MESSAGES / 2; i++) {
+            CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
+        }
+    }
+    fixture_close(store);
+}
+
+static int failing_read_ahead(void *context, void *address, size_t size, int wait) {
+    (void)context, (void)address, (void)size;
+    errno = EFAULT; /* as the kernel says it for a page the disk cannot give */
+    return wait ? -1 : 0;
+}
+
+static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_options *options) {
+    rp_file_ops failing = *rp_file_ops_system();
+    failing.read_ahead = failing_read_ahead;
+    rp_message_store_options unreadable = *options;
+    unreadable.file_ops = &failing;
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    make_unclean(options->root_path);
+    CHECK(rp_message_store_open(&unreadable, &store, &error) == RP_E_IO);
+    CHECK(strstr(error.message, "cannot read the commit log") != NULL && strstr(error.file, "/commitlog/0") != NULL);
+    store = fixture_open(options); /* nothing was lost by the attempt */
+    CHECK(count_of(store, 0) == MESSAGES / 2 && count_of(store, 1) == MESSAGES / 2);
+    fixture_close(store);
+}
+
+/* One bit of a body in the middle: that record and what is behind it is gone, all before it is there. */
+static void the_pass_ends_at_the_first_damage(const rp_message_store_options *options, int64_t end) {
+    char path[600];
+    int64_t damaged = end / 2 / FIXTURE_LOG_FILE_SIZE * FIXTURE_LOG_FILE_SIZE;
+    snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)damaged);
+    uint8_t byte;
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pread(fd, &byte, 1, 100) == 1); /* in the first record's body */
+    byte ^= 1;
+    CHECK(pwrite(fd, &byte, 1, 100) == 1);
+    close(fd);
+    make_unclean(options->root_path);
+    rp_message_store *store = fixture_open(options);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.commit_log_max_offset <= damaged && stats.commit_log_max_offset > damaged - 600);
+    CHECK(count_of(store, 0) + count_of(store, 1) == stats.recovered_records);
+    for (int32_t id = 0; id < 2; id++) {
+        int64_t count = count_of(store, id);
+        for (int64_t i = 0; i < count; i++) {
+            CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
+        }
+    }
+    fixture_close(store);
+}
+
+int main(void) {
+    char path[400];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    options.consume_queue_file_size = 2000 * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    options.index_enable = 0;
+    int64_t end = fill(&options);
+    everything_is_found_again(&options, end);
+    a_disk_that_cannot_read_refuses_the_start(&options);
+    the_pass_ends_at_the_first_damage(&options, end);
+    fixture_remove(path);
+    return 0;
+}
