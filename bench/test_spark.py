@@ -33,7 +33,7 @@ SEND, BATCH_CODE = 1, 320
 @pytest.fixture(scope="module")
 def filled(size: Size, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Cluster, int, float]]:
     """(session, cluster with the topic filled, rows, the load generator's rows per second)."""
-    count = size.of(20_000, 2_000_000)
+    count = size.of(64 * 300, 2_000_000)  # whole batches
     cluster = Cluster(tmp_path_factory.mktemp("bench"))
     cluster.start()
     cluster.create_topic(TOPIC, 4)

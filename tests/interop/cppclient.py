@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,17 @@ class _Child:
 
     def _send_async(self, messages: list[Any]) -> list[Any]:
         results: list[Any] = []
+
+        def take(result: Any) -> None:
+            with self.arrived:
+                results.append(result)
+                self.arrived.notify_all()
+
         for message in messages:
-            self.producer.send_async(message, lambda result: results.append(self._result(result)), lambda error: results.append(str(error)))
-        end = time.monotonic() + 20
-        while len(results) < len(messages) and time.monotonic() < end:
-            time.sleep(0.01)
-        return results
+            self.producer.send_async(message, lambda result: take(self._result(result)), lambda error: take(str(error)))
+        with self.arrived:
+            self.arrived.wait_for(lambda: len(results) == len(messages), 20)
+            return list(results)
 
     @staticmethod
     def _result(result: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Broker:
     def _serve(self) -> None:
         waiting: list[bytes] = []
         with self.ours:
-            self.ours.settimeout(0.2)
+            self.ours.settimeout(0.02)  # then an answer is held no longer
             while True:
                 try:
                     frame = self._frame()
