@@ -36,7 +36,7 @@ def test_the_python_example_sends_and_receives(cluster: Cluster, tmp_path: Path)
 def test_the_java_example_sends_and_receives(cluster: Cluster, tmp_path: Path) -> None:
     command = [java(), f"-Duser.home={tmp_path}", "-cp", f"{library()}/*", str(EXAMPLES / "FirstMessages.java")]
     printed = run(command, cluster, tmp_path)
-    assert "SEND_OK" in printed and re.search(r"^[0-9A-F]{32,40} hello$", printed, re.MULTILINE)
+    assert "SEND_OK" in printed and re.search(r"^[0-9A-F]+ hello$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("language", "name"), [("python", "first_messages.py"), ("java", "FirstMessages.java")])
