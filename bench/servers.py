@@ -129,6 +129,8 @@ class BrokerServer(Server):
             "storePathCommitLog": home / "store" / "commitlog",
             "autoCreateTopicEnable": "true",
         }
+        if role == "SYNC_MASTER":  # RocketMQ 5 counts the master itself: with its default of 1 it waits for no slave
+            keys |= {"inSyncReplicas": 2, "totalReplicas": 2}
         return write_properties(home / "broker.conf", keys)
 
     def _await_brokers(self, count: int, newest: Process) -> None:

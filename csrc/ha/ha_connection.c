@@ -80,6 +80,11 @@ void rp_ha_connection_destroy(rp_ha_connection *connection) {
 int rp_ha_connection_fd(const rp_ha_connection *connection) { return connection->fd; }
 const char *rp_ha_connection_address(const rp_ha_connection *connection) { return connection->address; }
 
+int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha_connection *other) {
+    size_t size = (size_t)(strrchr(connection->address, ':') - connection->address) + 1; /* "host:" as the master formatted it */
+    return strncmp(connection->address, other->address, size) == 0;
+}
+
 static int64_t next_offset(const rp_ha_connection *connection) {
     return atomic_load_explicit(&connection->next_offset, memory_order_relaxed);
 }
@@ -114,6 +119,10 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
         int status = start_transfer(connection, offset, error);
         if (status < 0)
             return status;
+    } else if (offset > next_offset(connection) && offset > atomic_load_explicit(&connection->request_offset, memory_order_relaxed)) {
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset,
+                            "slave %s acknowledges offset %lld but was sent no further than %lld: its store has diverged",
+                            connection->address, (long long)offset, (long long)next_offset(connection));
     }
     if (offset == atomic_load_explicit(&connection->acked_offset, memory_order_relaxed))
         return 0;
@@ -309,6 +318,10 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
             adapt_frame_bytes(connection, 0);
     }
     return RP_OK;
+}
+
+void rp_ha_connection_ask(rp_ha_connection *connection) {
+    connection->last_write_ns -= (int64_t)connection->options->heartbeat_interval_ms * MS_NS;
 }
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return connection->socket_is_full; }

@@ -19,6 +19,7 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
 void rp_ha_connection_destroy(rp_ha_connection *connection);
 int rp_ha_connection_fd(const rp_ha_connection *connection);
 const char *rp_ha_connection_address(const rp_ha_connection *connection);
+int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha_connection *other);
 
 /* Reads what the socket holds. 1 when the acked offset moved, 0 when not; RP_E_NETWORK when the slave left; RP_E_RANGE for an
  * offset we cannot serve or never wrote (error says which). */
@@ -26,6 +27,9 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
 
 /* Sends until the log's end, the socket's end or turn_bytes. RP_OK, or a negative status that ends the connection. */
 int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t turn_bytes, rp_error *error);
+
+/* The next pump sends a heartbeat when it has no bytes to send: our slaves answer it with their offset at once. */
+void rp_ha_connection_ask(rp_ha_connection *connection);
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection); /* the socket is full: wait for EPOLLOUT */
 int rp_ha_connection_has_work(const rp_ha_connection *connection);    /* bytes wait and the socket takes them */

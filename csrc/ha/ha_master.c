@@ -132,17 +132,37 @@ static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
     }
 }
 
+/* A slave that lost its link connects anew while its old connection still looks alive here, and would count twice. The wire carries
+ * no slave id, and two slaves may share a host: so whoever is connected from the newcomer's host counts only for what is acknowledged
+ * already, until it speaks again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
+static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
+    uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
+    int64_t settled = rp_ha_master_acked_offset(master, required);
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        if (slot == newcomer || master->slots[slot] == NULL || !rp_ha_connection_shares_host(master->slots[slot], master->slots[newcomer]))
+            continue;
+        if (atomic_load_explicit(&master->acked[slot], memory_order_relaxed) > settled)
+            atomic_store_explicit(&master->acked[slot], settled, memory_order_release);
+        rp_ha_connection_ask(master->slots[slot]);
+    }
+}
+
 static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
     rp_error error;
-    int moved = rp_ha_connection_receive(master->slots[slot], now_ns, &error);
+    rp_ha_connection *connection = master->slots[slot];
+    int is_new = rp_ha_connection_acked(connection) < 0;
+    int moved = rp_ha_connection_receive(connection, now_ns, &error);
     if (moved < 0) {
         drop_for(master, slot, &error);
         return;
     }
-    if (moved == 0)
+    int64_t acked = rp_ha_connection_acked(connection);
+    count(&master->counters.acks, moved > 0);
+    if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed))
         return;
-    count(&master->counters.acks, 1);
-    atomic_store_explicit(&master->acked[slot], rp_ha_connection_acked(master->slots[slot]), memory_order_release);
+    if (is_new)
+        doubt_older_connections(master, slot);
+    atomic_store_explicit(&master->acked[slot], acked, memory_order_release);
     tell_acked(master);
 }
 

@@ -16,7 +16,9 @@
  * Threads  one ("ha-master") owns listener and connections. notify from any thread. Reads of acked offsets: any thread.
  * Owns     its thread and sockets. Borrows the commit log, which must be closed after it.
  * Bounds   slaves_max connections (then refused and logged); no queue: what is not sent yet is in the log.
- * Rule     an acked offset above the master's own max drops that connection, is counted, and completes nothing.
+ * Rules    an acked offset above the master's own max, or above what the connection was sent, drops that connection, is counted, and
+ *          completes nothing. A connection whose host has connected again since counts only for what was settled by then, until it
+ *          speaks: a half-open one is no second replica.
  */
 #ifndef RP_HA_HA_MASTER_H
 #define RP_HA_HA_MASTER_H

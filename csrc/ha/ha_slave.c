@@ -48,6 +48,7 @@ struct rp_ha_slave {
     uint32_t body_left;
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
+    int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int64_t acked_offset;
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
     uint64_t window_bytes;
@@ -175,6 +176,7 @@ static int begin_body(rp_ha_slave *slave, rp_error *error) {
                             (long long)offset, (long long)ours);
     slave->body_offset = offset;
     slave->body_left = size;
+    slave->is_asked |= size == 0;
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
     slave->stats.master_offset = offset + size;
@@ -250,7 +252,9 @@ static int receive_burst(rp_ha_slave *slave, rp_error *error) {
             break;
         slave->last_read_ns = now_ns(slave);
     }
-    if (report_offset(slave, 0) < 0)
+    int is_asked = slave->is_asked;
+    slave->is_asked = 0;
+    if (report_offset(slave, is_asked) < 0)
         return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "acknowledging failed: %s", strerror(errno));
     return RP_OK;
 }
@@ -302,6 +306,7 @@ static void try_connect(rp_ha_slave *slave) {
     }
     int64_t time_ns = now_ns(slave);
     slave->header_size = slave->body_left = slave->ack_left = 0;
+    slave->is_asked = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);

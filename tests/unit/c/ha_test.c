@@ -54,6 +54,7 @@ typedef struct pair {
     rp_ha_slave *ha_slave;
     acks acked;
     int64_t appended;
+    int64_t flow_bytes_per_second;
 } pair;
 
 static void open_store(side *one) {
@@ -71,6 +72,7 @@ static void open_master(pair *both) {
     options.commit_log = rp_message_store_commit_log(both->master.store);
     options.commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
     options.bind_address = "127.0.0.1";
+    options.flow_bytes_per_second = both->flow_bytes_per_second;
     options.on_acked = on_acked;
     options.context = &both->acked;
     rp_error error;
@@ -210,14 +212,26 @@ static void an_empty_slave_starts_with_the_masters_last_file(void) {
     close_pair(&both);
 }
 
-static int connect_to(pair *both) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both->ha_master))};
+/* A connection to the master from 127.0.0.`host`. */
+static int connect_from(pair *both, uint32_t host) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both->ha_master))}, own = address;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.sin_port = 0;
+    own.sin_addr.s_addr = htonl(0x7F000000u | host);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct timeval limit = {.tv_sec = WAIT_S};
     CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    CHECK(bind(fd, (struct sockaddr *)&own, sizeof own) == 0);
     CHECK(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
     return fd;
+}
+
+static int connect_to(pair *both) { return connect_from(both, 1); }
+
+static void report(int fd, int64_t offset) {
+    uint8_t ack[8];
+    rp_put_u64(ack, (uint64_t)offset);
+    CHECK(send(fd, ack, sizeof ack, MSG_NOSIGNAL) == (ssize_t)sizeof ack);
 }
 
 static void a_stranger_that_claims_too_much_is_dropped_and_completes_nothing(void) {
@@ -227,10 +241,9 @@ static void a_stranger_that_claims_too_much_is_dropped_and_completes_nothing(voi
     append(&both, 10);
     static const int64_t claims[] = {INT64_MAX, -1, 1000000000};
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        uint8_t ack[8], byte;
+        uint8_t byte;
         int fd = connect_to(&both);
-        rp_put_u64(ack, (uint64_t)claims[i]);
-        CHECK(send(fd, ack, sizeof ack, MSG_NOSIGNAL) == (ssize_t)sizeof ack);
+        report(fd, claims[i]);
         ssize_t got = recv(fd, &byte, 1, 0);
         CHECK(got == 0 || (got < 0 && errno == ECONNRESET));
         close(fd);
@@ -264,11 +277,83 @@ static void a_report_may_come_in_pieces(void) {
     close_pair(&both);
 }
 
+/* Until the master has heard `connections` slaves. */
+static void wait_heard(const pair *both, uint32_t connections) {
+    struct timespec pause = {.tv_nsec = 200000};
+    for (int i = 0; rp_ha_master_connected_slaves(both->ha_master) != connections; i++) {
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void a_half_open_connection_is_no_second_replica(void) {
+    pair both;
+    open_pair(&both);
+    close_slave(&both);
+    CHECK(rp_ha_master_require(both.ha_master, 2) == RP_OK);
+    append(&both, 5);
+    int64_t settled = max_of(&both.master);
+    int other = connect_from(&both, 2);
+    report(other, settled);
+    append(&both, 5);
+    int64_t end = max_of(&both.master);
+    int half_open = connect_from(&both, 1);
+    report(half_open, end);
+    CHECK(wait_acked(&both.acked, settled));
+
+    int again = connect_from(&both, 1); /* the same slave: with its old connection it is still one replica */
+    report(again, end);
+    wait_heard(&both, 3);
+    CHECK(rp_ha_master_acked_offset(both.ha_master, 1) == end);
+    CHECK(rp_ha_master_acked_offset(both.ha_master, 2) == settled);
+    CHECK(rp_ha_master_acked_offset(both.ha_master, 3) == settled);
+    uint8_t header[RP_HA_HEADER_SIZE];
+    CHECK(recv(half_open, header, sizeof header, MSG_WAITALL) == (ssize_t)sizeof header);
+    CHECK(rp_get_u64(header) == (uint64_t)end && rp_get_u32(header + 8) == 0); /* asked whether it lives */
+
+    report(half_open, end); /* it does: two slaves on one host */
+    CHECK(wait_acked(&both.acked, end));
+    int fds[] = {other, half_open, again};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        close(fds[i]);
+    }
+    open_slave(&both);
+    close_pair(&both);
+}
+
+static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
+    pair both;
+    open_pair(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    close_master(&both);
+    both.flow_bytes_per_second = 100; /* so that the master sends little of what it has */
+    open_master(&both);
+    int64_t held = max_of(&both.master);
+    append(&both, 100);
+    int fd = connect_to(&both);
+    report(fd, held);
+    uint8_t frame[RP_HA_HEADER_SIZE];
+    CHECK(recv(fd, frame, sizeof frame, MSG_WAITALL) == (ssize_t)sizeof frame && rp_get_u32(frame + 8) == 100);
+    report(fd, max_of(&both.master));
+    CHECK(wait_acked(&both.acked, -1));
+    close(fd);
+    rp_ha_master_stats stats;
+    rp_ha_master_read_stats(both.ha_master, &stats);
+    CHECK(stats.dropped_bad_ack == 1);
+    both.flow_bytes_per_second = 0;
+    open_slave(&both);
+    close_pair(&both);
+}
+
 int main(void) {
     RUN(a_slave_holds_what_its_master_appends);
     RUN(a_slave_goes_on_after_either_side_was_away);
     RUN(an_empty_slave_starts_with_the_masters_last_file);
     RUN(a_stranger_that_claims_too_much_is_dropped_and_completes_nothing);
     RUN(a_report_may_come_in_pieces);
+    RUN(a_half_open_connection_is_no_second_replica);
+    RUN(an_offset_that_was_never_sent_is_not_acknowledged);
     return 0;
 }
