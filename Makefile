@@ -69,8 +69,8 @@ fault: $(VENV)/.built ## disks that fail, fill up and write short, at the first 
 crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=seed
 	@ROCKETPY_CRASH_ROUNDS=$(or $(N),200) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s --timeout 3600 tests/crash
 
-cluster: $(VENV)/.built ## a master and its slave over a link that delays, stalls, cuts and crumbles
-	@$(PY) -m pytest -q -s tests/cluster
+cluster: $(VENV)/.built ## a master and its slave over a link that delays, loses, stalls, cuts and crumbles; as root also in network namespaces
+	@$(PY) -m pytest -q -s tests/cluster -m "slow or not slow" $(if $(T),-k "$(T)")
 
 sanitize: $(VENV)/.built ## the C tests under ASan + UBSan and under TSan, the wrappers' tests under ASan + UBSan
 	@$(PY) tests/sanitize.py tests

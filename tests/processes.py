@@ -108,10 +108,12 @@ class Process:
         RUNNING.append(self)
 
     @classmethod
-    def rocketpy(cls, *arguments: str, log: Path, name: str = "", environment: Mapping[str, str] | None = None) -> Process:
-        """The rocketpy command, from any directory."""
+    def rocketpy(
+        cls, *arguments: str, log: Path, name: str = "", environment: Mapping[str, str] | None = None, inside: Sequence[str] = ()
+    ) -> Process:
+        """The rocketpy command, from any directory; inside: the command that runs it, in a network namespace for example."""
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        return cls(name or f"rocketpy {arguments[0]}", [*ROCKETPY, *arguments], log, {"PYTHONPATH": path, **(environment or {})})
+        return cls(name or f"rocketpy {arguments[0]}", [*inside, *ROCKETPY, *arguments], log, {"PYTHONPATH": path, **(environment or {})})
 
     @property
     def pid(self) -> int:

@@ -43,6 +43,7 @@ class PullRequests:
             )
         if is_new:
             await parts.saved.groups.save_or_log()  # a full disk must not keep readers away
+            parts.groups.find_or_create(header.consumer_group)  # a slave may have copied its master's groups over it meanwhile
         if header.topic not in parts.topics:
             log.error("the topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))

@@ -14,6 +14,7 @@ Threads  one event loop beside the native threads. Periodic work runs in tasks o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import time
@@ -379,7 +380,12 @@ class BrokerService:
         ):
             self._tasks.append(asyncio.create_task(task))
         if self._synchronize is not None:
-            copying = every("copying from the master", SLAVE_SYNCHRONIZE_S, lambda: self._synchronize_with_master(parts))
+            copying = every(
+                "copying from the master",
+                SLAVE_SYNCHRONIZE_S,
+                lambda: self._synchronize_with_master(parts),
+                at_once=self._synchronize.has_new_master,
+            )
             self._tasks.append(asyncio.create_task(copying))
 
     async def _synchronize_with_master(self, parts: Parts) -> None:
@@ -389,9 +395,15 @@ class BrokerService:
             await parts.registration.register_all()
         await self._synchronize.run_once()
 
-    async def _every(self, what: str, period_s: float, work: Callable[[], Awaitable[object]]) -> None:
+    async def _every(
+        self, what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None
+    ) -> None:
+        """Does the work every period_s seconds, and whenever at_once is set."""
+        sooner = at_once or asyncio.Event()
         while True:
-            await asyncio.sleep(period_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(sooner.wait(), period_s)
+            sooner.clear()
             try:
                 await work()
             except Exception:  # outer edge of the task: the next round must come

@@ -10,6 +10,7 @@ Threads  one event loop. A row that fails is logged and tried again the next tim
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -48,18 +49,20 @@ class CopiedState:
 
 
 class SlaveSynchronize:
-    """`follow(address)` whenever the master is known; `run_once()` every few seconds."""
+    """`follow(address)` whenever the master is known; `run_once()` every few seconds, and at once when has_new_master is set."""
 
     def __init__(self, caller: Caller, states: tuple[CopiedState, ...]) -> None:
         self._caller = caller
         self._states = states
         self._failing: set[str] = set()
         self.master_address: str | None = None
+        self.has_new_master = asyncio.Event()
 
     def follow(self, address: str | None) -> None:
         if address and address != self.master_address:
             log.info("Update master address from %s to %s", self.master_address, address)
             self.master_address = address
+            self.has_new_master.set()
 
     async def run_once(self) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""

@@ -17,10 +17,12 @@ READ_BYTES = 65536
 
 
 class Link:
-    """`with Link(target_port) as link:` connect to 127.0.0.1:link.port."""
+    """`with Link(target_port) as link:` connect to 127.0.0.1:link.port, or to the host it was given."""
 
-    def __init__(self, target_port: int) -> None:
+    def __init__(self, target_port: int, target_host: str = "127.0.0.1", host: str = "127.0.0.1") -> None:
         self.target_port = target_port
+        self.target_host = target_host
+        self.host = host
         self.port = 0
         self.delay_s = 0.0
         self.piece_bytes = READ_BYTES
@@ -65,7 +67,7 @@ class Link:
     async def _listen(self) -> None:
         self._is_open = asyncio.Event()
         self._is_open.set()
-        server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._connect, self.host, 0)
         self.port = server.sockets[0].getsockname()[1]
         self._server = server
 
@@ -89,7 +91,7 @@ class Link:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
+            far_reader, far_writer = await asyncio.open_connection(self.target_host, self.target_port)
         except OSError:
             writer.transport.abort()
             return

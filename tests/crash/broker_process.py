@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 from rocketpy._core.remoting import encode_command
@@ -15,25 +16,30 @@ START_LIMIT_S = 30.0
 class Server:
     """A child process of ours that listens on one port of loopback; every key goes into its configuration file."""
 
-    def __init__(self, role: str, directory: Path, port: int, keys: dict[str, object]) -> None:
+    def __init__(
+        self, role: str, directory: Path, port: int, keys: dict[str, object], *, host: str = "127.0.0.1", inside: Sequence[str] = ()
+    ) -> None:
+        """host: where it is reached; inside: the command that runs a command in its network namespace."""
         self.role = role
         self.directory = directory
         self.port = port
-        self.address = f"127.0.0.1:{port}"
+        self.host = host
+        self.inside = inside
+        self.address = f"{host}:{port}"
         common = {"bindAddress": "127.0.0.1", "listenPort": port, "logPath": directory / "logs"}
         self.config = write_properties(directory / f"{role}.conf", {**common, **keys})
         self.log = directory / "output.log"
         self._process: Process | None = None
 
     def start(self) -> None:
-        self._process = Process.rocketpy(self.role, "-c", str(self.config), log=self.log)
+        self._process = Process.rocketpy(self.role, "-c", str(self.config), log=self.log, inside=self.inside)
         self._process.wait_until(self._answers, START_LIMIT_S, f"an answer on port {self.port}")
 
     def _answers(self) -> bool:
         """One real request."""
         frame = encode_command(RequestCode.GET_MAX_OFFSET, {"topic": "CrashTest", "queueId": "0"}, opaque=1)
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1.0) as connection:
+            with socket.create_connection((self.host, self.port), timeout=1.0) as connection:
                 connection.sendall(frame)
                 connection.settimeout(1.0)
                 return len(connection.recv(4)) == 4
@@ -66,19 +72,19 @@ class Server:
 class NameServerProcess(Server):
     """`rocketpy namesrv`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **settings: object) -> None:
         files = {"kvConfigPath": directory / "kv.json", "configStorePath": directory / "namesrv.properties"}
-        super().__init__("namesrv", directory, free_port(), {**files})
+        super().__init__("namesrv", directory, free_port(), {**files, **settings})
 
 
 class BrokerProcess(Server):
     """`rocketpy broker`."""
 
-    def __init__(self, directory: Path, **settings: object) -> None:
+    def __init__(self, directory: Path, *, host: str = "127.0.0.1", inside: Sequence[str] = (), **settings: object) -> None:
         self.store = directory / "store"
         keys: dict[str, object] = {
             "brokerName": "crash", "brokerIP1": "127.0.0.1", "brokerIP2": "127.0.0.1",
             "storePathRootDir": self.store, "autoCreateTopicEnable": "true",
             "mappedFileSizeCommitLog": 8 * 1024 * 1024, **settings,
         }  # fmt: skip
-        super().__init__("broker", directory, free_port(BROKER_PORTS), keys)
+        super().__init__("broker", directory, free_port(BROKER_PORTS), keys, host=host, inside=inside)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from rocketpy._core.errors import RocketpyError
@@ -44,13 +45,33 @@ async def wait_in_sync(master: BrokerProcess, slave: BrokerProcess) -> int:
             assert time.monotonic() < end, f"the slave did not catch up:\n{master.tail()}\n{slave.tail()}"
 
 
-async def produce_and_kill(master: BrokerProcess, victim: BrokerProcess, ledger: Ledger, acknowledgements: int) -> None:
+@dataclass
+class Kills:
+    """Who was killed how often, under load."""
+
+    master: int = 0
+    slave: int = 0
+
+    @property
+    def count(self) -> int:
+        return self.master + self.slave
+
+
+async def produce_and_kill(master: BrokerProcess, slave: BrokerProcess, ledger: Ledger, dice: random.Random, kills: Kills) -> None:
+    """The slave dies under load in half of the rounds, is back under load, and acknowledges again; the master's death ends every round."""
     reached = asyncio.Event()
-    producing = asyncio.create_task(produce_until(master.address, ledger, PRODUCERS, acknowledgements, reached))
+    producing = asyncio.create_task(produce_until(master.address, ledger, PRODUCERS, dice.randrange(1, 600), reached))
     await reached.wait()
-    victim.kill()
-    if victim is not master:
-        master.kill()  # ends the producers too; what matters is that the slave died first
+    if dice.random() < 0.5:
+        slave.kill()
+        kills.slave += 1
+        await asyncio.to_thread(slave.start)
+        wanted, end = len(ledger.acknowledged) + dice.randrange(1, 200), time.monotonic() + CATCH_UP_S
+        while len(ledger.acknowledged) < wanted:
+            assert time.monotonic() < end, f"nothing is acknowledged since the slave is back:\n{master.tail()}\n{slave.tail()}"
+            await asyncio.sleep(0.005)
+    master.kill()
+    kills.master += 1
     await producing
 
 
@@ -61,20 +82,19 @@ def log_bytes(store: Path, end: int) -> bytes:
 
 def test_what_sync_master_acknowledged_is_on_both_after_any_kill(tmp_path: Path, rounds: int, dice: random.Random) -> None:
     names = NameServerProcess(tmp_path / "n")
-    master = BrokerProcess(tmp_path / "m", brokerRole="SYNC_MASTER", namesrvAddr=names.address)
+    master = BrokerProcess(tmp_path / "m", brokerRole="SYNC_MASTER", slaveTimeout=500, namesrvAddr=names.address)
     slave = BrokerProcess(tmp_path / "s", brokerRole="SLAVE", brokerId=1, slaveReadEnable="true", namesrvAddr=names.address)
     ledger, first, checked = Ledger(), {}, set()
-    kills = {"master": 0, "slave": 0}
+    kills = Kills()
     try:
         names.start()
-        for _ in range(max(2, rounds // 2)):
+        while kills.count < rounds:
             master.start()
             slave.start()
             asyncio.run(wait_in_sync(master, slave))
-            check_against(ledger, asyncio.run(read_all(master.address, dict(first))), first, checked)
-            victim = dice.choice((master, slave))
-            kills["master" if victim is master else "slave"] += 1
-            asyncio.run(produce_and_kill(master, victim, ledger, dice.randrange(1, 600)))
+            reader = dice.choice((master, slave))
+            check_against(ledger, asyncio.run(read_all(reader.address, dict(first))), first, checked)
+            asyncio.run(produce_and_kill(master, slave, ledger, dice, kills))
             slave.stop()
         master.start()
         slave.start()
@@ -93,4 +113,4 @@ def test_what_sync_master_acknowledged_is_on_both_after_any_kill(tmp_path: Path,
         for server in (slave, master, names):
             server.stop()
         names.stop()
-    print(f"kills {kills}: {len(ledger.acknowledged)} acknowledged, {len(checked)} present, refused by code {dict(ledger.refused)}")
+    print(f"{kills}: {len(ledger.acknowledged)} acknowledged, {len(checked)} present, refused by code {dict(ledger.refused)}")

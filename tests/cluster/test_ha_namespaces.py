@@ -1,0 +1,152 @@
+"""Master and slave on two hosts of their own, SYNC_MASTER and SYNC_FLUSH, with a network between them that delays, loses and falls silent.
+
+Every test ends the same way: the master is killed and its disk taken away; what it acknowledged must be on the slave alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rocketpy._core.inspect import Damage, verify_store
+from rocketpy.remoting.codes import ResponseCode
+from tests.crash.broker_process import BrokerProcess, NameServerProcess
+from tests.crash.producers import Ledger, check_against, produce, read_all
+from tests.crash.test_ha_sigkill import wait_in_sync
+
+from .link import Link
+from .namespaces import Network, require_namespaces
+
+HOUSEKEEPING_MS = 2000
+HA_PORT = 10912
+LAN, WAN = 0.0002, 0.01
+
+
+@dataclass
+class Pair:
+    network: Network
+    names: NameServerProcess
+    master: BrokerProcess
+    slave: BrokerProcess
+    ledger: Ledger
+
+    def produce(self, each: int, producers: int = 8) -> None:
+        asyncio.run(produce(self.master.address, self.ledger, producers, each))
+
+    def wait_in_sync(self) -> None:
+        asyncio.run(wait_in_sync(self.master, self.slave))
+
+    def cpu_s(self) -> list[float]:
+        return [sum(psutil.Process(server.pid).cpu_times()[:2]) for server in (self.master, self.slave)]
+
+    def take_the_masters_disk_away_and_check(self) -> None:
+        self.master.kill()
+        shutil.rmtree(self.master.store)
+        check_against(self.ledger, asyncio.run(read_all(self.slave.address, {})), {}, set())
+        self.slave.stop()
+        damages: list[Damage] = []
+        verify_store(str(self.slave.store), on_damage=damages.append)
+        assert not damages, damages[:5]
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    require_namespaces()
+    with Network() as made:
+        print(made.kind)
+        yield made
+
+
+@pytest.fixture
+def pair(network: Network, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """Replication and what a slave copies besides go over the shaped link, unless a test names another HA address."""
+    names = NameServerProcess(tmp_path / "n", bindAddress="0.0.0.0")
+    common = {
+        "bindAddress": "0.0.0.0", "haHousekeepingInterval": HOUSEKEEPING_MS, "haSendHeartbeatInterval": 300, "slaveTimeout": 1500,
+    }  # fmt: skip
+    brokers = []
+    for host, role in ((network.master, {"brokerRole": "SYNC_MASTER", "flushDiskType": "SYNC_FLUSH", "haListenPort": HA_PORT}),
+                       (network.slave, {"brokerRole": "SLAVE", "brokerId": 1, "slaveReadEnable": "true"})):  # fmt: skip
+        brokers.append(
+            BrokerProcess(
+                tmp_path / host.namespace,
+                host=host.address,
+                inside=host.inside,
+                brokerIP1=host.inner,
+                brokerIP2=host.inner,
+                namesrvAddr=f"{host.outside}:{names.port}",
+                **common,
+                **role,
+            )
+        )
+    made = Pair(network, names, *brokers, Ledger())
+    try:
+        for server in (names, *brokers):
+            server.start()
+        made.wait_in_sync()
+        yield made
+    finally:
+        for server in (*reversed(brokers), names):
+            server.stop()
+
+
+@pytest.mark.parametrize("delay_s", [pytest.param(LAN, id="lan"), pytest.param(WAN, id="wan", marks=pytest.mark.slow)])
+def test_delay_and_loss_cost_time_and_no_message(pair: Pair, delay_s: float) -> None:
+    pair.network.shape(delay_s, loss=0.01)
+    pair.produce(40, producers=16)
+    assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT}, dict(pair.ledger.refused)
+    assert len(pair.ledger.acknowledged) > 600
+    pair.wait_in_sync()
+    pair.take_the_masters_disk_away_and_check()
+
+
+def test_a_partition_is_quiet_told_to_producers_and_heals(pair: Pair) -> None:
+    pair.produce(20)
+    pair.network.cut()
+    before, started = pair.cpu_s(), time.monotonic()
+    pair.produce(1)  # waits for its time-out
+    pair.produce(1)
+    elapsed = time.monotonic() - started
+    used = [after - cpu for after, cpu in zip(pair.cpu_s(), before, strict=True)]
+    assert elapsed > 1.4
+    assert max(used) < 0.2 * elapsed, f"{used} s of CPU in {elapsed:.1f} s of silence"
+    assert sum(pair.ledger.refused.values()) == 16, "nothing can be acknowledged while the slave is cut off"
+    assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
+    pair.network.heal()
+    pair.wait_in_sync()
+    pair.produce(20)
+    pair.take_the_masters_disk_away_and_check()
+
+
+@pytest.mark.slow
+def test_a_slave_that_died_unheard_leaves_a_half_open_connection_and_comes_back(pair: Pair) -> None:
+    pair.produce(10)
+    pair.network.cut()
+    pair.slave.kill()  # its kernel's farewell is lost with everything else
+    pair.network.heal()
+    pair.slave.start()
+    pair.wait_in_sync()
+    pair.produce(20)
+    pair.take_the_masters_disk_away_and_check()
+
+
+@pytest.mark.slow
+def test_single_bytes_from_host_to_host_make_the_same_log(pair: Pair, network: Network) -> None:
+    with Link(HA_PORT, network.master.address, network.slave.outside) as link:
+        link.piece_bytes = 1
+        pair.slave.stop()
+        with pair.slave.config.open("a") as config:
+            config.write(f"haMasterAddress={link.host}:{link.port}\n")
+        pair.slave.start()
+        pair.wait_in_sync()
+        pair.produce(3, producers=4)
+        pair.wait_in_sync()
+        assert link.bytes_passed > 12 * 100
+        pair.take_the_masters_disk_away_and_check()
