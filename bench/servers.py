@@ -86,6 +86,7 @@ class BrokerServer(Server):
         self._durability = durability
         self.durability = str(durability)
         self._encoding = encoding
+        self._slave_conf: Path | None = None
         self.namesrv = ""
 
     def namesrv_process(self, port: int, home: Path) -> Process:
@@ -103,15 +104,24 @@ class BrokerServer(Server):
         port = free_port(BROKER_PORTS)
         self.address = f"127.0.0.1:{port}"
         master = self._write_conf(self.home / "master", port, role, 0)
+        if self._durability.replication != "NONE":
+            self._slave_conf = self._write_conf(self.home / "slave", free_port(BROKER_PORTS), "SLAVE", 1)
         begin = time.monotonic()
         self.processes.append(self.broker_process(master, self.namesrv, self.home / "master"))
         self._await_brokers(1, self.main_process)
         self.started_s = time.monotonic() - begin
-        if self._durability.replication != "NONE":
-            slave = self._write_conf(self.home / "slave", free_port(BROKER_PORTS), "SLAVE", 1)
-            self.processes.insert(1, self.broker_process(slave, self.namesrv, self.home / "slave"))
+        if self._slave_conf is not None:
+            self.start_slave()
             self._await_brokers(2, self.processes[1])
         wait_until(partial(self._has_topic, topic, queues), STARTS_WITHIN_S, f"a route of {topic}", not_yet=RocketpyError)
+
+    def start_slave(self) -> None:
+        """The process; what it does then is seen at the name server and the master."""
+        assert self._slave_conf is not None, f"{self.durability}"
+        self.processes.insert(1, self.broker_process(self._slave_conf, self.namesrv, self.home / "slave"))
+
+    def stop_slave(self) -> None:
+        self.processes.pop(1).stop()
 
     def _write_conf(self, home: Path, port: int, role: str, broker_id: int) -> Path:
         keys = {
