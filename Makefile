@@ -82,11 +82,11 @@ clean: ## removes everything that was built, .venv included
 	rm -rf $(VENV) build dist *.egg-info rocketpy/_core/*.so rocketpy/_core/*.c .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# --- how the environment comes about ---
+# --- how the environment comes about: each stage says that it begins, and is done again when what it depends on is newer ---
 
 $(VENV)/.checked:
 	@PYTHON=$(PYTHON) sh .ci/prerequisites
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@test -x $(PY) || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@touch $@
 
 $(VENV)/.dependencies: pyproject.toml $(VENV)/.checked
@@ -94,11 +94,16 @@ $(VENV)/.dependencies: pyproject.toml $(VENV)/.checked
 	@$(PY) .ci/dependencies.py
 	@touch $@
 
-# Editable: the command and the tests run from this tree. Metadata and scripts only when they change, compiled code when a source changes.
-$(VENV)/.installed: setup.py pyproject.toml $(VENV)/.dependencies
+$(VENV)/.compiled: setup.py pyproject.toml $(NATIVE_INPUTS) $(VENV)/.dependencies
+	@echo "compiling csrc/ and rocketpy/_core"
+	@$(PY) setup.py --quiet build_ext --inplace
+	@touch $@
+
+# Editable: the command and the tests run from this tree. It takes what was just compiled.
+$(VENV)/.installed: setup.py pyproject.toml $(VENV)/.dependencies | $(VENV)/.compiled
+	@echo "installing the commands into $(VENV)/bin"
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.installed $(NATIVE_INPUTS)
-	@$(PY) setup.py --quiet build_ext --inplace
+$(VENV)/.built: $(VENV)/.compiled $(VENV)/.installed
 	@touch $@
