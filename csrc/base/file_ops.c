@@ -162,4 +162,17 @@ static const rp_file_ops system_ops = {
     .sync_directory = system_sync_directory,
 };
 
+int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset) {
+    const uint8_t *bytes = source;
+    for (size_t done = 0; done < size;) {
+        int64_t count = ops->write_at(ops->context, fd, bytes + done, size - done, offset + (int64_t)done);
+        if (count <= 0) {
+            errno = count < 0 ? errno : ENOSPC;
+            return -1;
+        }
+        done += (size_t)count;
+    }
+    return 0;
+}
+
 const rp_file_ops *rp_file_ops_system(void) { return &system_ops; }

@@ -32,6 +32,9 @@ typedef struct rp_file_ops {
     int (*sync_directory)(void *context, const char *path);
 } rp_file_ops;
 
+/* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
+int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
+
 /* The kernel's calls; static storage. Every option struct takes NULL for this one. */
 const rp_file_ops *rp_file_ops_system(void);
 

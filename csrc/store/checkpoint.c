@@ -81,9 +81,7 @@ int rp_checkpoint_write(const rp_file_ops *ops, const char *path, const rp_check
         return failed(error, path, "open");
     }
     int rc = RP_OK;
-    int64_t written = ops->write_at(ops->context, fd, page, sizeof page, 0);
-    if (written != (int64_t)sizeof page) {
-        errno = written < 0 ? errno : ENOSPC;
+    if (rp_file_write_all(ops, fd, page, sizeof page, 0) != 0) {
         rc = failed(error, path, "write");
     } else if (ops->sync_data(ops->context, fd) != 0) {
         rc = failed(error, path, "sync");

@@ -29,7 +29,9 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&log->failure_lock, NULL);
     atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
-    int rc = rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error);
+    int rc = setup->read_only ? RP_OK : rp_log_staging_open(&log->staging, setup->ops);
+    rc = rc == RP_OK ? rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error)
+                     : rp_error_set(error, rc, ENOMEM, setup->directory, -1, "no memory for the commit log");
     if (rc != RP_OK) {
         rp_commit_log_close(log);
         return rc;
@@ -100,6 +102,7 @@ void rp_commit_log_close(rp_commit_log *log) {
     if (log->active != NULL) {
         rp_mapped_file_release(log->active);
     }
+    rp_log_staging_close(&log->staging);
     rp_mapped_file_queue_destroy(log->row);
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);

@@ -4,6 +4,7 @@
  * Order of the stores of one message, each released before the next is readable:
  *   record bytes ─► size and magic ─► log's max offset ─► queue entry ─► queue's max offset
  * so a reader that finds the entry can read the record, and a process killed in between leaves a whole record or none.
+ * Under SYNC_FLUSH the records of a batch are staged and written together (log_staging.h); what is published follows the write.
  * What may fail (space for the record, space for the entry, the next file) is asked for before the first byte is written.
  */
 #include "commit_log.h"
@@ -12,6 +13,7 @@
 #include <time.h>
 
 #include "commit_log_inl.h"
+#include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
 #include "message_encode.h"
@@ -86,8 +88,56 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
+/* Under the lock: the record and its entry are there for readers. */
+static void publish_item(rp_commit_log *log, rp_append_item *item) {
+    atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
+    if (is_consumed(item->sys_flag)) {
+        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};
+        rp_consume_queue_put(item->queue, &entry);
+    }
+}
+
+static bool is_staging(const rp_commit_log *log) { return log->setup.ready_mode == RP_READY_FOR_SYNC; }
+
+/* Under the lock: writes what is staged and publishes it. When it cannot be written, none of its items was appended. */
+static int write_staged(rp_commit_log *log, rp_append_item *items) {
+    rp_log_staging *staging = &log->staging;
+    if (staging->size == 0) {
+        return RP_OK;
+    }
+    int rc = rp_log_staging_write(staging, log->active->fd, log->active->base_offset);
+    for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
+        if (items[i].status != RP_OK) {
+            continue;
+        }
+        items[i].queue->staged -= is_consumed(items[i].sys_flag);
+        if (rc == RP_OK) {
+            publish_item(log, &items[i]);
+        } else {
+            items[i].status = rc;
+        }
+    }
+    log->position = rc == RP_OK ? log->position : staging->begin;
+    return rc;
+}
+
+/* Under the lock: the padding record over the rest of the active file. */
+static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
+    int rc = write_staged(log, items);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    if (!is_staging(log)) {
+        rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), left);
+        return RP_OK;
+    }
+    uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
+    rp_message_encode_blank(target, left);
+    return rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset);
+}
+
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
-static int make_room(rp_commit_log *log, uint32_t size) {
+static int make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
     int64_t left = file_end - log->position;
     int rc;
@@ -97,10 +147,10 @@ static int make_room(rp_commit_log *log, uint32_t size) {
         if (rc == RP_OK && log->active == NULL) {
             rc = rp_commit_log_enter_file(log, log->position, NULL);
         }
+        rc = rc == RP_OK ? end_file(log, items, (uint32_t)left) : rc;
         if (rc != RP_OK) {
             return rc;
         }
-        rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), (uint32_t)left);
         log->position = file_end;
         return rp_commit_log_enter_file(log, file_end, NULL);
     }
@@ -111,24 +161,45 @@ static int make_room(rp_commit_log *log, uint32_t size) {
     return rc;
 }
 
-static int append_item(rp_commit_log *log, rp_append_item *item, int64_t now_ms) {
+/* Under the lock: space for the record and for its queue entry. */
+static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
+    rp_consume_queue *queue = item->queue;
+    int rc = RP_OK;
+    /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
+    if (!rp_log_staging_fits(&log->staging, item->size) ||
+        (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
+        rc = write_staged(log, items);
+    }
+    rc = rc == RP_OK && consumed ? rp_consume_queue_reserve(queue, NULL) : rc;
+    return rc == RP_OK ? make_room(log, items, item->size) : rc;
+}
+
+static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
+    rp_append_item *item = &items[index];
     bool consumed = is_consumed(item->sys_flag);
-    int rc = consumed ? rp_consume_queue_reserve(item->queue, NULL) : RP_OK;
-    rc = rc == RP_OK ? make_room(log, item->size) : rc;
+    int rc = reserve(log, items, item, consumed);
     if (rc != RP_OK) {
         return rc;
+    }
+    rp_log_staging *staging = &log->staging;
+    uint8_t *target = is_staging(log) ? rp_log_staging_take(staging, log->position, item->size)
+                                      : log->active_address + (log->position - log->active->base_offset);
+    if (target == NULL) {
+        return RP_E_NO_MEMORY;
     }
     rp_encode_source source;
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
     source.physical_offset = item->commit_log_offset = log->position;
-    source.queue_offset = item->queue_offset = consumed ? rp_consume_queue_max_offset(item->queue) : 0;
-    rp_message_encode(&source, log->active_address + (log->position - log->active->base_offset), item->size);
+    source.queue_offset = item->queue_offset = consumed ? rp_consume_queue_max_offset(item->queue) + item->queue->staged : 0;
+    rp_message_encode(&source, target, item->size);
     log->position += item->size;
-    atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
-    if (consumed) {
-        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};
-        rp_consume_queue_put(item->queue, &entry);
+    if (is_staging(log)) {
+        staging->item_first = target == staging->bytes ? index : staging->item_first;
+        staging->item_end = index + 1;
+        item->queue->staged += consumed;
+    } else {
+        publish_item(log, item);
     }
     return RP_OK;
 }
@@ -218,10 +289,13 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     bool is_dispatched = log->dispatched == log->position;
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
-            items[i].status = failure != 0 ? failure : append_item(log, &items[i], now_ms);
-            appended += items[i].status == RP_OK;
-            bytes += items[i].status == RP_OK ? items[i].size : 0;
+            items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
         }
+    }
+    write_staged(log, items);
+    for (uint32_t i = 0; i < item_count; i++) {
+        appended += items[i].status == RP_OK;
+        bytes += items[i].status == RP_OK ? items[i].size : 0;
     }
     if (appended != 0) {
         atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);

@@ -30,7 +30,7 @@ typedef struct rp_commit_log_setup {
     uint64_t file_size;
     uint32_t message_size_max;
     uint64_t ahead_bytes;
-    int32_t ready_mode; /* rp_ready_mode */
+    int32_t ready_mode; /* rp_ready_mode; READY_FOR_SYNC: records are written (log_staging.h), else stored through the map */
     int32_t append_property_crc;
     int32_t read_only;
     uint32_t busy_timeout_ms; /* how long an append waits for the one before it */

@@ -28,6 +28,7 @@ struct rp_consume_queue {
     uint8_t *active_address;     /* its map */
     int64_t active_end_offset;   /* entries: first one behind the active file */
     int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
+    int64_t staged;              /* entries of the batch whose records are not written yet: they come behind max_offset */
     int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
 
     _Atomic bool is_wanted;      /* it is in the list of queues that want space */

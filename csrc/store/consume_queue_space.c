@@ -105,7 +105,7 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
 }
 
 int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
-    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed);
+    int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed) + queue->staged;
     if (__builtin_expect(offset < queue->allocated_offset, 1)) {
         if (__builtin_expect(offset >= queue->wanted_offset, 0) && !atomic_load_explicit(&queue->is_wanted, memory_order_relaxed)) {
             rp_commit_log_want_space(queue->setup->log, queue);

@@ -241,10 +241,13 @@ static int64_t goal(const rp_preallocation *p) {
 }
 
 /* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us. */
-static void map_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
+static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     rp_error error = {0};
-    if (p->mode == RP_READY_FOR_SYNC && rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK && p->sync_failed != NULL) {
-        p->sync_failed(p->context, &error);
+    if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
+        if (rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK && p->sync_failed != NULL) {
+            p->sync_failed(p->context, &error);
+        }
+        return;
     }
     rp_mapped_file *file = rp_mapped_file_queue_find(p->row, begin, NULL);
     if (file != NULL) {
@@ -265,7 +268,7 @@ static void work(rp_preallocation *p) {
         report(p, rc, &error);
         pthread_mutex_unlock(&p->extend_lock);
         if (rc == RP_OK) {
-            map_zeros(p, begin, end);
+            settle_zeros(p, begin, end);
             pthread_mutex_lock(&p->extend_lock);
             if (rp_preallocation_ready_end(p) < end) {
                 atomic_store_explicit(&p->ready_end, end, memory_order_release);

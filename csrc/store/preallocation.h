@@ -7,9 +7,10 @@
  * Why      a first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
  *          by another thread, and answers with an error code.
  * How      fallocate reserves the blocks; zeros written in pieces make folios of the piece's size in the page cache, which are faulted
- *          in and, later, written back as a whole; MADV_POPULATE_WRITE then maps them writable. Measured: docs/design-store.md.
- * Modes    RP_READY_FOR_ASYNC: pieces of 64 KB, cheapest by byte. RP_READY_FOR_SYNC: pieces of 16 KB, as each sync writes the whole
- *          folio of its last record, and synced ahead, so that a record's sync finds written extents and needs no journal commit.
+ *          in and, later, written back as a whole. Measured: docs/design-store.md.
+ * Modes    RP_READY_FOR_ASYNC: pieces of 64 KB, cheapest by byte; MADV_POPULATE_WRITE maps them writable. RP_READY_FOR_SYNC: pieces of
+ *          16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit; not mapped, as the appender
+ *          writes (log_staging.h).
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
  *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk.
  * Bounds   never further ahead than ahead_bytes, nor than the end of the next file.

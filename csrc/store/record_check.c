@@ -53,14 +53,26 @@ static bool enter_file(rp_record_check *check, int64_t offset) {
     return check->file != NULL;
 }
 
-static int cannot_read(const rp_record_check *check, int64_t offset, rp_error *error) {
-    char path[RP_PATH_MAX];
-    int os_errno = errno == EFAULT || errno == EHWPOISON ? EIO : errno;
-    if (rp_path_of_offset(path, rp_mapped_file_queue_directory(check->row), check->file->base_offset, NULL) != RP_OK) {
-        path[0] = 0;
+/* The piece could not be brought in: whether the disk fails is asked for the bytes that are needed. They may be there all the same: on a
+ * full tmpfs only the holes behind them cannot be mapped. RP_OK, RP_E_IO. */
+static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
+    const rp_mapped_file *file = check->file;
+    uint8_t bytes[4096];
+    while (offset < end) {
+        size_t size = end - offset < (int64_t)sizeof bytes ? (size_t)(end - offset) : sizeof bytes;
+        int64_t count = check->ops->read_at(check->ops->context, file->fd, bytes, size, offset - file->base_offset);
+        if (count <= 0) {
+            int os_errno = count < 0 ? errno : EIO;
+            char path[RP_PATH_MAX];
+            if (rp_path_of_offset(path, rp_mapped_file_queue_directory(check->row), file->base_offset, NULL) != RP_OK) {
+                path[0] = 0;
+            }
+            return rp_error_set(error, RP_E_IO, os_errno, path, offset - file->base_offset,
+                                "cannot read the commit log: %s; check the disk, or restore the file", strerror(os_errno));
+        }
+        offset += count;
     }
-    return rp_error_set(error, RP_E_IO, os_errno, path, offset - check->file->base_offset,
-                        "cannot read the commit log: %s; check the disk, or restore the file", strerror(os_errno));
+    return RP_OK;
 }
 
 /* The pages that hold [offset, end) are there, and the disk works on what comes then. RP_OK, RP_E_IO. */
@@ -78,7 +90,7 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
             check->asked_end += ask;
         }
         if (ops->read_ahead(ops->context, address + (from - file->base_offset), (size_t)(stop - from), 1) != 0 && errno != EINVAL) {
-            return cannot_read(check, offset, error); /* EINVAL: a kernel before 5.14 reads when the byte is touched */
+            return read_bytes(check, offset, end, error); /* EINVAL: a kernel before 5.14 reads when the byte is touched */
         }
         check->read_end = stop;
     }

@@ -66,9 +66,10 @@ int rp_abort_mark_set(const rp_file_ops *ops, const char *path, const char *dire
     if (fd < 0) {
         return mark_failed(error, path, "create");
     }
-    int64_t written = ops->write_at(ops->context, fd, pid, (size_t)length, 0);
+    int failed = rp_file_write_all(ops, fd, pid, (size_t)length, 0), os_errno = errno;
     ops->close(ops->context, fd);
-    if (written < 0) {
+    if (failed) {
+        errno = os_errno;
         return mark_failed(error, path, "write");
     }
     return ops->sync_directory(ops->context, directory) == 0 ? RP_OK : mark_failed(error, directory, "sync the directory of");

@@ -8,6 +8,7 @@
  *
  * After the cut every sync fails: nothing that a program does because a sync succeeded happens any more.
  * Mapped writes need no hook: a mapping and the live file are the same pages. io_uring writes would be the same.
+ * Short    with short_writes a write takes an odd half of what it is given.
  * Faults   fail_at > 0: the call with that number among the counted ones fails with fail_errno, once, or from then on (fail_forever).
  */
 #ifndef RP_TESTS_POWER_CUT_H
@@ -44,6 +45,7 @@ typedef struct power_cut {
     int map_count;                    /* guarded by lock */
     bool is_cut;                      /* guarded by lock: nothing becomes durable any more */
     _Atomic int64_t calls;            /* counted calls so far */
+    bool short_writes;
     int64_t fail_at;
     int fail_errno;
     bool fail_forever;
@@ -116,7 +118,8 @@ static inline int64_t cut_read_at(void *context, int fd, void *target, size_t si
 }
 
 static inline int64_t cut_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
-    return cut_fails(context) ? -1 : pwrite(fd, source, size, offset);
+    const power_cut *cut = context;
+    return cut_fails(context) ? -1 : pwrite(fd, source, cut->short_writes && size > 1 ? size / 2 | 1 : size, offset);
 }
 
 /* Under lock: bytes [from, from + size) of the live file, and its length, are on disk. */

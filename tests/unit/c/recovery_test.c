@@ -56,6 +56,14 @@ static int failing_read_ahead(void *context, void *address, size_t size, int wai
     return wait ? -1 : 0;
 }
 
+static int64_t failing_read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
+    if (size > 100) { /* not the entries of queues */
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->read_at(context, fd, target, size, offset);
+}
+
 static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_options *options) {
     rp_file_ops failing = *rp_file_ops_system();
     failing.read_ahead = failing_read_ahead;
@@ -64,6 +72,11 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     rp_message_store *store = NULL;
     rp_error error = {0};
     make_unclean(options->root_path);
+    store = fixture_open(&unreadable); /* pages that cannot be mapped ahead, bytes that can be read: a full tmpfs */
+    CHECK(count_of(store, 0) == MESSAGES / 2 && count_of(store, 1) == MESSAGES / 2);
+    fixture_close(store);
+    make_unclean(options->root_path);
+    failing.read_at = failing_read_at;
     CHECK(rp_message_store_open(&unreadable, &store, &error) == RP_E_IO);
     CHECK(strstr(error.message, "cannot read the commit log") != NULL && strstr(error.file, "/commitlog/0") != NULL);
     store = fixture_open(options); /* nothing was lost by the attempt */

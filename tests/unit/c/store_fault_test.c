@@ -1,4 +1,5 @@
-/* store_fault_test.c: the n-th call to the kernel fails, n = 1, 2, … until a run sees no failure; once, and from then on for ever.
+/* store_fault_test.c: the n-th call to the kernel fails, n = 1, 2, … until a run sees no failure; once, and from then on for ever. In every
+ * second run writes are short besides.
  *
  * Claims   open, append, wait and close answer with a status that fits and a message that names a file; what was acknowledged is there
  *          when the store is opened again without faults, queues and log agree, and nobody crashed.
@@ -15,7 +16,7 @@ enum { MESSAGES = 260 };
 
 typedef struct outcome {
     int64_t acknowledged; /* messages below it were flushed */
-    int64_t appended;     /* messages below it were answered with success */
+    int64_t appended; /* messages below it were answered with success */
 } outcome;
 
 static void answer_fits(int status, const rp_error *error) {
@@ -59,13 +60,15 @@ static void run_once(const rp_message_store_options *options, outcome *seen) {
     }
 }
 
-static void nothing_is_lost(const char *path, const outcome *seen) {
+static void nothing_is_lost(const char *path, const outcome *seen, bool has_short_writes) {
     rp_message_store_options options;
     fixture_options(&options, path);
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "Fault", 0);
     int64_t max = rp_consume_queue_max_offset(queue);
-    CHECK(max >= seen->acknowledged && max <= seen->appended);
+    /* One whose write broke off near its end may be there: the body's CRC does not cover the properties, and its producer was told that
+     * something failed, not that nothing was stored. */
+    CHECK(max >= seen->acknowledged && max <= seen->appended + has_short_writes);
     for (int64_t i = 0; i < max; i++) {
         CHECK(fixture_check(store, queue, i) == 0);
     }
@@ -86,13 +89,14 @@ static int64_t a_failing_call_loses_nothing(int fail_errno, bool forever, int fl
         cut->fail_at = n;
         cut->fail_errno = fail_errno;
         cut->fail_forever = forever;
+        cut->short_writes = n % 2 == 0;
         rp_message_store_options options;
         fixture_options(&options, live);
         options.flush_mode = flush_mode;
         options.file_ops = &cut->ops;
         outcome seen = {0};
         run_once(&options, &seen);
-        nothing_is_lost(live, &seen);
+        nothing_is_lost(live, &seen, cut->short_writes);
         bool has_failed = atomic_load(&cut->has_failed);
         power_cut_destroy(cut);
         free(cut);

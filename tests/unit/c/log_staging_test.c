@@ -1,0 +1,124 @@
+/* log_staging_test.c: batches under SYNC_FLUSH are written, not stored through the map: in pieces, across files and queues, and what a
+ * failed write left behind is never taken for the log's next record. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+enum { BATCH = 40 };
+
+/* A disk that writes at most `piece` bytes a call, and reports EIO for what it has written while `lies` is set. */
+typedef struct odd_disk {
+    size_t piece;
+    int lies;
+} odd_disk;
+
+static int64_t odd_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    odd_disk *disk = context;
+    int64_t count = rp_file_ops_system()->write_at(NULL, fd, source, size < disk->piece ? size : disk->piece, offset);
+    if (disk->lies && size < 16 * 1024) { /* not the preallocation's zeros */
+        errno = EIO;
+        return -1;
+    }
+    return count;
+}
+
+static rp_file_ops odd_ops(odd_disk *disk) {
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.context = disk;
+    ops.write_at = odd_write_at;
+    return ops;
+}
+
+/* `count` messages in one batch, over the queues in turn. How many were appended. */
+static int64_t append_batch(rp_message_store *store, rp_consume_queue **queues, int64_t queue_count, int64_t first, int64_t count) {
+    static char bodies[BATCH][512];
+    rp_append_item items[BATCH];
+    for (int64_t i = 0; i < count; i++) {
+        rp_consume_queue *queue = queues[(first + i) % queue_count];
+        uint32_t size = fixture_body(bodies[i], sizeof bodies[i], rp_consume_queue_id(queue), (first + i) / queue_count);
+        items[i] = fixture_item(queue, bodies[i], size);
+    }
+    int64_t appended = rp_commit_log_append(rp_message_store_commit_log(store), items, (uint32_t)count);
+    int64_t good = 0;
+    for (int64_t i = 0; i < count; i++) {
+        good += items[i].status == RP_OK;
+    }
+    CHECK(good == appended);
+    return appended;
+}
+
+static void batches_cross_files_and_queues_in_pieces(const char *path) {
+    odd_disk disk = {.piece = 700};
+    rp_file_ops ops = odd_ops(&disk);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queues[3] = {fixture_queue(store, "Staged", 0), fixture_queue(store, "Staged", 1), fixture_queue(store, "Staged", 2)};
+    for (int64_t batch = 0; batch < 30; batch++) { /* 400 entries a queue: eight of its files; half a megabyte of log: as many of its */
+        CHECK(append_batch(store, queues, 3, batch * BATCH, BATCH) == BATCH);
+    }
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 10000) == RP_OK);
+    for (int run = 0; run < 2; run++) {
+        for (int32_t id = 0; id < 3; id++) {
+            rp_consume_queue *queue = fixture_queue(store, "Staged", id);
+            CHECK(rp_consume_queue_max_offset(queue) == 400);
+            for (int64_t i = 0; i < 400; i++) {
+                CHECK(fixture_check(store, queue, i) == 0);
+            }
+        }
+        fixture_close(store);
+        store = fixture_open(&options);
+    }
+    fixture_close(store);
+}
+
+/* A batch fails after its bytes were written. The next message has the size of its first one: behind it the failed batch's second would
+ * fit exactly, queue offset and all. */
+static void a_failed_write_leaves_no_record_behind(const char *path) {
+    odd_disk disk = {.piece = SIZE_MAX};
+    rp_file_ops ops = odd_ops(&disk);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.index_enable = 0;
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_consume_queue *queue = fixture_queue(store, "Torn", 0);
+    CHECK(append_batch(store, &queue, 1, 0, 5) == 5);
+    int64_t end = rp_commit_log_max_offset(log);
+    disk.lies = 1;
+    CHECK(append_batch(store, &queue, 1, 5, 3) == 0);
+    CHECK(rp_commit_log_max_offset(log) == end && rp_consume_queue_max_offset(queue) == 5);
+    CHECK(append_batch(store, &queue, 1, 5, 3) == 0); /* nor while what is there cannot be cleared */
+    disk.lies = 0;
+    CHECK(append_batch(store, &queue, 1, 5, 1) == 1);
+    CHECK(fixture_check(store, queue, 5) == 0);
+    fixture_close(store);
+    char name[600];
+    snprintf(name, sizeof name, "%s/checkpoint", path);
+    CHECK(unlink(name) == 0);
+    snprintf(name, sizeof name, "%s/abort", path);
+    close(open(name, O_RDWR | O_CREAT, 0644)); /* as if it had been killed: the whole log is read again */
+    store = fixture_open(&options);
+    queue = fixture_queue(store, "Torn", 0);
+    CHECK(rp_consume_queue_max_offset(queue) == 6);
+    CHECK(append_batch(store, &queue, 1, 6, 1) == 1 && fixture_check(store, queue, 6) == 0);
+    fixture_close(store);
+}
+
+int main(void) {
+    void (*const tests[])(const char *path) = {batches_cross_files_and_queues_in_pieces, a_failed_write_leaves_no_record_behind};
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        char path[400];
+        fixture_directory(path, sizeof path);
+        tests[i](path);
+        fixture_remove(path);
+    }
+    return 0;
+}
