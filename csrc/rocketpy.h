@@ -31,6 +31,7 @@
 #include "ha/ha_master.h"
 #include "ha/ha_slave.h"
 
+#include "arrow/message_packer.h"
 #include "arrow/queue_reader.h"
 #include "arrow/record_batch.h"
 #include "arrow/segment_reader.h"

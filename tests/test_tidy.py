@@ -26,7 +26,7 @@ C_ROOMS = {
     "broker": {"base", "remoting", "store"},
     "ha": {"base", "store"},
     "dledger": {"base", "store"},
-    "arrow": {"base", "store", "load"},
+    "arrow": {"base", "remoting", "store"},
     "load": {"base"},
 }
 # Python packages from the bottom up: a module imports from its own level or below.

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "../base/error.h"
+#include "column_inl.h"
 
 #define BUFFERS_MAX 3
 
-static int ensure(rp_bytes *bytes, uint64_t more) {
-    uint64_t needed = bytes->size + more;
+int rp_bytes_reserve(rp_bytes *bytes, uint64_t needed) {
     if (needed <= bytes->capacity)
         return RP_OK;
     uint64_t capacity = bytes->capacity == 0 ? 4096 : bytes->capacity;
@@ -23,8 +23,8 @@ static int ensure(rp_bytes *bytes, uint64_t more) {
     return RP_OK;
 }
 
-static int put(rp_bytes *bytes, const void *data, uint64_t size) {
-    int status = ensure(bytes, size);
+int rp_bytes_put(rp_bytes *bytes, const void *data, uint64_t size) {
+    int status = rp_bytes_reserve(bytes, bytes->size + size);
     if (status < 0)
         return status;
     if (size > 0)
@@ -33,16 +33,24 @@ static int put(rp_bytes *bytes, const void *data, uint64_t size) {
     return RP_OK;
 }
 
-static int put_bit(rp_bytes *bytes, int64_t index, int value) {
-    if (index % 8 == 0) {
-        static const uint8_t zero = 0;
-        int status = put(bytes, &zero, 1);
-        if (status < 0)
-            return status;
-    }
-    if (value)
-        bytes->data[index / 8] |= (uint8_t)(1u << (index % 8));
+/* Bits from where they end up to `count`, all set. */
+static int fill_bits(rp_bytes *bits, int64_t count) {
+    uint64_t needed = (uint64_t)(count + 7) / 8;
+    if (bits->size >= needed)
+        return RP_OK;
+    int status = rp_bytes_reserve(bits, needed);
+    if (status < 0)
+        return status;
+    memset(bits->data + bits->size, 0xFF, needed - bits->size);
+    bits->size = needed;
     return RP_OK;
+}
+
+static int put_bit(rp_bytes *bits, int64_t index, int value) {
+    int status = fill_bits(bits, index + 1);
+    if (status == RP_OK && !value)
+        bits->data[index / 8] &= (uint8_t)~(1u << (index % 8));
+    return status;
 }
 
 static int has_offsets(const rp_column *column) {
@@ -53,7 +61,7 @@ int rp_column_init(rp_column *column, int kind, int is_nullable) {
     *column = (rp_column){.kind = kind, .is_nullable = is_nullable};
     static const int32_t first = 0;
     if (has_offsets(column)) {
-        int status = put(&column->offsets, &first, sizeof first);
+        int status = rp_bytes_put(&column->offsets, &first, sizeof first);
         if (status < 0)
             return status;
     }
@@ -81,14 +89,12 @@ void rp_column_free(rp_column *column) {
     *column = (rp_column){.kind = column->kind, .is_nullable = column->is_nullable};
 }
 
-static int end_row(rp_column *column, int is_valid) {
-    if (column->is_nullable) {
-        int status = put_bit(&column->validity, column->rows, is_valid);
-        if (status < 0)
-            return status;
-    }
+static int end_null(rp_column *column) {
+    int status = put_bit(&column->validity, column->rows, 0);
+    if (status < 0)
+        return status;
     column->rows++;
-    column->null_count += !is_valid;
+    column->null_count++;
     return RP_OK;
 }
 
@@ -96,47 +102,46 @@ static int end_offset(rp_column *column, uint64_t end) {
     if (end > INT32_MAX)
         return RP_E_TOO_LARGE;
     int32_t offset = (int32_t)end;
-    return put(&column->offsets, &offset, sizeof offset);
+    return rp_bytes_put(&column->offsets, &offset, sizeof offset);
 }
 
-int rp_column_put_i32(rp_column *column, int32_t value) {
-    int status = put(&column->values, &value, sizeof value);
-    return status < 0 ? status : end_row(column, 1);
-}
-
-int rp_column_put_i64(rp_column *column, int64_t value) {
-    int status = put(&column->values, &value, sizeof value);
-    return status < 0 ? status : end_row(column, 1);
+int rp_column_reserve(rp_column *column, uint32_t rows, uint64_t bytes) {
+    if (column->kind == RP_COLUMN_INT32 || column->kind == RP_COLUMN_INT64)
+        return rp_bytes_reserve(&column->values, column->values.size + (uint64_t)rows * (column->kind == RP_COLUMN_INT32 ? 4 : 8));
+    if (bytes > INT32_MAX || column->values.size + bytes > INT32_MAX)
+        return RP_E_TOO_LARGE;
+    int status = rp_bytes_reserve(&column->offsets, column->offsets.size + (uint64_t)rows * sizeof(int32_t));
+    return status < 0 ? status : rp_bytes_reserve(&column->values, column->values.size + bytes + 1);
 }
 
 int rp_column_put_bit(rp_column *column, int value) {
     int status = put_bit(&column->values, column->rows, value);
-    return status < 0 ? status : end_row(column, 1);
+    column->rows += status == RP_OK;
+    return status;
 }
 
 int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size) {
-    if (column->values.size + size > INT32_MAX)
-        return RP_E_TOO_LARGE;
-    int status = put(&column->values, data, size);
-    if (status == RP_OK)
-        status = end_offset(column, column->values.size);
-    return status < 0 ? status : end_row(column, 1);
+    int status = rp_column_reserve(column, 1, size);
+    if (status < 0)
+        return status;
+    rp_column_add_text(column, (rp_slice){data, size});
+    return RP_OK;
 }
 
 int rp_column_put_null(rp_column *column) {
     static const int64_t zero = 0;
     int status = RP_OK;
     if (column->kind == RP_COLUMN_INT32)
-        status = put(&column->values, &zero, 4);
+        status = rp_bytes_put(&column->values, &zero, 4);
     else if (column->kind == RP_COLUMN_INT64)
-        status = put(&column->values, &zero, 8);
+        status = rp_bytes_put(&column->values, &zero, 8);
     else if (column->kind == RP_COLUMN_BIT)
         status = put_bit(&column->values, column->rows, 0);
     else if (column->kind == RP_COLUMN_MAP)
         status = end_offset(column, (uint64_t)column->keys->rows);
     else
         status = end_offset(column, column->values.size);
-    return status < 0 ? status : end_row(column, 0);
+    return status < 0 ? status : end_null(column);
 }
 
 int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value) {
@@ -146,7 +151,8 @@ int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value) {
 
 int rp_column_end_map(rp_column *column) {
     int status = end_offset(column, (uint64_t)column->keys->rows);
-    return status < 0 ? status : end_row(column, 1);
+    column->rows += status == RP_OK;
+    return status;
 }
 
 uint64_t rp_column_bytes(const rp_column *column) {
@@ -211,6 +217,8 @@ static int export_pairs(rp_column *column, struct ArrowArray *array) {
 }
 
 int rp_column_export(rp_column *column, struct ArrowArray *array) {
+    if (column->null_count > 0 && fill_bits(&column->validity, column->rows) < 0)
+        return RP_E_NO_MEMORY;
     exported *held = calloc(1, sizeof *held);
     if (held == NULL)
         return RP_E_NO_MEMORY;

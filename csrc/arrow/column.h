@@ -1,5 +1,6 @@
 /* column.h: one growing Arrow column: validity bits, 32-bit offsets, bytes. Private to csrc/arrow.
  *
+ * Nulls    validity has bits up to the last null only; the rest is filled in by the export, and not at all without a null.
  * Layout   fixed: values side by side; text and binary: offsets[rows+1] + bytes; bits: one bit a row, least significant first;
  *          map: offsets[rows+1] into two text children (keys, values).
  * Threads  one owner.
@@ -27,6 +28,10 @@ typedef struct rp_bytes {
     uint64_t size, capacity;
 } rp_bytes;
 
+/* Growing by doubling: room for needed bytes in all; size bytes more. RP_OK, RP_E_NO_MEMORY (nothing changed). */
+int rp_bytes_reserve(rp_bytes *bytes, uint64_t needed);
+int rp_bytes_put(rp_bytes *bytes, const void *data, uint64_t size);
+
 typedef struct rp_column {
     int32_t kind;
     int32_t is_nullable;
@@ -39,13 +44,15 @@ typedef struct rp_column {
 int rp_column_init(rp_column *column, int kind, int is_nullable);
 void rp_column_free(rp_column *column);
 
-/* Each appends one row: RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE when 32-bit offsets would overflow. */
-int rp_column_put_i32(rp_column *column, int32_t value);
-int rp_column_put_i64(rp_column *column, int64_t value);
+/* Room for `rows` more rows whose text or binary values have `bytes` bytes together (0 for the fixed kinds): then column_inl.h may append
+ * without asking. RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE when 32-bit offsets would overflow. */
+int rp_column_reserve(rp_column *column, uint32_t rows, uint64_t bytes);
+
+/* Each appends one row: RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE as above. */
 int rp_column_put_bit(rp_column *column, int value);
 int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size);
 int rp_column_put_null(rp_column *column);
-/* A map row: begin, then pairs, then end. */
+/* A map row: pairs, then end. */
 int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value);
 int rp_column_end_map(rp_column *column);
 

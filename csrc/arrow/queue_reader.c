@@ -15,15 +15,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../load/request.h"
-#include "../load/response.h"
+#include "../remoting/command.h"
 
-#define REQUEST_SIZE_MAX 4096
+#define REQUEST_SIZE_MAX 8192
 #define TEXT_MAX 1024
+#define ANSWER_TEXT_KEPT 4096
+#define ANSWER_TEXT_MAX (1 << 20)
 #define PULL_SYS_FLAG "6" /* may wait on the broker, carries its subscription */
 #define SUSPEND_MS "1000"
 #define CALM_AFTER_WRONG_GUESS 16 /* responses without guessing */
 #define STALLS_MAX 30             /* answers that bring nothing, each after SUSPEND_MS or a poll's length */
+
+/* RequestCode and ResponseCode (5.3.3 remoting/protocol/). */
+enum code { PULL_MESSAGE = 11, SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY_IMMEDIATELY = 20, PULL_OFFSET_MOVED = 21 };
+
+/* What counts of a broker's answer. Slices live until the next one is parsed. */
+typedef struct answer {
+    int32_t code, opaque, is_response;
+    int64_t next_begin_offset, min_offset, max_offset; /* -1 when absent */
+    rp_slice remark, body;
+} answer;
 
 typedef struct frame {
     uint8_t *data;
@@ -39,6 +50,7 @@ typedef struct pull {
 
 struct rp_queue_reader {
     int fd;
+    rp_arena *arena; /* of the answer that was parsed last */
     rp_queue_reader_options options;
     char consumer_group[TEXT_MAX], topic[TEXT_MAX], subscription[TEXT_MAX];
     int is_filtered;
@@ -72,6 +84,11 @@ int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queu
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a queue reader");
     }
     reader->fd = fd;
+    reader->arena = rp_arena_create(ANSWER_TEXT_KEPT, ANSWER_TEXT_MAX);
+    if (reader->arena == NULL) {
+        rp_queue_reader_close(reader);
+        return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a queue reader");
+    }
     reader->options = *options;
     const char *subscription = options->subscription == NULL || options->subscription[0] == '\0' ? "*" : options->subscription;
     int is_valid = keep_text(reader->consumer_group, options->consumer_group) && keep_text(reader->topic, options->topic) &&
@@ -85,7 +102,7 @@ int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queu
             "a queue reader needs a group, a topic and a subscription below 1,024 bytes, 0 <= begin <= end, and a depth of 1 to 16");
     }
     reader->is_filtered = strcmp(subscription, "*") != 0;
-    reader->next_opaque = RP_LOAD_OPAQUE_MIN;
+    reader->next_opaque = 1;
     reader->ask_offset = reader->progress.next_offset = options->begin_offset;
     *opened = reader;
     return RP_OK;
@@ -99,6 +116,7 @@ void rp_queue_reader_close(rp_queue_reader *reader) {
         free(reader->pulls[i].response.data);
     free(reader->incoming.data);
     free(reader->current.data);
+    rp_arena_destroy(reader->arena);
     free(reader);
 }
 
@@ -125,6 +143,8 @@ static int send_all(rp_queue_reader *reader, const uint8_t *data, size_t size, r
     return RP_OK;
 }
 
+static rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
+
 static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
     char queue[16], begin[24], count[16];
     int64_t left = reader->options.end_offset - offset;
@@ -132,7 +152,9 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
     snprintf(queue, sizeof queue, "%" PRId32, reader->options.queue_id);
     snprintf(begin, sizeof begin, "%" PRId64, offset);
     snprintf(count, sizeof count, "%" PRIu32, reader->is_filtered ? reader->options.pull_batch : wanted);
-    const rp_load_field fields[] = {
+    const struct {
+        const char *name, *value;
+    } fields[] = {
         {"consumerGroup", reader->consumer_group},
         {"topic", reader->topic},
         {"queueId", queue},
@@ -145,15 +167,19 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
         {"subVersion", "0"},
         {"expressionType", "TAG"},
     };
-    uint8_t request[REQUEST_SIZE_MAX * 2];
-    int32_t opaque = reader->next_opaque++;
+    rp_command command;
+    rp_command_clear(&command, PULL_MESSAGE, RP_SERIALIZE_JSON);
+    command.opaque = reader->next_opaque++;
     if (reader->next_opaque == INT32_MAX)
-        reader->next_opaque = RP_LOAD_OPAQUE_MIN;
-    int64_t size = rp_load_encode_request(request, sizeof request, 0, RP_REQUEST_PULL, opaque, fields, sizeof fields / sizeof *fields, 0);
+        reader->next_opaque = 1;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        rp_command_add_field(&command, text_slice(fields[i].name), text_slice(fields[i].value));
+    uint8_t request[REQUEST_SIZE_MAX];
+    int64_t size = rp_command_encode(&command, request, sizeof request);
     if (size < 0)
         return rp_error_set(error, (int)size, 0, NULL, -1, "the pull request is too large");
     pull *slot = &reader->pulls[reader->under_way];
-    slot->opaque = opaque;
+    slot->opaque = command.opaque;
     slot->offset = offset;
     slot->has_arrived = 0;
     reader->under_way++;
@@ -210,15 +236,41 @@ static void swap_frames(frame *a, frame *b) {
     *b = kept;
 }
 
+static int64_t number_of(const rp_command *command, const char *name) {
+    int64_t value = -1;
+    rp_slice text = rp_command_field(command, name);
+    return text.data != NULL && rp_slice_to_i64(text, &value) == RP_OK ? value : -1;
+}
+
+static int parse_answer(rp_queue_reader *reader, const frame *from, answer *parsed, rp_error *error) {
+    rp_command command;
+    rp_error cause;
+    rp_arena_reset(reader->arena);
+    int status = rp_command_decode(from->data, from->size, reader->arena, &command, &cause);
+    if (status < 0)
+        return rp_error_set(error, status, 0, NULL, -1, "the broker's answer cannot be read: %s", cause.message);
+    *parsed = (answer){
+        .code = command.code,
+        .opaque = command.opaque,
+        .is_response = command.flag & RP_COMMAND_RESPONSE,
+        .next_begin_offset = number_of(&command, "nextBeginOffset"),
+        .min_offset = number_of(&command, "minOffset"),
+        .max_offset = number_of(&command, "maxOffset"),
+        .remark = command.remark,
+        .body = command.body,
+    };
+    return RP_OK;
+}
+
 /* Gives a whole frame to the pull it answers; one that nobody waits for is dropped. */
 static int deliver(rp_queue_reader *reader, rp_error *error) {
-    rp_load_response response;
-    const char *cause = NULL;
-    if (rp_load_parse_response(reader->incoming.data, reader->incoming.size, &response, &cause) < 0)
-        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's answer cannot be read: %s", cause);
+    answer response;
+    int status = parse_answer(reader, &reader->incoming, &response, error);
+    if (status < 0)
+        return status;
     reader->progress.bytes_received += reader->incoming.size;
     for (uint32_t i = 0; i < reader->under_way; i++) {
-        if (reader->pulls[i].opaque == response.opaque && (response.flag & 1)) {
+        if (reader->pulls[i].opaque == response.opaque && response.is_response) {
             swap_frames(&reader->pulls[i].response, &reader->incoming);
             reader->pulls[i].has_arrived = 1;
             break;
@@ -232,15 +284,17 @@ static int deliver(rp_queue_reader *reader, rp_error *error) {
 static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
     for (;;) {
         frame *in = &reader->incoming;
-        int64_t wanted = in->size < 4 ? 4 : rp_load_frame_size(in->data, in->size);
-        if (wanted < 0)
+        uint32_t wanted = 0;
+        int is_whole = rp_frame_scan(in->data, in->size, RP_FRAME_SIZE_MAX, &wanted);
+        if (is_whole < 0)
             return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker sent a frame of an impossible size");
-        if (reserve(in, (uint32_t)wanted) < 0)
-            return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a response of %" PRId64 " bytes", wanted);
-        if (in->size >= 4 && in->size == (uint64_t)wanted)
+        if (is_whole)
             return deliver(reader, error);
+        wanted = wanted == 0 ? 4 : wanted;
+        if (reserve(in, wanted) < 0)
+            return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a response of %" PRIu32 " bytes", wanted);
         struct pollfd readable = {reader->fd, POLLIN, 0};
-        ssize_t got = recv(reader->fd, in->data + in->size, (size_t)wanted - in->size, MSG_DONTWAIT);
+        ssize_t got = recv(reader->fd, in->data + in->size, wanted - in->size, MSG_DONTWAIT);
         if (got > 0) {
             in->size += (uint32_t)got;
             continue;
@@ -260,7 +314,7 @@ static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
 /* Answers that may be different in a moment: busy, starting, stopping. RocketMQ: SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, GO_AWAY. */
 static int is_passing(int32_t code) { return code == 2 || code == 14 || code == 1500; }
 
-static int refuse(const rp_queue_reader *reader, const rp_load_response *response, rp_error *error) {
+static int refuse(const rp_queue_reader *reader, const answer *response, rp_error *error) {
     int status = is_passing(response->code) ? RP_E_BUSY : RP_E_NOT_FOUND;
     int size = response->remark.data == NULL ? 0 : (int)(response->remark.size < 200 ? response->remark.size : 200);
     return rp_error_set(error, status, 0, NULL, -1, "the broker refused to read queue %d of topic %s: CODE: %d  DESC: %.*s",
@@ -290,13 +344,13 @@ static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
                         reader->options.queue_id, reader->topic, max_offset, reader->options.end_offset);
 }
 
-static int interpret(rp_queue_reader *reader, int64_t asked, const rp_load_response *response, rp_error *error) {
+static int interpret(rp_queue_reader *reader, int64_t asked, const answer *response, rp_error *error) {
     int64_t next = response->next_begin_offset;
     int64_t *wanted = &reader->progress.next_offset;
     reader->progress.responses++;
     reader->calm -= reader->calm > 0;
     switch (response->code) {
-    case RP_RESPONSE_SUCCESS:
+    case SUCCESS:
         if (next <= asked)
             return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next,
                                 asked);
@@ -307,14 +361,14 @@ static int interpret(rp_queue_reader *reader, int64_t asked, const rp_load_respo
         reader->body_next = next > *wanted ? next : *wanted;
         correct_course(reader, reader->body_next);
         return RP_OK;
-    case RP_RESPONSE_PULL_OFFSET_MOVED:
-    case RP_RESPONSE_PULL_NOT_FOUND:
-    case RP_RESPONSE_PULL_RETRY_IMMEDIATELY: {
+    case PULL_OFFSET_MOVED:
+    case PULL_NOT_FOUND:
+    case PULL_RETRY_IMMEDIATELY: {
         int status = RP_OK;
         int64_t known = *wanted;
         if (response->min_offset > *wanted)
             status = lose_until(reader, response->min_offset, error);
-        else if (next > *wanted && response->code != RP_RESPONSE_PULL_OFFSET_MOVED)
+        else if (next > *wanted && response->code != PULL_OFFSET_MOVED)
             *wanted = next; /* nothing that matches before it */
         if (status == RP_OK && *wanted == known)
             status = stall(reader, response->max_offset, error);
@@ -337,11 +391,10 @@ static int take_response(rp_queue_reader *reader, rp_error *error) {
     memmove(&reader->pulls[0], &reader->pulls[1], reader->under_way * sizeof reader->pulls[0]);
     reader->pulls[reader->under_way] = (pull){.response = reader->current};
     reader->current = oldest.response;
-    rp_load_response response;
-    const char *cause = NULL;
-    int status = rp_load_parse_response(reader->current.data, reader->current.size, &response, &cause);
+    answer response;
+    int status = parse_answer(reader, &reader->current, &response, error);
     if (status < 0)
-        return rp_error_set(error, status, 0, NULL, -1, "the broker's answer cannot be read: %s", cause);
+        return status;
     return interpret(reader, oldest.offset, &response, error);
 }
 

@@ -57,9 +57,13 @@ void rp_record_batch_options_default(rp_record_batch_options *options);
 int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **batch, rp_error *error);
 void rp_record_batch_destroy(rp_record_batch *batch);
 
-/* Appends one decoded record. damage: NULL when it is whole. queue_offset: the message's, or another where the queue entry says so.
- * RP_OK; RP_E_BUSY: full, export first; RP_E_TOO_LARGE: one message alone is past 2 GiB; RP_E_NO_MEMORY. */
-int rp_record_batch_put(rp_record_batch *batch, const rp_message *message, const char *damage);
+/* Appends one decoded record. What its slices point at must stay until rp_record_batch_settle or an export.
+ * RP_OK; RP_E_BUSY: full, export first; RP_E_TOO_LARGE: a column is past 2 GiB; RP_E_NO_MEMORY. After the last two the batch is of no
+ * more use. */
+int rp_record_batch_put(rp_record_batch *batch, const rp_message *message);
+
+/* Copies what earlier puts point at. As rp_record_batch_put, but never RP_E_BUSY. */
+int rp_record_batch_settle(rp_record_batch *batch);
 
 /* Appends a row for bytes that are no record: every column null but commitLogOffset, valid (false) and damage. As rp_record_batch_put. */
 int rp_record_batch_put_damage(rp_record_batch *batch, int64_t commit_log_offset, const char *damage);
@@ -76,7 +80,7 @@ int rp_record_batch_is_full(const rp_record_batch *batch);
 /* The queue offset of the last appended row, -1 when empty since the last export. */
 int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch);
 
-/* Fills both structs (Arrow C data interface; the receiver calls release). RP_OK or RP_E_NO_MEMORY (nothing moved). */
+/* Fills both structs (Arrow C data interface; the receiver calls release). RP_OK, or as rp_record_batch_settle (nothing moved). */
 int rp_record_batch_export(rp_record_batch *batch, struct ArrowArray *array, struct ArrowSchema *schema);
 
 #endif

@@ -50,33 +50,56 @@ static uint32_t utf8_size(const uint8_t *data, uint32_t left) {
     return size;
 }
 
-static uint8_t *put_json_string(uint8_t *out, rp_slice text) {
+/* Bytes that stand in a JSON string as they are, and are whole characters. */
+static int is_plain(uint8_t c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
+
+/* The character at data, escaped or as it is; bytes that are none become U+FFFD. *used says how many bytes it has. */
+static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
     static const char HEX[] = "0123456789abcdef";
+    uint8_t c = data[0];
+    uint32_t size = utf8_size(data, left);
+    *used = size == 0 ? 1 : size;
+    if (c == '"' || c == '\\') {
+        *out++ = '\\';
+        *out++ = c;
+        return out;
+    }
+    if (c < 0x20) {
+        memcpy(out, "\\u00", 4);
+        out[4] = (uint8_t)HEX[c >> 4];
+        out[5] = (uint8_t)HEX[c & 15];
+        return out + 6;
+    }
+    if (size == 0) {
+        memcpy(out, "\xEF\xBF\xBD", 3);
+        return out + 3;
+    }
+    memcpy(out, data, size);
+    return out + size;
+}
+
+/* Whether all of eight bytes are plain. Each test leaves the top bit of a byte that fails it, or of one behind such a byte. */
+static int are_plain(uint64_t x) {
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+    uint64_t quote = x ^ ones * '"', backslash = x ^ ones * '\\';
+    return ((x | (x - ones * 0x20) | (quote - ones) | (backslash - ones)) & tops) == 0;
+}
+
+static uint8_t *put_json_string(uint8_t *out, rp_slice text) {
     *out++ = '"';
     for (uint32_t i = 0; i < text.size;) {
-        uint8_t c = text.data[i];
-        uint32_t size = utf8_size(text.data + i, text.size - i);
-        if (c == '"' || c == '\\') {
-            *out++ = '\\';
-            *out++ = c;
-        } else if (c < 0x20) {
-            memcpy(out, "\\u00", 4);
-            out[4] = (uint8_t)HEX[c >> 4];
-            out[5] = (uint8_t)HEX[c & 15];
-            out += 6;
-        } else if (size == 0) {
-            memcpy(out, "\xEF\xBF\xBD", 3);
-            out += 3;
-            size = 1;
-            i += size;
-            continue;
-        } else {
-            memcpy(out, text.data + i, size);
-            out += size;
-            i += size;
-            continue;
+        uint32_t used = 0;
+        uint64_t word;
+        while (text.size - i >= sizeof word && (memcpy(&word, text.data + i, sizeof word), are_plain(word))) {
+            memcpy(out, &word, sizeof word);
+            out += sizeof word;
+            i += sizeof word;
         }
-        i++;
+        while (i < text.size && is_plain(text.data[i]))
+            *out++ = text.data[i++];
+        if (i < text.size)
+            out = put_json_character(out, text.data + i, text.size - i, &used);
+        i += used;
     }
     *out++ = '"';
     return out;
@@ -107,15 +130,21 @@ uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]) {
     return (uint32_t)snprintf(text, RP_HOST_TEXT_MAX, is_v6 ? "[%s]:%u" : "%s:%u", address, port);
 }
 
+/* Eight upper-case hex digits at once: the nibbles spread over bytes, then '0' or 'A' - 10 added. */
+static void put_hex(char *target, uint32_t value) {
+    uint64_t x = value;
+    x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);
+    x = (x | x << 8) & UINT64_C(0x00FF00FF00FF00FF);
+    x = (x | x << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    rp_put_u64((uint8_t *)target, x + UINT64_C(0x3030303030303030) + is_letter * 7);
+}
+
 uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, char id[RP_OFFSET_MSG_ID_MAX]) {
-    static const char HEX[] = "0123456789ABCDEF";
-    uint8_t raw[28];
-    uint32_t host_size = store_host.size <= 20 ? store_host.size : 20;
-    memcpy(raw, store_host.data, host_size);
-    rp_put_u64(raw + host_size, (uint64_t)commit_log_offset);
-    for (uint32_t i = 0; i < host_size + 8; i++) {
-        id[2 * i] = HEX[raw[i] >> 4];
-        id[2 * i + 1] = HEX[raw[i] & 15];
-    }
+    uint32_t host_size = store_host.size == 20 ? 20 : 8;
+    for (uint32_t at = 0; at < host_size; at += 4)
+        put_hex(id + 2 * at, at + 4 <= store_host.size ? rp_get_u32(store_host.data + at) : 0);
+    put_hex(id + 2 * host_size, (uint32_t)((uint64_t)commit_log_offset >> 32));
+    put_hex(id + 2 * host_size + 8, (uint32_t)commit_log_offset);
     return 2 * (host_size + 8);
 }

@@ -68,7 +68,7 @@ static int take_damage(const rp_segment_reader *reader, rp_record_batch *batch, 
     return rp_record_batch_put_damage(batch, damage->offset, damage->cause);
 }
 
-int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp_error *error) {
+static int put_records(rp_segment_reader *reader, rp_record_batch *batch, rp_error *error) {
     rp_message message;
     rp_scan_damage damage;
     while (!rp_record_batch_is_full(batch)) {
@@ -81,7 +81,7 @@ int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp
             break;
         default:
             if (is_wanted(reader, &message))
-                status = rp_record_batch_put(batch, &message, NULL);
+                status = rp_record_batch_put(batch, &message);
         }
         if (status == RP_E_CORRUPT)
             return status;
@@ -90,4 +90,12 @@ int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp
                                 "a record does not fit into an Arrow batch");
     }
     return 0;
+}
+
+int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp_error *error) {
+    int status = put_records(reader, batch, error);
+    int settled = rp_record_batch_settle(batch); /* messages point into the mapping */
+    if (status >= 0 && settled < 0)
+        return rp_error_set(error, settled, 0, reader->path, rp_log_scan_offset(reader->scan), "a record does not fit into an Arrow batch");
+    return status;
 }

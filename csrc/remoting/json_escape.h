@@ -1,4 +1,4 @@
-/* json_escape.h: the slow part of reading a JSON string, for strings that hold escapes. Internal to csrc/remoting.
+/* json_escape.h: the slow part of reading a JSON string, for strings that hold escapes. Not exported.
  *
  * Threads  pure functions.
  */

@@ -1,4 +1,7 @@
-"""Stub of rocketpy._core.arrow: commit log records as Arrow batches (csrc/arrow). pyarrow takes one by `pyarrow.record_batch(batch)`."""
+"""Stub of rocketpy._core.arrow: commit log records as Arrow batches, and Arrow batches as messages (csrc/arrow).
+
+pyarrow takes a finished batch by `pyarrow.record_batch(batch)`.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Final, Unpack
@@ -6,6 +9,7 @@ from typing import Any, Final, Unpack
 from typing_extensions import disjoint_base
 
 from .base import NativeObject
+from .options import MessagePackerOptions as MessagePackerOptions
 from .options import QueueReaderOptions as QueueReaderOptions
 from .options import RecordBatchOptions as RecordBatchOptions
 from .options import SegmentReaderOptions as SegmentReaderOptions
@@ -65,4 +69,47 @@ class SegmentReader(NativeObject):
         """None at the end of the range. Raises StoreCorrupt at damage, unless audit is set."""
     @property
     def offset(self) -> int: ...
+    def close(self) -> None: ...
+
+@disjoint_base
+class Parcel:
+    """The content of one send request (rp_message_parcel). Made by a MessagePacker only."""
+
+    @property
+    def topic(self) -> int:
+        """As put_topic returned."""
+    @property
+    def queue(self) -> int | None:
+        """Which of the topic's queues; None: any."""
+    @property
+    def rows(self) -> int: ...
+    @property
+    def flag(self) -> int: ...
+    @property
+    def is_ordered(self) -> bool: ...
+    @property
+    def is_delayed(self) -> bool: ...
+    @property
+    def first_row(self) -> int: ...
+    @property
+    def last_row(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+
+@disjoint_base
+class MessagePacker(NativeObject):
+    """Packs rows into parcels. Keyword names are the fields of rp_message_packer_options."""
+
+    def __init__(self, **options: Unpack[MessagePackerOptions]) -> None: ...
+    def put_topic(self, topic: str, queue_ids: Iterable[int]) -> int:
+        """The topic's number. Raises InvalidArgument without queues, Busy past 1,024 topics."""
+    def begin(self, batch: Any) -> None:
+        """The next batch: what has __arrow_c_array__. Raises InvalidArgument when a column is of the wrong type."""
+    def next(self) -> Parcel | None:
+        """A full parcel; None when the batch is used up, or wanted_topic has to be put first. Raises InvalidArgument, NotFound or
+        TooLarge that names the row."""
+    @property
+    def wanted_topic(self) -> str | None: ...
+    def flush(self) -> Parcel | None:
+        """One of the parcels that are open; None when none is left."""
     def close(self) -> None: ...

@@ -1,16 +1,20 @@
-# arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, read from a commit log file.
+# arrow.pyx: records as Arrow batches (csrc/arrow): decoded from bytes, pulled from a broker, read from a commit log file; and the other
+# way, rows of a batch as the bodies of send requests.
 #
 # A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by who reads it, not here.
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from rocketpy._core.base cimport RP_E_TIMEOUT, NativeObject, check, read_fields, rp_error, rp_field_row, set_fields
+from rocketpy._core.base cimport (
+    RP_E_NOT_FOUND, RP_E_TIMEOUT, NativeObject, check, read_fields, rp_error, rp_field_row, rp_slice, set_fields,
+)
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, TimedOut
-from rocketpy._core.options import QueueReaderOptions, RecordBatchOptions, SegmentReaderOptions
+from rocketpy._core.options import MessagePackerOptions, QueueReaderOptions, RecordBatchOptions, SegmentReaderOptions
 
 cdef extern from "arrow/arrow_abi.h" nogil:
     ctypedef struct ArrowSchema "struct ArrowSchema":
@@ -32,6 +36,25 @@ cdef extern from "arrow/record_batch.h" nogil:
     int64_t rp_record_batch_rows(const rp_record_batch *batch)
     int rp_record_batch_is_full(const rp_record_batch *batch)
     int rp_record_batch_export(rp_record_batch *batch, ArrowArray *array, ArrowSchema *schema)
+
+cdef extern from "arrow/message_packer.h" nogil:
+    ctypedef struct rp_message_packer:
+        pass
+    ctypedef struct rp_message_packer_options:
+        pass
+    ctypedef struct rp_message_parcel:
+        int32_t topic, queue, rows, flag, is_ordered, is_delayed
+        int64_t first_row, last_row
+        const uint8_t *data
+        uint64_t size
+    void rp_message_packer_options_default(rp_message_packer_options *options)
+    int rp_message_packer_open(const rp_message_packer_options *options, rp_message_packer **packer, rp_error *error)
+    void rp_message_packer_close(rp_message_packer *packer)
+    int rp_message_packer_put_topic(rp_message_packer *packer, rp_slice name, const int32_t *queue_ids, uint32_t queue_count)
+    int rp_message_packer_begin(rp_message_packer *packer, const ArrowSchema *schema, const ArrowArray *array, rp_error *error)
+    int rp_message_packer_next(rp_message_packer *packer, rp_message_parcel *parcel, rp_error *error)
+    rp_slice rp_message_packer_wanted_topic(const rp_message_packer *packer)
+    int rp_message_packer_flush(rp_message_packer *packer, rp_message_parcel *parcel)
 
 cdef extern from "arrow/queue_reader.h" nogil:
     ctypedef struct rp_queue_reader:
@@ -60,11 +83,16 @@ cdef extern from "arrow/segment_reader.h" nogil:
 cdef extern from *:
     """
     #include "fields_inl.h"
+    #include "arrow/message_packer.h"
     #include "arrow/queue_reader.h"
     #include "arrow/segment_reader.h"
     #define ROW(member) RP_FIELD_ROW(rp_record_batch_options, member)
     static const rp_field_row record_batch_option_rows[] = {
         ROW(column_mask), ROW(broker_name), ROW(properties_as_map), ROW(rows_max), ROW(bytes_max), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_message_packer_options, member)
+    static const rp_field_row message_packer_option_rows[] = {
+        ROW(topic), ROW(id_prefix), ROW(rows_max), ROW(bytes_max), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_queue_reader_options, member)
     static const rp_field_row queue_reader_option_rows[] = {
@@ -81,6 +109,7 @@ cdef extern from *:
     #undef ROW
     """
     const rp_field_row *record_batch_option_rows
+    const rp_field_row *message_packer_option_rows
     const rp_field_row *queue_reader_option_rows
     const rp_field_row *queue_reader_progress_rows
     const rp_field_row *segment_reader_option_rows
@@ -349,3 +378,117 @@ cdef class SegmentReader(NativeObject):
             rp_record_batch_destroy(self.batch)
             self.native = NULL
             self.batch = NULL
+
+
+cdef class Parcel:
+    cdef readonly int topic, rows, flag
+    cdef readonly int64_t first_row, last_row
+    cdef readonly object queue
+    cdef readonly bint is_ordered, is_delayed
+    cdef readonly bytes body
+
+
+cdef Parcel parcel_of(const rp_message_parcel *native):
+    cdef Parcel parcel = Parcel.__new__(Parcel)
+    parcel.topic = native.topic
+    parcel.queue = native.queue if native.queue >= 0 else None
+    parcel.rows = native.rows
+    parcel.flag = native.flag
+    parcel.is_ordered = native.is_ordered
+    parcel.is_delayed = native.is_delayed
+    parcel.first_row = native.first_row
+    parcel.last_row = native.last_row
+    parcel.body = PyBytes_FromStringAndSize(<const char *>native.data, native.size)
+    return parcel
+
+
+cdef class MessagePacker(NativeObject):
+    cdef rp_message_packer *native
+    cdef tuple batch  # the capsules of the one that is being packed
+
+    def __init__(self, **options):
+        cdef rp_message_packer_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        if self.native != NULL:
+            raise InvalidArgument("a MessagePacker is opened once")
+        rp_message_packer_options_default(&native_options)
+        set_fields(message_packer_option_rows, &native_options, options, keep)
+        error.status = 0
+        check(rp_message_packer_open(&native_options, &self.native, &error), &error)
+        self.is_closed = False
+
+    def put_topic(self, str topic not None, queue_ids):
+        cdef bytes name = topic.encode()
+        cdef rp_slice slice = [<const uint8_t *>name, len(name)]
+        cdef list ids = list(queue_ids)
+        cdef uint32_t count = len(ids)
+        cdef int32_t *native_ids = <int32_t *>malloc(max(count, 1) * sizeof(int32_t))
+        cdef uint32_t i
+        if native_ids == NULL:
+            raise NoMemory("no memory for a topic's queues")
+        try:
+            for i in range(count):
+                native_ids[i] = ids[i]
+            self.enter()
+            try:
+                return check(rp_message_packer_put_topic(self.native, slice, native_ids, count), NULL)
+            finally:
+                self.leave()
+        finally:
+            free(native_ids)
+
+    def begin(self, batch not None):
+        cdef rp_error error
+        cdef tuple capsules = batch.__arrow_c_array__()
+        self.enter()
+        try:
+            error.status = 0
+            check(rp_message_packer_begin(self.native, <ArrowSchema *>PyCapsule_GetPointer(capsules[0], "arrow_schema"),
+                                          <ArrowArray *>PyCapsule_GetPointer(capsules[1], "arrow_array"), &error), &error)
+            self.batch = capsules
+        finally:
+            self.leave()
+
+    def next(self):
+        cdef rp_message_parcel parcel
+        cdef rp_error error
+        cdef int status
+        self.enter()
+        try:
+            error.status = 0
+            with nogil:
+                status = rp_message_packer_next(self.native, &parcel, &error)
+            if status == 1:
+                return parcel_of(&parcel)
+            if status == RP_E_NOT_FOUND and error.status == 0:  # wanted_topic says which
+                return None
+            check(status, &error)
+            self.batch = None
+            return None
+        finally:
+            self.leave()
+
+    @property
+    def wanted_topic(self):
+        cdef rp_slice name
+        self.enter()
+        try:
+            name = rp_message_packer_wanted_topic(self.native)
+            return None if name.data == NULL else PyBytes_FromStringAndSize(<const char *>name.data, name.size).decode("utf-8", "replace")
+        finally:
+            self.leave()
+
+    def flush(self):
+        cdef rp_message_parcel parcel
+        self.enter()
+        try:
+            return parcel_of(&parcel) if rp_message_packer_flush(self.native, &parcel) == 1 else None
+        finally:
+            self.leave()
+
+    def close(self):
+        if self.begin_close():
+            rp_message_packer_close(self.native)
+            self.native = NULL
+            self.batch = None

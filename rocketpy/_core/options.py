@@ -145,6 +145,15 @@ class RecordBatchOptions(TypedDict, total=False):
     bytes_max: int
 
 
+class MessagePackerOptions(TypedDict, total=False):
+    """The fields of rp_message_packer_options, with their units and defaults in csrc/arrow/message_packer.h."""
+
+    topic: str | None
+    id_prefix: str
+    rows_max: int
+    bytes_max: int
+
+
 class QueueReaderOptions(TypedDict, total=False):
     """The fields of rp_queue_reader_options, with their units and defaults in csrc/arrow/queue_reader.h."""
 

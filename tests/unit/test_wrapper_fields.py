@@ -29,6 +29,7 @@ OPTION_TYPES: dict[str, type] = {
     "rp_broker_settings": options.BrokerSettings,
     "rp_load_options": options.LoadOptions,
     "rp_record_batch_options": options.RecordBatchOptions,
+    "rp_message_packer_options": options.MessagePackerOptions,
     "rp_queue_reader_options": options.QueueReaderOptions,
     "rp_segment_reader_options": options.SegmentReaderOptions,
 }

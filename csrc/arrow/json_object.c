@@ -1,0 +1,79 @@
+/* json_object.c: see json_object.h. */
+#include "json_object.h"
+
+#include <string.h>
+
+#include "../base/error.h"
+#include "../remoting/json_escape.h"
+
+static void skip_spaces(rp_json_object *object) {
+    while (object->cursor < object->end && memchr(" \t\r\n", *object->cursor, 4) != NULL)
+        object->cursor++;
+}
+
+static int take(rp_json_object *object, uint8_t wanted) {
+    skip_spaces(object);
+    if (object->cursor >= object->end || *object->cursor != wanted)
+        return 0;
+    object->cursor++;
+    return 1;
+}
+
+/* The cursor is behind the opening quote. */
+static int take_string(rp_json_object *object, rp_slice *text) {
+    int64_t size = rp_json_unescape(&object->cursor, object->end, object->scratch);
+    if (size < 0)
+        return RP_E_INVALID;
+    *text = (rp_slice){object->scratch, (uint32_t)size};
+    object->scratch += size;
+    return RP_OK;
+}
+
+static int is_word_byte(uint8_t c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E' || c == '+' || c == '-' || c == '.';
+}
+
+/* A number, true, false or null, as it stands. */
+static int take_word(rp_json_object *object, rp_slice *word) {
+    const uint8_t *start = object->cursor;
+    while (object->cursor < object->end && is_word_byte(*object->cursor))
+        object->cursor++;
+    *word = (rp_slice){start, (uint32_t)(object->cursor - start)};
+    int is_number = word->size > 0 && (start[0] == '-' || (start[0] >= '0' && start[0] <= '9'));
+    int is_name = (word->size == 4 && (memcmp(start, "true", 4) == 0 || memcmp(start, "null", 4) == 0)) ||
+                  (word->size == 5 && memcmp(start, "false", 5) == 0);
+    return is_number || is_name ? RP_OK : RP_E_INVALID;
+}
+
+int rp_json_object_begin(rp_json_object *object, rp_slice text, uint8_t *scratch) {
+    *object = (rp_json_object){text.data, text.data + text.size, scratch, 1};
+    return take(object, '{') ? RP_OK : RP_E_INVALID;
+}
+
+static int end_of_object(rp_json_object *object) {
+    skip_spaces(object);
+    return object->cursor == object->end ? 0 : RP_E_INVALID;
+}
+
+int rp_json_object_next(rp_json_object *object, rp_slice *name, rp_slice *value) {
+    for (;;) {
+        if (take(object, '}'))
+            return end_of_object(object);
+        if (!object->is_first && !take(object, ','))
+            return RP_E_INVALID;
+        object->is_first = 0;
+        if (!take(object, '"') || take_string(object, name) < 0 || !take(object, ':'))
+            return RP_E_INVALID;
+        skip_spaces(object);
+        if (object->cursor >= object->end)
+            return RP_E_INVALID;
+        if (*object->cursor == '{' || *object->cursor == '[')
+            return RP_E_UNSUPPORTED;
+        if (take(object, '"'))
+            return take_string(object, value) < 0 ? RP_E_INVALID : 1;
+        if (take_word(object, value) < 0)
+            return RP_E_INVALID;
+        if (value->data[0] != 'n')
+            return 1;
+    }
+}

@@ -1,0 +1,244 @@
+/* record_columns.c: see record_columns.h. */
+#include "record_columns.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "../base/error.h"
+#include "column_inl.h"
+
+#define JSON_ROOM(properties) ((uint64_t)(properties).size * 6 + 16) /* RP_PROPERTIES_JSON_MAX of this text */
+
+static int fill_i32(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    int status = rp_column_reserve(column, count, 0);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        int32_t value;
+        memcpy(&value, (const uint8_t *)&messages[i] + member, sizeof value);
+        rp_column_add_i32(column, value);
+    }
+    return status;
+}
+
+static int fill_i64(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    int status = rp_column_reserve(column, count, 0);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        int64_t value;
+        memcpy(&value, (const uint8_t *)&messages[i] + member, sizeof value);
+        rp_column_add_i64(column, value);
+    }
+    return status;
+}
+
+/* Milliseconds as Arrow's microseconds; a damaged record's nonsense must not overflow. */
+static int fill_ms(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    int status = rp_column_reserve(column, count, 0);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        int64_t ms;
+        memcpy(&ms, (const uint8_t *)&messages[i] + member, sizeof ms);
+        if (ms > INT64_MAX / 1000 || ms < INT64_MIN / 1000)
+            status = rp_column_put_null(column);
+        else
+            rp_column_add_i64(column, ms * 1000);
+    }
+    return status;
+}
+
+static rp_slice slice_at(const rp_message *message, uint32_t member) {
+    rp_slice slice;
+    memcpy(&slice, (const uint8_t *)message + member, sizeof slice);
+    return slice;
+}
+
+static int fill_text(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += slice_at(&messages[i], member).size;
+    int status = rp_column_reserve(column, count, bytes);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        rp_column_add_text(column, slice_at(&messages[i], member));
+    return status;
+}
+
+static int fill_broker_name(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)member;
+    (void)messages;
+    int status = rp_column_reserve(column, count, (uint64_t)count * context->broker_name.size);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        rp_column_add_text(column, context->broker_name);
+    return status;
+}
+
+static int fill_map(rp_column *column, const rp_message *messages, uint32_t count) {
+    int status = RP_OK;
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        rp_slice properties = messages[i].properties, name, value;
+        while (status == RP_OK && rp_properties_next(&properties, &name, &value))
+            status = rp_column_put_map_pair(column, name, value);
+        if (status == RP_OK)
+            status = rp_column_end_map(column);
+    }
+    return status;
+}
+
+static int fill_properties(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)member;
+    if (context->properties_as_map)
+        return fill_map(column, messages, count);
+    for (uint32_t i = 0; i < count; i++) {
+        int status = rp_column_reserve(column, 1, JSON_ROOM(messages[i].properties));
+        if (status < 0)
+            return status;
+        rp_column_end_text(column, rp_properties_to_json(messages[i].properties, column->values.data + column->values.size));
+    }
+    return RP_OK;
+}
+
+static int is_name(rp_slice name, const char *wanted, uint32_t size) { return name.size == size && memcmp(name.data, wanted, size) == 0; }
+
+/* One pass over the properties for all three; of several with one name the last counts, as in RocketMQ's map;
+ * an empty one counts as absent. */
+void rp_record_names_find(rp_record_context *context, const rp_message *messages, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        rp_slice properties = messages[i].properties, name, value;
+        rp_record_names found = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
+        while (rp_properties_next(&properties, &name, &value)) {
+            if (value.size == 0)
+                continue;
+            if (is_name(name, "TAGS", 4))
+                found.tags = value;
+            else if (is_name(name, "KEYS", 4))
+                found.keys = value;
+            else if (is_name(name, "UNIQ_KEY", 8))
+                found.unique_key = value;
+        }
+        context->names[i] = found;
+    }
+}
+
+static int put_found(rp_column *column, rp_slice value) {
+    return value.data == NULL ? rp_column_put_null(column) : rp_column_put_bytes(column, value.data, value.size);
+}
+
+static int fill_tags(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)messages;
+    (void)member;
+    int status = RP_OK;
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        status = put_found(column, context->names[i].tags);
+    return status;
+}
+
+static int fill_keys(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)messages;
+    (void)member;
+    int status = RP_OK;
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        status = put_found(column, context->names[i].keys);
+    return status;
+}
+
+static void add_offset_msg_id(rp_column *column, const rp_message *message) {
+    char *target = (char *)column->values.data + column->values.size;
+    rp_column_end_text(column, rp_offset_msg_id(message->store_host, message->physical_offset, target));
+}
+
+static int fill_offset_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    (void)member;
+    int status = rp_column_reserve(column, count, (uint64_t)count * RP_OFFSET_MSG_ID_MAX);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        add_offset_msg_id(column, &messages[i]);
+    return status;
+}
+
+/* As a Java client shows it: the client's id when there is one, else the broker's. */
+static int fill_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)member;
+    for (uint32_t i = 0; i < count; i++) {
+        rp_slice id = context->names[i].unique_key;
+        int status = rp_column_reserve(column, 1, id.size + RP_OFFSET_MSG_ID_MAX);
+        if (status < 0)
+            return status;
+        if (id.data != NULL)
+            rp_column_add_text(column, id);
+        else
+            add_offset_msg_id(column, &messages[i]);
+    }
+    return RP_OK;
+}
+
+static int fill_host(rp_column *column, rp_host_memo *memo, uint32_t member, const rp_message *messages, uint32_t count) {
+    int status = rp_column_reserve(column, count, (uint64_t)count * RP_HOST_TEXT_MAX);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        rp_slice host = slice_at(&messages[i], member);
+        if (host.size != memo->host_size || memcmp(host.data, memo->host, host.size) != 0) {
+            memo->host_size = host.size <= sizeof memo->host ? host.size : 0;
+            memcpy(memo->host, host.data, memo->host_size);
+            memo->text_size = rp_host_to_text(host, memo->text);
+        }
+        if (memo->text_size == 0)
+            status = rp_column_put_null(column);
+        else
+            rp_column_add_text(column, (rp_slice){(const uint8_t *)memo->text, memo->text_size});
+    }
+    return status;
+}
+
+static int fill_born_host(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    return fill_host(column, &context->born_host, member, messages, count);
+}
+
+static int fill_store_host(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    return fill_host(column, &context->store_host, member, messages, count);
+}
+
+static int fill_valid(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    (void)member;
+    (void)messages;
+    int status = RP_OK;
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        status = rp_column_put_bit(column, 1);
+    return status;
+}
+
+static int fill_nulls(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    (void)member;
+    (void)messages;
+    int status = RP_OK;
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        status = rp_column_put_null(column);
+    return status;
+}
+
+#define MEMBER(name) offsetof(rp_message, name)
+const rp_record_column_row rp_record_columns[RP_RECORD_COLUMN_COUNT] = {
+    [RP_RECORD_TOPIC] = {"topic", "u", RP_COLUMN_TEXT, fill_text, MEMBER(topic)},
+    [RP_RECORD_FLAG] = {"flag", "i", RP_COLUMN_INT32, fill_i32, MEMBER(flag)},
+    [RP_RECORD_BODY] = {"body", "z", RP_COLUMN_BINARY, fill_text, MEMBER(body)},
+    [RP_RECORD_PROPERTIES] = {"properties", "u", RP_COLUMN_TEXT, fill_properties, MEMBER(properties)},
+    [RP_RECORD_BROKER_NAME] = {"brokerName", "u", RP_COLUMN_TEXT, fill_broker_name, 0},
+    [RP_RECORD_QUEUE_ID] = {"queueId", "i", RP_COLUMN_INT32, fill_i32, MEMBER(queue_id)},
+    [RP_RECORD_QUEUE_OFFSET] = {"queueOffset", "l", RP_COLUMN_INT64, fill_i64, MEMBER(queue_offset)},
+    [RP_RECORD_BORN_TIMESTAMP] = {"bornTimestamp", "tsu:UTC", RP_COLUMN_INT64, fill_ms, MEMBER(born_timestamp_ms)},
+    [RP_RECORD_STORE_TIMESTAMP] = {"storeTimestamp", "tsu:UTC", RP_COLUMN_INT64, fill_ms, MEMBER(store_timestamp_ms)},
+    [RP_RECORD_TAGS] = {"tags", "u", RP_COLUMN_TEXT, fill_tags, 0},
+    [RP_RECORD_KEYS] = {"keys", "u", RP_COLUMN_TEXT, fill_keys, 0},
+    [RP_RECORD_MSG_ID] = {"msgId", "u", RP_COLUMN_TEXT, fill_msg_id, 0},
+    [RP_RECORD_OFFSET_MSG_ID] = {"offsetMsgId", "u", RP_COLUMN_TEXT, fill_offset_msg_id, 0},
+    [RP_RECORD_BODY_CRC] = {"bodyCrc", "i", RP_COLUMN_INT32, fill_i32, MEMBER(body_crc)},
+    [RP_RECORD_COMMIT_LOG_OFFSET] = {"commitLogOffset", "l", RP_COLUMN_INT64, fill_i64, MEMBER(physical_offset)},
+    [RP_RECORD_SYS_FLAG] = {"sysFlag", "i", RP_COLUMN_INT32, fill_i32, MEMBER(sys_flag)},
+    [RP_RECORD_RECONSUME_TIMES] = {"reconsumeTimes", "i", RP_COLUMN_INT32, fill_i32, MEMBER(reconsume_times)},
+    [RP_RECORD_BORN_HOST] = {"bornHost", "u", RP_COLUMN_TEXT, fill_born_host, MEMBER(born_host)},
+    [RP_RECORD_STORE_HOST] = {"storeHost", "u", RP_COLUMN_TEXT, fill_store_host, MEMBER(store_host)},
+    [RP_RECORD_PREPARED_TRANSACTION_OFFSET] = {"preparedTransactionOffset", "l", RP_COLUMN_INT64, fill_i64,
+                                               MEMBER(prepared_transaction_offset)},
+    [RP_RECORD_VALID] = {"valid", "b", RP_COLUMN_BIT, fill_valid, 0},
+    [RP_RECORD_DAMAGE] = {"damage", "u", RP_COLUMN_TEXT, fill_nulls, 0},
+};

@@ -1,0 +1,52 @@
+/* record_columns.h: the columns of a record table, each with its name, its Arrow type and how messages fill it. Private to csrc/arrow.
+ *
+ * Messages come in blocks: a column takes the same member of all of them in one loop.
+ */
+#ifndef RP_ARROW_RECORD_COLUMNS_H
+#define RP_ARROW_RECORD_COLUMNS_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+#include "../store/message.h"
+#include "column.h"
+#include "record_batch.h"
+#include "record_text.h"
+
+#define RP_RECORD_BLOCK_ROWS 64
+
+/* A host as text. Neighbouring records mostly have the same. */
+typedef struct rp_host_memo {
+    uint8_t host[20];
+    uint32_t host_size;
+    char text[RP_HOST_TEXT_MAX];
+    uint32_t text_size; /* 0: the host is none */
+} rp_host_memo;
+
+/* Properties that are columns of their own; data NULL: the message has none. */
+typedef struct rp_record_names {
+    rp_slice tags, keys, unique_key;
+} rp_record_names;
+
+typedef struct rp_record_context {
+    rp_slice broker_name;
+    int32_t properties_as_map;
+    rp_host_memo born_host, store_host;
+    rp_record_names names[RP_RECORD_BLOCK_ROWS]; /* of the block, by rp_record_names_find */
+} rp_record_context;
+
+/* Fills context->names, before a block of at most RP_RECORD_BLOCK_ROWS goes to the columns. */
+void rp_record_names_find(rp_record_context *context, const rp_message *messages, uint32_t count);
+
+typedef struct rp_record_column_row {
+    const char *name;
+    const char *format; /* of the Arrow C data interface */
+    int32_t kind;
+    /* Appends a row a message: RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE. member: its offset in rp_message, where one says everything. */
+    int (*fill)(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count);
+    uint32_t member;
+} rp_record_column_row;
+
+extern const rp_record_column_row rp_record_columns[RP_RECORD_COLUMN_COUNT];
+
+#endif
