@@ -47,7 +47,7 @@ def filled(size: Size, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         assert load.wait(300)
         assert load.result()["totals"]["acknowledged"] >= count
     rate = count / (time.perf_counter() - started)
-    session = make_session("bench", tmp_path_factory.mktemp("spark"))
+    session = make_session("bench", tmp_path_factory.mktemp("spark"), quick=False)
     session.sparkContext.setLogLevel("ERROR")
     import rocketpy.spark
 

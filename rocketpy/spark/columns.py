@@ -1,6 +1,9 @@
-"""The columns of the tables: their Spark types, in the order that is part of the product (the rocketmq-spark connector's nine first)."""
+"""The columns of the tables: their Spark types, in the order that is part of the product (the rocketmq-spark connector's nine first);
+and those that a sink takes. What a row becomes, and what it cannot be, is decided in csrc/arrow/sink_message.h."""
 
 from __future__ import annotations
+
+import difflib
 
 from pyspark.sql.types import (
     BinaryType,
@@ -67,3 +70,34 @@ def check_columns(wanted: StructType, known: StructType) -> tuple[str, ...]:
         if field.dataType != types[field.name]:
             raise InvalidArgument(f"column {field.name!r} is {types[field.name].simpleString()}, not {field.dataType.simpleString()}")
     return tuple(field.name for field in wanted.fields)
+
+
+SINK_COLUMNS: dict[str, tuple[str, ...]] = {
+    "body": ("binary", "string"),
+    "topic": ("string",),
+    "tags": ("string",),
+    "keys": ("string",),
+    "properties": ("map<string,string>", "string"),
+    "flag": ("int",),
+    "queueId": ("int",),
+    "delayLevel": ("int",),
+    "deliverTimeMs": ("bigint", "int"),
+    "messageGroup": ("string",),
+}
+
+
+def check_sink_schema(schema: StructType, topic: str | None) -> None:
+    """Raises InvalidArgument: a column is missing, unknown or of the wrong type."""
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if "body" not in types:
+        raise InvalidArgument(f"the column `body` is required (binary or string); the query has: {', '.join(types)}")
+    if topic is None and "topic" not in types:
+        raise InvalidArgument("say where to: option 'topic' or a column `topic`")
+    for name, type_name in types.items():
+        if name in SINK_COLUMNS:
+            if type_name not in SINK_COLUMNS[name]:
+                raise InvalidArgument(f"column `{name}` is {type_name}; a sink takes {' or '.join(SINK_COLUMNS[name])}")
+        elif name not in COLUMN_NAMES:  # a table that was read may be written as it is
+            near = difflib.get_close_matches(name, list(SINK_COLUMNS), 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"a sink takes: {', '.join(SINK_COLUMNS)}"
+            raise InvalidArgument(f"a sink has no column `{name}`; {hint}")

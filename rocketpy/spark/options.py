@@ -1,7 +1,8 @@
 """The options of the Spark sources: one table, from which parsing, error texts and the tables of docs/spark.md are made.
 
-Names are those of the rocketmq-spark connector first, then Spark's Kafka source where the meaning is the same. As everywhere in Spark,
-case does not matter. An unknown option is an error that names the nearest known one.
+Names are those of the rocketmq-spark connector first, then Spark's Kafka source where the meaning is the same; `rocketmq.client.NAME` is
+what the Java client calls a setting. As everywhere in Spark, case does not matter. An unknown option is an error that names the nearest
+known one.
 """
 
 from __future__ import annotations
@@ -84,6 +85,13 @@ def _duration_ms(text: str) -> int:
     return int(found[1]) * _UNITS_MS[found[2] or "ms"]
 
 
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
+    if found is None or int(found[1]) < 1:
+        raise ValueError("takes a number of bytes such as 1000000, 64m, 1g")
+    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -92,18 +100,28 @@ def _pattern(text: str) -> str:
     return text
 
 
-Offsets = str | dict[str, dict[str, dict[str, int]]]
+QueueNumbers = dict[str, dict[str, dict[str, int]]]
+Offsets = str | QueueNumbers
 """'earliest', 'latest', or topic -> broker -> queue -> offset with -2 for earliest and -1 for latest."""
 
 
 def _offsets(text: str) -> Offsets:
     if text.strip().lower() in ("earliest", "latest"):
         return text.strip().lower()
+    return _queue_numbers(text, -2, "earliest, latest or JSON", "an offset, -1 latest or -2 earliest")
+
+
+def _queue_times(text: str) -> QueueNumbers:
+    return _queue_numbers(text, 0, "JSON", "a time in ms since 1970")
+
+
+def _queue_numbers(text: str, least: int, wanted: str, number: str) -> QueueNumbers:
+    """{"topic":{"broker":{"queue":number}}}, or {"topic@broker@queue":number}."""
     try:
         given = json.loads(text)
     except json.JSONDecodeError:
-        raise ValueError('takes earliest, latest or JSON {"topic":{"broker":{"queue":offset}}}') from None
-    offsets: dict[str, dict[str, dict[str, int]]] = {}
+        raise ValueError(f'takes {wanted} {{"topic":{{"broker":{{"queue":number}}}}}}') from None
+    numbers: QueueNumbers = {}
     if not isinstance(given, dict):
         raise ValueError("is not a JSON object")
     for topic, brokers in given.items():
@@ -115,11 +133,11 @@ def _offsets(text: str) -> Offsets:
         for broker, queues in brokers.items():
             if not isinstance(queues, dict):
                 raise ValueError(f"{topic}.{broker}: expected an object of queues")
-            for queue, offset in queues.items():
-                if not str(queue).isdigit() or not isinstance(offset, int) or isinstance(offset, bool) or offset < -2:
-                    raise ValueError(f"{topic}.{broker}.{queue}: expected a queue number and an offset, -1 latest or -2 earliest")
-                offsets.setdefault(topic, {}).setdefault(broker, {})[str(int(queue))] = offset
-    return offsets
+            for queue, value in queues.items():
+                if not str(queue).isdigit() or not isinstance(value, int) or isinstance(value, bool) or value < least:
+                    raise ValueError(f"{topic}.{broker}.{queue}: expected a queue number and {number}")
+                numbers.setdefault(topic, {}).setdefault(broker, {})[str(int(queue))] = value
+    return numbers
 
 
 def _choice(*values: str) -> Callable[[str], str]:
@@ -145,7 +163,10 @@ class Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("nameServer", _addresses, None, WIRE, "Name servers, HOST:PORT separated by ; or ,", ("namesrvAddr", "namesrv")),
+    Option(
+        "nameServer", _addresses, None, WIRE, "Name servers, HOST:PORT separated by ; or ,",
+        ("namesrvAddr", "namesrv", "rocketmq.client.namesrvAddr"),
+    ),
     Option("topic", str, None, ALL, "One topic. For a sink it overrides the column `topic`."),
     Option("topics", _names, None, READS, "Several topics, separated by commas.", ("subscribe",)),
     Option("topicPattern", _pattern, None, READS, "Every topic whose whole name matches this regular expression.", ("subscribePattern",)),
@@ -156,27 +177,55 @@ OPTIONS: tuple[Option, ...] = (
     Option("endingOffsets", _offsets, "latest", frozenset({Use.BATCH}), "latest or the same JSON; exclusive."),
     Option("startingTimestamp", _timestamp_ms, None, READS, "Messages stored at or after this time: ms since 1970 or ISO 8601."),
     Option("endingTimestamp", _timestamp_ms, None, frozenset({Use.BATCH}), "Messages stored before this time."),
+    Option(
+        "startingOffsetsByTimestamp", _queue_times, None, READS,
+        "JSON topic → broker → queue → ms since 1970, a time a queue.",
+    ),
+    Option("endingOffsetsByTimestamp", _queue_times, None, frozenset({Use.BATCH}), "The same for the end; exclusive."),
+    Option(
+        "startingOffsetsByTimestampStrategy", _choice("error", "latest"), "error", READS,
+        "What a starting time behind a queue's last message is: an error, or its end.",
+    ),
     Option("failOnDataLoss", _boolean, True, READS, "Whether offsets that the broker no longer has end the query; else they are skipped."),
     Option("minPartitions", _positive, None, READS, "Large queues are split until there are this many partitions."),
     Option("maxRecordsPerPartition", _positive, None, READS, "A partition holds at most this many offsets."),
     Option("maxOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "Offsets per micro-batch, shared among queues by backlog."),
+    Option(
+        "maxBytesPerTrigger", _bytes, None, frozenset({Use.STREAM}),
+        "Bytes per micro-batch, about: reckoned from each queue's next messages. Takes 64m, 1g.",
+    ),
     Option("minOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "A micro-batch waits for this many new offsets…"),
     Option("maxTriggerDelay", _duration_ms, 900_000, frozenset({Use.STREAM}), "…but not longer than this."),
-    Option("consumerGroup", str, None, READS, "Group whose committed offsets are the start without startingOffsets.", ("group",)),
+    Option(
+        "consumerGroup", str, None, READS, "Group whose committed offsets are the start without startingOffsets.",
+        ("group", "rocketmq.client.consumerGroup"),
+    ),
     Option("commitOffsets", _boolean, False, frozenset({Use.STREAM}), "Commit each batch's end to consumerGroup: lag shows in mqadmin."),
     Option("subExpression", str, "*", READS, "Tag expression, `red || blue`; the broker filters."),
     Option("filterType", _choice("TAG"), "TAG", READS, "Language of subExpression."),
     Option("readFrom", _choice("master", "slave"), "master", READS, "Which replica is read; the other one when it does not answer."),
-    Option("pullBatchSize", _positive, 1024, READS, "Messages asked for per pull; the broker's own limit also holds."),
-    Option("pullTimeoutMs", _positive, 30_000, READS, "How long a broker may say nothing while it is read."),
+    Option(
+        "pullBatchSize", _positive, 1024, READS, "Messages asked for per pull; the broker's own limit also holds.",
+        ("rocketmq.client.pullBatchSize",),
+    ),
+    Option(
+        "pullTimeoutMs", _positive, 30_000, READS, "How long a broker may say nothing while it is read.",
+        ("rocketmq.client.consumerPullTimeoutMillis",),
+    ),
     Option("batchRows", _positive, 10_000, READS | {Use.STORE}, "Rows of an Arrow batch."),
     Option("batchBytes", _positive, 16 << 20, READS | {Use.STORE}, "Message bytes of an Arrow batch."),
     Option("propertiesAsMap", _boolean, False, READS | {Use.STORE}, "properties as map<string,string> instead of a JSON text."),
     Option("decompress", _boolean, True, READS | {Use.STORE}, "Bodies compressed by a client (ZLIB, LZ4, ZSTD) are given plain."),
     Option("checkCrc", _boolean, False, READS, "Verify the CRC of every body that is read from a broker."),
-    Option("timeoutMs", _positive, 3000, WIRE, "Time limit of one request.", ("requestTimeoutMs",)),
+    Option(
+        "timeoutMs", _positive, 3000, WIRE, "Time limit of one request.",
+        ("requestTimeoutMs", "rocketmq.client.mqClientApiTimeout", "rocketmq.client.sendMsgTimeout"),
+    ),
     Option("retryTimeoutMs", _duration_ms, 30_000, WIRE, "How long a broker or name server that does not answer is tried again."),
-    Option("producerGroup", str, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink."),
+    Option(
+        "producerGroup", str, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink.",
+        ("rocketmq.client.producerGroup",),
+    ),
     Option("batchSize", _positive, 256, frozenset({Use.WRITE}), "Messages per send-batch request."),
     Option("maxInFlight", _positive, 4, frozenset({Use.WRITE}), "Send requests under way per task."),
     Option(

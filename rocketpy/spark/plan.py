@@ -11,7 +11,7 @@ from itertools import pairwise
 from pyspark.sql.datasource import InputPartition
 
 from .._core.errors import InvalidArgument, OffsetOutOfRange
-from .cluster import Queue
+from .cluster import Queue, flatten
 from .options import Offsets
 
 EARLIEST, LATEST = -2, -1
@@ -39,22 +39,21 @@ class QueuePartition(InputPartition):
         self.addresses = addresses
 
 
+def named_queues(given: Mapping[str, Mapping[str, Mapping[str, int]]], queues: list[Queue], option: str) -> dict[Queue, int]:
+    """topic -> broker -> queue -> number, by queue. Raises InvalidArgument for a queue that is not read."""
+    named = flatten(given)
+    strangers = sorted(set(named) - set(queues))
+    if strangers:
+        raise InvalidArgument(f"{option} names {strangers[0]}, which is no queue of the topics read")
+    return named
+
+
 def resolve_offsets(
     given: Offsets, queues: list[Queue], min_offsets: Mapping[Queue, int], max_offsets: Mapping[Queue, int], option: str, unnamed: int
 ) -> dict[Queue, int]:
     """The offset of every queue. Queues that the JSON leaves out get what unnamed says (EARLIEST or LATEST)."""
     chosen: dict[Queue, int] = {}
-    named = {}
-    if isinstance(given, dict):
-        named = {
-            Queue(topic, broker, int(queue)): offset
-            for topic, brokers in given.items()
-            for broker, numbers in brokers.items()
-            for queue, offset in numbers.items()
-        }
-        strangers = sorted(set(named) - set(queues))
-        if strangers:
-            raise InvalidArgument(f"{option} names {strangers[0]}, which is no queue of the topics read")
+    named = named_queues(given, queues, option) if isinstance(given, dict) else {}
     word = {"earliest": EARLIEST, "latest": LATEST}
     for queue in queues:
         wanted = named.get(queue, unnamed) if isinstance(given, dict) else word[given]
@@ -109,4 +108,18 @@ def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit
         if ends[queue] < latest[queue]:
             ends[queue] += 1
             left -= 1
+    return ends
+
+
+def limit_bytes(
+    start: Mapping[Queue, int], latest: Mapping[Queue, int], message_bytes: Mapping[Queue, float], limit: int
+) -> dict[Queue, int]:
+    """Where a micro-batch of about limit bytes ends: every queue moves by the same share of its backlog, and at least one message moves."""
+    backlog = {queue: max(0, latest[queue] - start.get(queue, latest[queue])) for queue in latest}
+    total = sum(size * message_bytes[queue] for queue, size in backlog.items() if size > 0)
+    if total <= limit:
+        return dict(latest)
+    ends = {queue: start.get(queue, latest[queue]) + int(size * limit / total) for queue, size in backlog.items()}
+    if all(ends[queue] == start.get(queue, latest[queue]) for queue in latest):
+        ends[max(backlog, key=lambda queue: backlog[queue])] += 1
     return ends

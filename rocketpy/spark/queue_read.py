@@ -11,8 +11,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._core.arrow import ArrowBatch, QueueReader, column_mask
 from .._core.errors import InvalidArgument, NetworkError, RocketpyError
@@ -45,8 +44,6 @@ class ReadSettings:
     properties_as_map: bool = False
     decompress: bool = True
     check_crc: bool = False
-    stored_from_ms: int | None = None
-    stored_before_ms: int | None = None
 
 
 def parse_tags(expression: str) -> tuple[str, ...]:
@@ -76,8 +73,6 @@ def needed_columns(settings: ReadSettings) -> tuple[str, ...]:
     needed = list(settings.columns)
     if settings.tags:
         needed.append("tags")
-    if settings.stored_from_ms is not None or settings.stored_before_ms is not None:
-        needed.append("storeTimestamp")
     if settings.decompress and "body" in needed:
         needed.append("sysFlag")
     return tuple(dict.fromkeys(needed)) or ("queueOffset",)
@@ -175,16 +170,8 @@ def shape_batch(settings: ReadSettings, batch: ArrowBatch) -> pa.RecordBatch:
     import pyarrow.compute as pc
 
     table = pa.record_batch(batch)
-    conditions: list[Any] = []
     if settings.tags:  # the broker compares hash codes only
-        conditions.append(pc.is_in(table.column("tags"), pa.array(settings.tags)))
-    stamp = pa.timestamp("us", "UTC")
-    if settings.stored_from_ms is not None:
-        conditions.append(pc.greater_equal(table.column("storeTimestamp"), pa.scalar(settings.stored_from_ms * 1000, stamp)))
-    if settings.stored_before_ms is not None:
-        conditions.append(pc.less(table.column("storeTimestamp"), pa.scalar(settings.stored_before_ms * 1000, stamp)))
-    if conditions:
-        table = table.filter(reduce(pc.and_, conditions))
+        table = table.filter(pc.is_in(table.column("tags"), pa.array(settings.tags)))
     if settings.decompress and "body" in table.schema.names:
         table = decompress_bodies(table)
     return table if table.schema.names == list(settings.columns) else table.select(list(settings.columns))

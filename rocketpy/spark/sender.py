@@ -1,7 +1,8 @@
-"""Sends messages of one task: batches per queue, a window of requests under way, retries with a fresh route.
+"""Sends the rows of one task: parcels per queue, a window of requests under way, retries with a fresh route.
 
-Blocking sockets: a task has nothing else to do. Requests of one connection may be answered in any order. Messages of one group go to one
-queue and wait for each other; all others take the queues in turn.
+Rows become parcels in C (csrc/arrow/message_packer.h); what is done here is done once a parcel. Blocking sockets: a task has nothing else
+to do. Requests of one connection may be answered in any order. Messages of one group go to one queue and wait for each other; all others
+take the queues in turn.
 RocketMQ: DefaultMQProducerImpl, MessageBatch, QueryMessageProcessor (5.3.3).
 """
 
@@ -15,16 +16,18 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .._core.base import hash_java
+from .._core.arrow import MessagePacker
+from .._core.arrow import Parcel as Packed
 from .._core.errors import NetworkError, NotFound, RocketpyError, TimedOut
 from .._core.remoting import decode_command, encode_command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.route import MASTER_ID
 from .cluster import PERM_WRITE, RETRY_PAUSE_S, TRANSIENT, Cluster, Endpoint, Queue
-from .messages import Message
 from .queue_read import connect
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .._core.remoting import Command
 
 BATCH_BYTES_MAX = 1 << 20
@@ -60,9 +63,16 @@ class Connection:
         self._socket = socket.socket(fileno=connect(address, timeout_s))
         self._socket.settimeout(timeout_s)
 
-    def send(self, frame: bytes) -> None:
+    def send(self, *pieces: bytes) -> None:
+        """All of it, piece behind piece."""
+        views = [memoryview(piece) for piece in pieces if piece]
         try:
-            self._socket.sendall(frame)
+            while views:
+                sent = self._socket.sendmsg(views)
+                while views and sent >= len(views[0]):
+                    sent -= len(views.pop(0))
+                if sent:
+                    views[0] = views[0][sent:]
         except OSError as error:
             raise NetworkError(f"the connection to {self.address} was lost: {error}") from None
 
@@ -91,13 +101,13 @@ class Connection:
         return bytes(parts)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Parcel:
-    """What one request carries."""
+    """What one request carries, and to which queue."""
 
     queue: Queue
-    messages: list[Message]
-    size: int = 0
+    packed: Packed
+    first_id: str
 
 
 @dataclass(slots=True)
@@ -106,6 +116,10 @@ class TopicQueues:
 
     queues: list[Queue]
     turn: int = 0
+
+    def next_queue(self) -> Queue:
+        self.turn += 1
+        return self.queues[self.turn % len(self.queues)]
 
 
 @dataclass(slots=True)
@@ -122,65 +136,58 @@ class Sent:
 class Sender:
     """Takes messages, sends parcels. `flush` returns when everything is stored."""
 
-    def __init__(self, settings: SendSettings, task: int, row_ids: RowIds | None) -> None:
+    def __init__(self, settings: SendSettings, task: int, row_ids: RowIds) -> None:
         self.settings = settings
         self.sent = Sent()
         self._cluster = Cluster(settings.endpoint)
         self._task = task
         self._row_ids = row_ids
-        self._topics: dict[str, TopicQueues] = {}
+        self._packer = MessagePacker(
+            topic=settings.topic, id_prefix=row_ids.prefix, rows_max=settings.batch_size, bytes_max=BATCH_BYTES_MAX
+        )
+        self._topics: list[TopicQueues] = []  # by the packer's number
         self._masters: dict[tuple[str, str], str] = {}
         self._connections: dict[str, Connection] = {}
-        self._open: dict[Queue, Parcel] = {}
-        self._free: dict[str, Parcel] = {}  # by topic: rows that may go to any queue
         self._under_way: dict[int, tuple[str, Parcel]] = {}
         self._opaques = itertools.count(1)
         self._parcels = 0
         self._is_replay = False
 
     def close(self) -> None:
+        self._packer.close()
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
-    def add(self, message: Message) -> None:
-        if self._row_ids is not None:
-            message.properties["UNIQ_KEY"] = self._row_ids.of(message.row)
-        queue = self._queue_of(message)
-        if message.is_alone:
-            self._dispatch(Parcel(queue or self._next_queue(message.topic), [message]))
-            return
-        if queue is None:
-            parcel = self._free.setdefault(message.topic, Parcel(Queue(message.topic, "", 0), []))
-        else:
-            parcel = self._open.setdefault(queue, Parcel(queue, []))
-        parcel.messages.append(message)
-        parcel.size += len(message.body) + 64
-        if len(parcel.messages) >= self.settings.batch_size or parcel.size >= BATCH_BYTES_MAX:
-            self._close_parcel(parcel)
+    def add(self, batch: pa.RecordBatch) -> None:
+        """The next rows. They are numbered on from those before."""
+        self._packer.begin(batch)
+        while True:
+            while (packed := self._packer.next()) is not None:
+                self._dispatch(packed)
+            topic = self._packer.wanted_topic
+            if topic is None:
+                return
+            queues = self._writable_queues(topic)
+            self._packer.put_topic(topic, [queue.queue_id for queue in queues])
+            self._topics.append(TopicQueues(queues, self._task))
 
     def flush(self) -> None:
-        for parcel in [*self._free.values(), *self._open.values()]:
-            self._close_parcel(parcel)
+        while (packed := self._packer.flush()) is not None:
+            self._dispatch(packed)
         while self._under_way:
             self._settle_one()
 
     # ---- parcels ----
 
-    def _close_parcel(self, parcel: Parcel) -> None:
-        if self._free.get(parcel.queue.topic) is parcel:
-            del self._free[parcel.queue.topic]
-            parcel.queue = self._next_queue(parcel.queue.topic)
-        else:
-            del self._open[parcel.queue]
-        self._dispatch(parcel)
-
-    def _dispatch(self, parcel: Parcel) -> None:
+    def _dispatch(self, packed: Packed) -> None:
+        topic = self._topics[packed.topic]
+        queue = topic.queues[packed.queue] if packed.queue is not None else topic.next_queue()
+        parcel = Parcel(queue, packed, self._row_ids.of(packed.first_row))
         if self._was_stored(parcel):
-            self.sent.skipped += len(parcel.messages)
+            self.sent.skipped += packed.rows
             return
-        in_order = parcel.messages[0].group is not None
-        while len(self._under_way) >= self.settings.in_flight_max or (in_order and self._is_under_way(parcel.queue)):
+        while len(self._under_way) >= self.settings.in_flight_max or (packed.is_ordered and self._is_under_way(queue)):
             self._settle_one()
         self._send(parcel)
 
@@ -190,50 +197,50 @@ class Sender:
     def _was_stored(self, parcel: Parcel) -> bool:
         """Whether an earlier try of this epoch has written the parcel. Only the first parcels are looked up: none is sent past the window
         before one of them was stored, so when they are not there, nothing is."""
-        if self._row_ids is None or not self._row_ids.can_repeat:
+        if not self._row_ids.can_repeat:
             return False
         self._parcels += 1
         if self._parcels > self.settings.in_flight_max and not self._is_replay:
             return False
-        found = self._find(parcel.queue.topic, parcel.messages[0].properties["UNIQ_KEY"])
+        found = self._find(parcel)
         self._is_replay = self._is_replay or found
         return found
 
-    def _find(self, topic: str, message_id: str) -> bool:
+    def _find(self, parcel: Parcel) -> bool:
         fields = {
-            "topic": topic, "key": message_id, "maxNum": "1", "beginTimestamp": "0", "endTimestamp": str(2**63 - 1),
+            "topic": parcel.queue.topic, "key": parcel.first_id, "maxNum": "1", "beginTimestamp": "0", "endTimestamp": str(2**63 - 1),
             "_UNIQUE_KEY_QUERY": "true",
         }  # fmt: skip
-        for queue in {queue.broker_name: queue for queue in self._topic(topic).queues}.values():
+        for queue in {queue.broker_name: queue for queue in self._topics[parcel.packed.topic].queues}.values():
             answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
             if answer.code == ResponseCode.SUCCESS:
                 return True
         return False
 
-    def _ask(self, address: str, frame: bytes) -> Command:
+    def _ask(self, address: str, *frame: bytes) -> Command:
         """One request on a connection of its own, so that it meets no others."""
         connection = Connection(address, self.settings.endpoint.timeout_s)
         try:
-            connection.send(frame)
+            connection.send(*frame)
             return connection.receive()
         finally:
             connection.close()
 
     # ---- requests ----
 
-    def _frame(self, parcel: Parcel, opaque: int) -> bytes:
-        first = parcel.messages[0]
-        is_batch = len(parcel.messages) > 1
+    def _frame(self, parcel: Parcel, opaque: int) -> tuple[bytes, bytes]:
+        """Header and body of a request."""
+        packed = parcel.packed
+        is_batch = packed.rows > 1
+        body, properties = (packed.body, "") if is_batch else single_message(packed.body)
         fields = {
             "a": self.settings.group, "b": parcel.queue.topic, "c": "TBW102", "d": "4", "e": str(parcel.queue.queue_id), "f": "0",
-            "g": str(int(time.time() * 1000)), "h": str(first.flag), "j": "0", "k": "false", "m": "true" if is_batch else "false",
-            "n": parcel.queue.broker_name,
+            "g": str(int(time.time() * 1000)), "h": str(packed.flag), "i": properties, "j": "0", "k": "false",
+            "m": "true" if is_batch else "false", "n": parcel.queue.broker_name,
         }  # fmt: skip
-        if is_batch:
-            body = b"".join(message.encode() for message in parcel.messages)
-            return encode_command(RequestCode.SEND_BATCH_MESSAGE, {**fields, "i": ""}, body, opaque=opaque)
-        fields["i"] = first.encode_properties().decode()
-        return encode_command(RequestCode.SEND_MESSAGE_V2, fields, first.body, opaque=opaque)
+        code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
+        head = encode_command(code, fields, opaque=opaque)
+        return struct.pack(">I", len(head) - 4 + len(body)) + head[4:], body
 
     def _send(self, parcel: Parcel) -> None:
         opaque = next(self._opaques)
@@ -243,7 +250,7 @@ class Sender:
             connection = self._connections.get(address)
             if connection is None:
                 connection = self._connections[address] = Connection(address, self.settings.endpoint.timeout_s)
-            connection.send(self._frame(parcel, opaque))
+            connection.send(*self._frame(parcel, opaque))
         except TRANSIENT as error:
             self._lose(address, [parcel], error)
             return
@@ -274,16 +281,16 @@ class Sender:
         self._note(parcel, answer)
 
     def _refusal(self, parcel: Parcel, answer: Command) -> SendRefused:
-        first, last = parcel.messages[0].row, parcel.messages[-1].row
+        first, last = parcel.packed.first_row, parcel.packed.last_row
         rows = f"row {first}" if first == last else f"rows {first}..{last}"
         return SendRefused(f"{rows} of task {self._task}, to {parcel.queue}: CODE: {answer.code}  DESC: {answer.remark}")
 
     def _note(self, parcel: Parcel, answer: Command) -> None:
-        self.sent.rows += len(parcel.messages)
+        self.sent.rows += parcel.packed.rows
         self.sent.requests += 1
         first = int(answer.fields.get("queueOffset", -1))
         span = self.sent.offsets.setdefault(str(parcel.queue), [first, first])
-        span[0], span[1] = min(span[0], first), max(span[1], first + len(parcel.messages) - 1)
+        span[0], span[1] = min(span[0], first), max(span[1], first + parcel.packed.rows - 1)
 
     def _lose(self, address: str, parcels: list[Parcel], cause: RocketpyError) -> None:
         """Sends again what got no answer, one by one, until it is stored or time is up. A row may then be there twice: its id tells."""
@@ -297,7 +304,7 @@ class Sender:
                 if time.monotonic() >= give_up:
                     limit = self.settings.endpoint.retry_timeout_s
                     raise NetworkError(
-                        f"row {parcel.messages[0].row} of task {self._task}, to {parcel.queue}: {cause} [tried for {limit:g} s]"
+                        f"row {parcel.packed.first_row} of task {self._task}, to {parcel.queue}: {cause} [tried for {limit:g} s]"
                     )
                 pause.wait(RETRY_PAUSE_S)
 
@@ -305,10 +312,10 @@ class Sender:
         self.sent.retries += 1
         self._masters.clear()
         try:
-            if self._row_ids is not None and self._find(parcel.queue.topic, parcel.messages[0].properties["UNIQ_KEY"]):
-                self.sent.rows += len(parcel.messages)
+            if self._find(parcel):
+                self.sent.rows += parcel.packed.rows
                 return True
-            answer = self._ask(self._master(parcel.queue), self._frame(parcel, next(self._opaques)))
+            answer = self._ask(self._master(parcel.queue), *self._frame(parcel, next(self._opaques)))
         except TRANSIENT:
             return False
         if answer.code in TRY_AGAIN:
@@ -318,31 +325,11 @@ class Sender:
 
     # ---- queues ----
 
-    def _topic(self, topic: str) -> TopicQueues:
-        known = self._topics.get(topic)
-        if known is None:
-            queues = self._cluster.queues([topic], PERM_WRITE)
-            if not queues:
-                raise NotFound(f"topic {topic!r} has no writable queue")
-            known = self._topics[topic] = TopicQueues(queues, self._task)
-        return known
-
-    def _next_queue(self, topic: str) -> Queue:
-        known = self._topic(topic)
-        known.turn += 1
-        return known.queues[known.turn % len(known.queues)]
-
-    def _queue_of(self, message: Message) -> Queue | None:
-        """The queue a row names or its group belongs to; None: any."""
-        queues = self._topic(message.topic).queues
-        if message.queue_id is not None:
-            wanted = [queue for queue in queues if queue.queue_id == message.queue_id]
-            if not wanted:
-                raise NotFound(f"row {message.row}: topic {message.topic!r} has no writable queue {message.queue_id}")
-            return wanted[message.row % len(wanted)]
-        if message.group is not None:
-            return queues[abs(hash_java(message.group)) % len(queues)]
-        return None
+    def _writable_queues(self, topic: str) -> list[Queue]:
+        queues = self._cluster.queues([topic], PERM_WRITE)
+        if not queues:
+            raise NotFound(f"topic {topic!r} has no writable queue")
+        return queues
 
     def _master(self, queue: Queue) -> str:
         address = self._masters.get((queue.topic, queue.broker_name))
@@ -366,3 +353,9 @@ class RowIds:
 
     def of(self, row: int) -> str:
         return f"{self.prefix}{row & 0xFFFFFFFF:08X}"
+
+
+def single_message(body: bytes) -> tuple[bytes, str]:
+    """Body and properties of the one message of a parcel."""
+    body_size = struct.unpack_from(">I", body, 16)[0]
+    return body[20 : 20 + body_size], body[22 + body_size :].decode()

@@ -28,7 +28,8 @@ from .._core.errors import InvalidArgument, NotFound
 from .cluster import Cluster, Endpoint, Queue
 from .columns import check_columns, record_schema
 from .options import READS, Use, parse_options, refuse_unused
-from .plan import EARLIEST, LATEST, QueuePartition, Range, check_range, resolve_offsets, split_ranges
+from .plan import QueuePartition, Range, check_range, split_ranges
+from .positions import Topics
 from .queue_read import ReadSettings, parse_tags, read_queue
 
 if TYPE_CHECKING:
@@ -63,8 +64,6 @@ def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettin
         properties_as_map=options["propertiesAsMap"],
         decompress=options["decompress"],
         check_crc=options["checkCrc"],
-        stored_from_ms=options["startingTimestamp"],
-        stored_before_ms=options.get("endingTimestamp"),
     )
 
 
@@ -223,12 +222,13 @@ class QueueTableReader(DataSourceReader):
         cluster = Cluster(self.settings.endpoint)
         topics = self.selection.find(cluster)
         queues = cluster.queues(topics)
-        min_offsets, max_offsets = cluster.min_offsets(queues), cluster.max_offsets(queues)
-        begins = self._begins(cluster, queues, min_offsets, max_offsets)
-        ends = self._ends(cluster, queues, min_offsets, max_offsets)
+        known = Topics(cluster, self.settings, queues, cluster.min_offsets(queues), cluster.max_offsets(queues))
+        begins, ends = known.starts(self.options, "earliest"), known.ends(self.options)
         fail = self.options["failOnDataLoss"]
-        ranges = [check_range(queue, begins[queue], ends[queue], min_offsets[queue], max_offsets[queue], fail) for queue in queues]
-        ranges = [self._narrow(part) for part in ranges if self.pushed.wants(part.queue)]
+        ranges = [
+            check_range(queue, begins[queue], ends[queue], known.min_offsets[queue], known.max_offsets[queue], fail) for queue in queues
+        ]
+        ranges = self._narrow([part for part in ranges if self.pushed.wants(part.queue) and part.size > 0], known)
         parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
         addresses = {topic: cluster.addresses(topic) for topic in topics}
         return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
@@ -237,48 +237,15 @@ class QueueTableReader(DataSourceReader):
         # Spark runs a table without partitions as one task without a partition.
         return read_queue(self.settings, partition) if isinstance(partition, QueuePartition) else iter(())
 
-    def _begins(
-        self, cluster: Cluster, queues: list[Queue], min_offsets: dict[Queue, int], max_offsets: dict[Queue, int]
-    ) -> dict[Queue, int]:
-        return starting_offsets(cluster, self.options, queues, min_offsets, max_offsets, "earliest", self.pushed.stored_ms_bounds[0])
-
-    def _ends(
-        self, cluster: Cluster, queues: list[Queue], min_offsets: dict[Queue, int], max_offsets: dict[Queue, int]
-    ) -> dict[Queue, int]:
-        ends = resolve_offsets(self.options["endingOffsets"], queues, min_offsets, max_offsets, "endingOffsets", LATEST)
-        limits = [ms for ms in (self.options["endingTimestamp"], self.pushed.stored_ms_bounds[1]) if ms is not None]
-        if limits:
-            found = cluster.offsets_at(queues, min(limits))
-            # A search answers with the message before when none is that new: one more is read and the rows are looked at.
-            ends = {queue: min(end, found[queue] + 1) for queue, end in ends.items()}
-        return ends
-
-    def _narrow(self, part: Range) -> Range:
+    def _narrow(self, ranges: list[Range], known: Topics) -> list[Range]:
+        """What filters on offsets and times leave."""
         low, high = self.pushed.offset_bounds
-        begin = max(part.begin, min(low, part.end))
-        return Range(part.queue, begin, max(begin, min(part.end, high)))
-
-
-def starting_offsets(
-    cluster: Cluster,
-    options: dict[str, Any],
-    queues: list[Queue],
-    min_offsets: dict[Queue, int],
-    max_offsets: dict[Queue, int],
-    default: str,
-    stored_from_ms: int | None = None,
-) -> dict[Queue, int]:
-    """Where reading starts: startingTimestamp, else startingOffsets, else the group's offsets, else the default."""
-    if options["startingTimestamp"] is not None:
-        found = cluster.offsets_at(queues, options["startingTimestamp"])
-        begins = {queue: max(found[queue], min_offsets[queue]) for queue in queues}
-    elif options["startingOffsets"] is not None:
-        begins = resolve_offsets(options["startingOffsets"], queues, min_offsets, max_offsets, "startingOffsets", EARLIEST)
-    else:
-        begins = resolve_offsets(default, queues, min_offsets, max_offsets, "startingOffsets", EARLIEST)
-        if options["consumerGroup"] is not None:
-            begins |= cluster.group_offsets(queues, options["consumerGroup"])
-    if stored_from_ms is not None:
-        found = cluster.offsets_at(queues, stored_from_ms)
-        begins = {queue: max(begin, min(found[queue], max_offsets[queue])) for queue, begin in begins.items()}
-    return begins
+        bounds = {part.queue: (max(part.begin, low), min(part.end, high)) for part in ranges}
+        first_ms, last_ms = self.pushed.stored_ms_bounds
+        if first_ms is not None:
+            found = known.at_times(dict.fromkeys(bounds, first_ms))
+            bounds = {queue: (max(begin, found[queue]), end) for queue, (begin, end) in bounds.items()}
+        if last_ms is not None:
+            found = known.at_times(dict.fromkeys(bounds, last_ms))
+            bounds = {queue: (begin, min(end, found[queue])) for queue, (begin, end) in bounds.items()}
+        return [Range(queue, begin, max(begin, end)) for queue, (begin, end) in bounds.items()]

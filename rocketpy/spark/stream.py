@@ -12,13 +12,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 from .._core.errors import OffsetOutOfRange, RocketpyError
 from .cluster import Cluster, Queue, flatten, nest
-from .plan import QueuePartition, Range, limit_offsets, split_ranges
+from .plan import QueuePartition, Range, limit_bytes, limit_offsets, split_ranges
+from .positions import Topics, message_bytes
 from .queue_read import read_queue
-from .source import TopicSelection, settings_of, starting_offsets
+from .source import TopicSelection, settings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +48,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cluster = Cluster(self.settings.endpoint)
         queues = cluster.queues(self.selection.find(cluster))
         min_offsets, max_offsets = cluster.min_offsets(queues), cluster.max_offsets(queues)
-        begins = starting_offsets(cluster, self.options, queues, min_offsets, max_offsets, "latest")
+        begins = Topics(cluster, self.settings, queues, min_offsets, max_offsets).starts(self.options, "latest")
         if self.options["failOnDataLoss"]:
             for queue, begin in begins.items():
                 if not min_offsets[queue] <= begin <= max_offsets[queue]:
@@ -53,6 +61,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options["maxOffsetsPerTrigger"] is not None:
             return ReadMaxRows(self.options["maxOffsetsPerTrigger"])
+        if self.options["maxBytesPerTrigger"] is not None:
+            return ReadMaxBytes(self.options["maxBytesPerTrigger"])
         if self.options["minOffsetsPerTrigger"] is not None:
             return ReadMinRows(self.options["minOffsetsPerTrigger"])
         return ReadAllAvailable()
@@ -74,8 +84,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             waiting = sum(latest[queue] - begins[queue] for queue in latest)
             if self.fence is None and self._should_wait(waiting):
                 return start
-            if isinstance(limit, ReadMaxRows):
-                latest = limit_offsets(begins, latest, limit.max_rows)
+            if self.options["maxOffsetsPerTrigger"] is not None:
+                latest = limit_offsets(begins, latest, self.options["maxOffsetsPerTrigger"])
+            if self.options["maxBytesPerTrigger"] is not None:
+                latest = self._limit_bytes(begins, latest, self.options["maxBytesPerTrigger"])
         self.last_trigger_s = time.monotonic()
         return nest(latest)
 
@@ -121,6 +133,15 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _latest(self) -> dict[Queue, int]:
         cluster = Cluster(self.settings.endpoint, topics_exist=True)
         return cluster.max_offsets(cluster.queues(self.selection.find(cluster)))
+
+    def _limit_bytes(self, begins: dict[Queue, int], latest: dict[Queue, int], limit: int) -> dict[Queue, int]:
+        moving = [Range(queue, begins[queue], end) for queue, end in latest.items() if begins[queue] < end]
+        if not moving:
+            return latest
+        cluster = Cluster(self.settings.endpoint, topics_exist=True)
+        addresses = {topic: cluster.addresses(topic) for topic in sorted({part.queue.topic for part in moving})}
+        sizes = {part.queue: message_bytes(self.settings, addresses, part) for part in moving}
+        return limit_bytes(begins, latest, sizes, limit)
 
     def _should_wait(self, waiting: int) -> bool:
         """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay."""

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from .messages import check_sink_schema, messages_of
+from .columns import check_sink_schema
 from .sender import RowIds, Sender, SendSettings
 from .source import endpoint_of
 
@@ -66,11 +66,8 @@ def write_rows(settings: SendSettings, batches: Iterator[pa.RecordBatch]) -> Tas
     epoch = context.getLocalProperty(EPOCH) if context is not None else None
     sender = Sender(settings, partition, row_ids(partition, query_id, epoch, settings.idempotent))
     try:
-        first_row = 0
         for batch in batches:
-            for message in messages_of(batch, settings.topic, first_row):
-                sender.add(message)
-            first_row += batch.num_rows
+            sender.add(batch)
         sender.flush()
     finally:
         sender.close()

@@ -32,14 +32,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=REASON))
 
 
-def make_session(name: str, directory: Path) -> Any:
+def make_session(name: str, directory: Path, *, quick: bool = True) -> Any:
+    """quick: for short lives, without the compiler that pays off after a minute and with workers forked from a warm process."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     root = str(Path(__file__).resolve().parents[2])
     os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    builder = SparkSession.builder
+    java = [f"-Dderby.system.home={directory}"]
+    if quick:
+        builder = builder.config("spark.python.daemon.module", "tests.spark.daemon")
+        java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     return (
-        SparkSession.builder.master("local[2]")
+        builder.master("local[2]")
         .appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.python.authenticate.socketTimeout", "180s")  # a busy machine starts workers slowly
@@ -49,7 +55,7 @@ def make_session(name: str, directory: Path) -> Any:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory}")
+        .config("spark.driver.extraJavaOptions", " ".join(java))
         .getOrCreate()
     )
 

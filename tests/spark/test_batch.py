@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
+
+from rocketpy.spark.cluster import Cluster as View
+from rocketpy.spark.cluster import Endpoint, Queue
 from tests.spark.servers import Cluster, send
 
 Read = Callable[..., Any]
@@ -77,16 +82,52 @@ def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster,
     assert read(topic=topic).filter("topic = 'other'").count() == 0
 
 
-def test_times_bound_what_is_read(read: Read, cluster: Cluster, topic: str) -> None:
+@pytest.fixture
+def two_times(read: Read, cluster: Cluster, topic: str) -> int:
+    """A topic with 40 messages before and 80 at or after the returned time."""
     cluster.send(topic, numbered(40))
-    middle = max(row.storeTimestamp for row in read(topic=topic).collect()).timestamp() * 1000
-    border = int(middle) + 2
-    while __import__("time").time() * 1000 <= border + 1:
+    border = int(max(row.storeTimestamp for row in read(topic=topic).collect()).timestamp() * 1000) + 2
+    while time.time() * 1000 <= border + 1:
         pass
     cluster.send(topic, numbered(80))
-    assert read(topic=topic, endingTimestamp=border).count() == 40
-    assert read(topic=topic, startingTimestamp=border).count() == 80
-    assert read(topic=topic).filter(f"storeTimestamp >= timestamp_millis({border})").count() == 80
+    return border
+
+
+def test_times_bound_what_is_read(read: Read, topic: str, two_times: int) -> None:
+    assert read(topic=topic, endingTimestamp=two_times).count() == 40
+    assert read(topic=topic, startingTimestamp=two_times).count() == 80
+    assert read(topic=topic).filter(f"storeTimestamp >= timestamp_millis({two_times})").count() == 80
+    assert read(topic=topic).filter(f"storeTimestamp < timestamp_millis({two_times})").count() == 40
+
+
+def test_queues_may_have_times_of_their_own(read: Read, topic: str, two_times: int) -> None:
+    times = json.dumps({topic: {"broker-a": {"0": two_times, "1": 0}}})
+    found = read(topic=topic, startingOffsetsByTimestamp=times).groupBy("queueId").count().collect()
+    assert {row.queueId: row["count"] for row in found} == {0: 20, 1: 30, 2: 30, 3: 30}
+    found = read(topic=topic, endingOffsetsByTimestamp=times).groupBy("queueId").count().collect()
+    assert {row.queueId: row["count"] for row in found} == {0: 10, 2: 30, 3: 30}
+
+
+def test_a_time_behind_the_last_message_is_an_error_or_the_end(read: Read, topic: str, two_times: int) -> None:
+    late = two_times + 3_600_000
+    with pytest.raises(Exception, match="set startingOffsetsByTimestampStrategy=latest"):
+        read(topic=topic, startingTimestamp=late).count()
+    assert read(topic=topic, startingTimestamp=late, startingOffsetsByTimestampStrategy="latest").count() == 0
+    assert read(topic=topic, endingTimestamp=late).count() == 120
+
+
+def test_settings_may_have_the_java_clients_names(spark: Any, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(40))
+    options = {"rocketmq.client.namesrvAddr": cluster.name_server, "rocketmq.client.pullBatchSize": "7", "topic": topic}
+    assert spark.read.format("rocketmq").options(**options).load().count() == 40
+
+
+def test_a_group_starts_where_it_committed(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(40))
+    assert read(topic=topic, consumerGroup="half-way").count() == 40
+    View(Endpoint((cluster.name_server,))).commit_offsets("half-way", {Queue(topic, "broker-a", 0): 4, Queue(topic, "broker-a", 1): 10})
+    assert read(topic=topic, consumerGroup="half-way").count() == 6 + 0 + 10 + 10
+    assert read(topic=topic, consumerGroup="half-way", startingOffsets="earliest").count() == 40
 
 
 def test_several_topics_and_patterns(read: Read, cluster: Cluster, topic: str) -> None:
@@ -135,6 +176,10 @@ def test_a_small_arrow_batch_changes_nothing(read: Read, cluster: Cluster, topic
         ({"topic": "x", "maxOffsetsPerTrigger": "5"}, "not for a batch query"),
         ({"topic": "x", "nameServer": "127.0.0.1:1", "retryTimeoutMs": "300"}, "no name server answers"),
         ({"topic": "x", "failOnDataLoss": "perhaps"}, "takes true or false"),
+        ({"topic": "x", "rocketmq.client.pullBatchSise": "5"}, "did you mean 'rocketmq.client.pullBatchSize'"),
+        ({"topic": "x", "filterType": "SQL92"}, "takes TAG"),
+        ({"topic": "x", "startingOffsetsByTimestamp": '{"x":{"b":{"0":-1}}}'}, "a time in ms since 1970"),
+        ({"topic": "x", "nameServer": "nowhere"}, "'nowhere' is not HOST:PORT"),
     ],
 )
 def test_bad_options_are_one_clear_error(read: Read, options: dict[str, str], text: str) -> None:

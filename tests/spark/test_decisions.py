@@ -9,15 +9,14 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rocketpy._core.errors import InvalidArgument, OffsetOutOfRange
 from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
-from rocketpy.spark.messages import messages_of
 from rocketpy.spark.options import READS, Use, parse_options
-from rocketpy.spark.plan import Range, check_range, limit_offsets, resolve_offsets, split_ranges
+from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, split_ranges
+from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
 from rocketpy.spark.writer import row_ids
@@ -89,6 +88,33 @@ def test_a_limit_is_shared_out_whole_and_never_passed(backlogs: list[int], limit
     assert all(0 <= ends[queue] <= latest[queue] for queue in latest)
 
 
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), st.integers(1, 10**9), st.floats(1, 10**6))
+def test_a_limit_in_bytes_moves_something_and_passes_nothing(backlogs: list[int], limit: int, mean: float) -> None:
+    latest = {Queue("T", "a", number): size for number, size in enumerate(backlogs)}
+    ends = limit_bytes(dict.fromkeys(latest, 0), latest, dict.fromkeys(latest, mean), limit)
+    assert all(0 <= ends[queue] <= latest[queue] for queue in latest)
+    assert sum(ends.values()) * mean <= max(limit * 1.001, mean)
+    assert sum(ends.values()) > 0 or sum(backlogs) == 0
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.integers(-2, 45), st.integers(-1, 31), st.integers(0, 5))
+def test_the_first_message_of_a_time_is_found_whatever_the_hint(stamps: list[int], hint: int, wanted: int, low: int) -> None:
+    stamps = sorted(stamps)
+    low = min(low, len(stamps))
+    found = first_not_before(low, len(stamps), hint, wanted, lambda offset: stamps[offset])
+    assert found == next((offset for offset in range(low, len(stamps)) if stamps[offset] >= wanted), len(stamps))
+
+
+def test_a_good_hint_costs_two_looks() -> None:
+    looked: list[int] = []
+
+    def stored_ms(offset: int) -> int:
+        looked.append(offset)
+        return offset
+
+    assert first_not_before(0, 1_000_000, 400_000, 400_000, stored_ms) == 400_000 and looked == [400_000, 399_999]
+
+
 def test_offsets_survive_nesting_in_one_order() -> None:
     assert flatten(nest({B: 2, A: 1})) == {A: 1, B: 2}
     assert str(nest({B: 2, A: 1})) == str(nest({A: 1, B: 2}))
@@ -109,28 +135,6 @@ def test_row_ids_are_the_same_for_a_repeated_epoch_only() -> None:
     first, again, later = (row_ids(3, "query", epoch, True).of(7) for epoch in ("5", "5", "6"))
     assert first == again != later and len(first) == 32
     assert row_ids(3, None, None, True).of(7) != row_ids(3, None, None, True).of(7)
-
-
-def test_a_row_becomes_a_message_with_its_properties() -> None:
-    batch = pa.record_batch(
-        {"body": ["text"], "tags": ["red"], "properties": ['{"n": 1, "UNIQ_KEY": "old"}'], "delayLevel": pa.array([3], pa.int32())}
-    )
-    message = next(messages_of(batch, "T", 0))
-    assert message.properties == {"n": "1", "TAGS": "red", "DELAY": "3"} and message.is_alone and message.body == b"text"
-
-
-@pytest.mark.parametrize(
-    ("columns", "text"),
-    [
-        ({"body": [None]}, "row 40: body is null"),
-        ({"body": ["x"], "properties": ["[1]"]}, "row 40: properties are no JSON object"),
-        ({"body": ["x"], "keys": ["a\x01b"]}, "separator byte"),
-        ({"body": ["x"], "delayLevel": [1], "deliverTimeMs": [1]}, "exclude each other"),
-    ],
-)
-def test_a_row_that_is_no_message_is_named(columns: dict[str, list[object]], text: str) -> None:
-    with pytest.raises(InvalidArgument, match=text):
-        list(messages_of(pa.record_batch({name: pa.array(values) for name, values in columns.items()}), "T", 40))
 
 
 def test_a_report_escapes_what_it_shows(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,22 @@ def test_a_limit_makes_several_batches_of_the_same_rows(drain: Drain, cluster: C
     cluster.send(topic, numbered(100))
     assert len(drain(maxOffsetsPerTrigger=40)) == 100
     assert [batch["numInputRows"] for batch in drain.progress if batch["numInputRows"]] == [40, 40, 20]  # type: ignore[attr-defined]
+
+
+def test_a_limit_in_bytes_makes_batches_of_about_that_size(drain: Drain, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, [(i % 4, bytes(1000), "") for i in range(100)])
+    assert len(drain(maxBytesPerTrigger="25k")) == 100
+    sizes = [batch["numInputRows"] for batch in drain.progress if batch["numInputRows"]]  # type: ignore[attr-defined]
+    assert len(sizes) >= 4 and max(sizes) <= 26, sizes
+
+
+def test_a_stream_starts_at_a_time(drain: Drain, cluster: Cluster, topic: str, read: Callable[..., Any]) -> None:
+    cluster.send(topic, numbered(40))
+    border = int(max(row.storeTimestamp for row in read(topic=topic).collect()).timestamp() * 1000) + 2
+    while time.time() * 1000 <= border + 1:
+        pass
+    cluster.send(topic, numbered(20))
+    assert places(drain(startingTimestamp=border)) == [(queue, offset) for queue in range(4) for offset in range(10, 15)]
 
 
 def test_queues_added_later_are_read_from_their_start(drain: Drain, cluster: Cluster, topic: str) -> None:

@@ -71,6 +71,7 @@ def test_messages_of_a_group_stay_in_one_queue_and_in_order(spark: Any, read: Re
 def test_rows_that_cannot_be_sent_are_one_clear_error(
     spark: Any, cluster: Cluster, columns: list[str], options: dict[str, str], text: str
 ) -> None:
+    cluster.create_topic("x")
     with pytest.raises(Exception) as caught:
         save(spark.range(3, numPartitions=1).selectExpr(*columns), cluster, **options)
     assert text.lower() in str(caught.value).lower()

@@ -1,0 +1,95 @@
+"""The same sources on RocketMQ 5.5.0 itself: its name server, its broker, its files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.products import Broker, Cluster, NameServer, Peer
+from tests.spark.servers import copy_store, send
+from tests.spark.test_batch import numbered
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def peer(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    home = tmp_path_factory.mktemp("peer")
+    product = Peer()
+    names = NameServer(product, home / "namesrv").start()
+    broker = Broker(product, home / "broker", names.address)
+    try:
+        broker.start(names)
+        yield Cluster(names, [broker])
+    finally:
+        broker.kill()
+        names.kill()
+
+
+def load(spark: Any, peer: Cluster, topic: str, **options: Any) -> Any:
+    return spark.read.format("rocketmq").options(nameServer=peer.address, topic=topic, **options).load()
+
+
+def contents(rows: list[Any]) -> list[tuple[int, int, bytes, str, str]]:
+    return sorted((row.queueId, row.queueOffset, bytes(row.body), row.tags, row.keys) for row in rows)
+
+
+def test_batches_and_streams_carry_every_message_both_ways(spark: Any, peer: Cluster, tmp_path: Path) -> None:
+    peer.create_topic("Theirs")
+    peer.create_topic("Copy")
+    send(peer.broker.address, "Theirs", numbered(2000))
+    rows = load(spark, peer, "Theirs").collect()
+    places = [(i % 4, i // 4, f"body {i}".encode(), "even" if i // 4 % 2 == 0 else "odd", f"k{i}") for i in range(2000)]
+    assert contents(rows) == sorted(places)
+    assert load(spark, peer, "Theirs", subExpression="odd").count() == 1000
+
+    source = spark.readStream.format("rocketmq").options(nameServer=peer.address, topic="Theirs", startingOffsets="earliest")
+    stream = source.option("maxOffsetsPerTrigger", 700).load().select("body", "tags", "keys", "queueId")
+    sink = stream.writeStream.format("rocketmq").options(nameServer=peer.address, topic="Copy", batchSize=50)
+    query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    assert query.exception() is None
+    copied = load(spark, peer, "Copy").collect()
+    assert sorted((bytes(row.body), row.queueId) for row in copied) == sorted((bytes(row.body), row.queueId) for row in rows)
+    for commit in (tmp_path / "checkpoint" / "commits").iterdir():
+        commit.unlink()  # as if the driver had died before it noted its epochs
+    again = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    again.awaitTermination(120)
+    assert again.exception() is None and load(spark, peer, "Copy").count() == 2000
+
+
+def test_times_find_the_first_message_in_their_queues(spark: Any, peer: Cluster) -> None:
+    peer.create_topic("Timed", 2)
+    for turn in range(3):
+        send(peer.broker.address, "Timed", numbered(400, 2))
+        end = time.time() * 1000 + 20
+        while turn < 2 and time.time() * 1000 < end:
+            pass
+    stamps = sorted(
+        {int(row.storeTimestamp.timestamp() * 1000 + 0.5) for row in load(spark, peer, "Timed").select("storeTimestamp").collect()}
+    )
+    rows = load(spark, peer, "Timed").select("storeTimestamp").collect()
+    for border in (stamps[0], stamps[len(stamps) // 2], stamps[-1]):
+        wanted = sum(int(row.storeTimestamp.timestamp() * 1000 + 0.5) >= border for row in rows)
+        found = load(spark, peer, "Timed", startingTimestamp=border, startingOffsetsByTimestampStrategy="latest").count()
+        assert (found, load(spark, peer, "Timed", endingTimestamp=border).count()) == (wanted, 1200 - wanted)
+    with pytest.raises(Exception, match="no message stored at"):
+        load(spark, peer, "Timed", startingTimestamp=stamps[-1] + 10_000).count()
+
+
+def test_their_files_hold_what_their_broker_gives(spark: Any, peer: Cluster, tmp_path: Path) -> None:
+    peer.create_topic("Filed")
+    send(peer.broker.address, "Filed", numbered(400))
+    wire = load(spark, peer, "Filed").orderBy("queueId", "queueOffset").collect()
+    copy = copy_store(peer.broker.store, tmp_path / "store")
+    files = spark.read.format("rocketmq-store").options(storePath=str(copy), topic="Filed", brokerName="broker-a").load()
+    assert files.orderBy("queueId", "queueOffset").collect() == wire and len(wire) == 400
+
+
+def test_an_unknown_topic_is_one_clear_error(spark: Any, peer: Cluster) -> None:
+    with pytest.raises(Exception, match="'NoSuchTopic' is not known"):
+        load(spark, peer, "NoSuchTopic", retryTimeoutMs="1s").count()
