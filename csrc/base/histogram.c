@@ -73,14 +73,6 @@ void rp_histogram_add(rp_histogram *target, const rp_histogram *source) {
     raise_to(&target->min_complement, atomic_load_explicit(&source->min_complement, memory_order_relaxed));
 }
 
-void rp_histogram_reset(rp_histogram *histogram) {
-    for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)
-        atomic_store_explicit(&histogram->counts[bucket], 0, memory_order_relaxed);
-    atomic_store_explicit(&histogram->sum, 0, memory_order_relaxed);
-    atomic_store_explicit(&histogram->max, 0, memory_order_relaxed);
-    atomic_store_explicit(&histogram->min_complement, 0, memory_order_relaxed);
-}
-
 uint64_t rp_histogram_count(const rp_histogram *histogram) {
     uint64_t count = 0;
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++)

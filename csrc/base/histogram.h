@@ -15,7 +15,6 @@ void rp_histogram_destroy(rp_histogram *histogram);
 void rp_histogram_record(rp_histogram *histogram, uint64_t value);
 void rp_histogram_record_count(rp_histogram *histogram, uint64_t value, uint64_t count);
 void rp_histogram_add(rp_histogram *target, const rp_histogram *source); /* target += source */
-void rp_histogram_reset(rp_histogram *histogram);
 uint64_t rp_histogram_count(const rp_histogram *histogram);
 uint64_t rp_histogram_max(const rp_histogram *histogram);  /* 0 when empty */
 uint64_t rp_histogram_min(const rp_histogram *histogram);  /* 0 when empty */

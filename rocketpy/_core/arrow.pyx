@@ -34,7 +34,6 @@ cdef extern from "arrow/record_batch.h" nogil:
     int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc,
                                         int64_t first_queue_offset, int64_t last_queue_offset, rp_error *error)
     int64_t rp_record_batch_rows(const rp_record_batch *batch)
-    int rp_record_batch_is_full(const rp_record_batch *batch)
     int rp_record_batch_export(rp_record_batch *batch, ArrowArray *array, ArrowSchema *schema)
 
 cdef extern from "arrow/message_packer.h" nogil:
@@ -221,14 +220,6 @@ cdef class RecordBatch(NativeObject):
         self.enter()
         try:
             return rp_record_batch_rows(self.native)
-        finally:
-            self.leave()
-
-    @property
-    def is_full(self):
-        self.enter()
-        try:
-            return bool(rp_record_batch_is_full(self.native))
         finally:
             self.leave()
 

@@ -21,8 +21,6 @@ class Broker(Handler):
         """Those not given keep their value."""
     def settings(self) -> BrokerSettings:
         """What is in force."""
-    def set_replicated(self, offset: int) -> None:
-        """The commit log offset that enough slaves hold; -1 while there are too few."""
     def put_topic(
         self,
         topic: str,

@@ -212,14 +212,6 @@ cdef class Broker(Handler):
     def settings(self):
         return read_fields(broker_settings_rows, &self.native_settings)
 
-    def set_replicated(self, int64_t offset):
-        self.enter()
-        try:
-            with nogil:
-                rp_broker_set_replicated(self.native, offset)
-        finally:
-            self.leave()
-
     def put_topic(
         self,
         str topic not None,

@@ -295,31 +295,25 @@ cdef class Floor(NativeObject):
             self.native = NULL
 
 
-cdef object floor_rate(const rp_floor_rate *rate):
+ctypedef int (*floor_loop)(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error) noexcept nogil
+
+
+cdef object measured(floor_loop loop, object path, uint32_t size, uint32_t duration_ms):
+    cdef bytes encoded = os.fsencode(path)
+    cdef const char *name = encoded
+    cdef rp_floor_rate rate
+    cdef rp_error error
+    cdef int status
+    error.status = 0
+    with nogil:
+        status = loop(name, size, duration_ms, &rate, &error)
+    check(status, &error)
     return FloorRate(rate.rounds, rate.bytes, rate.elapsed_ns, rate.p50_ns, rate.p99_ns, rate.max_ns)
 
 
 def floor_sync(path, uint32_t size, uint32_t duration_ms):
-    cdef bytes encoded = os.fsencode(path)
-    cdef const char *name = encoded
-    cdef rp_floor_rate rate
-    cdef rp_error error
-    cdef int status
-    error.status = 0
-    with nogil:
-        status = rp_floor_sync(name, size, duration_ms, &rate, &error)
-    check(status, &error)
-    return floor_rate(&rate)
+    return measured(rp_floor_sync, path, size, duration_ms)
 
 
 def floor_sendfile(path, uint32_t chunk, uint32_t duration_ms):
-    cdef bytes encoded = os.fsencode(path)
-    cdef const char *name = encoded
-    cdef rp_floor_rate rate
-    cdef rp_error error
-    cdef int status
-    error.status = 0
-    with nogil:
-        status = rp_floor_sendfile(name, chunk, duration_ms, &rate, &error)
-    check(status, &error)
-    return floor_rate(&rate)
+    return measured(rp_floor_sendfile, path, chunk, duration_ms)

@@ -293,7 +293,6 @@ class ProducerTable:
         self._expires_ms = expires_ms
         self._groups: dict[str, dict[Channel, Client]] = {}
         self._channels = ChannelGroups()
-        self._turn = 0
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -334,14 +333,6 @@ class ProducerTable:
                 self._remove(group, client.channel)
                 actions.append(CloseChannel(client.channel))
         return actions
-
-    def next_client(self, group: str) -> Client | None:
-        """A producer of the group, each in turn: who is asked what became of a transaction."""
-        clients = self.clients(group)
-        if not clients:
-            return None
-        self._turn += 1
-        return clients[self._turn % len(clients)]
 
     def _remove(self, group: str, channel: Channel) -> None:
         clients = self._groups.get(group)

@@ -114,10 +114,6 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
-def dlq_topic(group: str) -> str:
-    return DLQ_PREFIX + group
-
-
 def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
     """Both spellings of the retry topic of a POP group: the newer joins by "+", the older by "_"."""
     return f"{RETRY_PREFIX}{group}+{topic}", f"{RETRY_PREFIX}{group}_{topic}"

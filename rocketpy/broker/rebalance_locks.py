@@ -91,11 +91,6 @@ class RebalanceLocks:
         if not table:
             self._groups.pop(group, None)
 
-    def all_expired(self, group: str) -> bool:
-        """Whether nobody of the group consumes in order: its messages may then go to the retry topic."""
-        now = self._now_ms()
-        return all(self._is_expired(lock, now) for lock in self._groups.get(group, {}).values())
-
     def forget_expired(self) -> int:
         """Drops locks nobody renewed for ten times their life, which RocketMQ keeps for ever; returns how many."""
         now = self._now_ms()

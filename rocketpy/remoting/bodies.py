@@ -22,7 +22,7 @@ from .headers import HeaderError
 from .json_codec import JsonError, read_json, read_object, write_fastjson, write_json
 
 INFLATED_MAX = 128 * 1024 * 1024
-PERM_READ, PERM_WRITE, PERM_INHERIT, PERM_PRIORITY = 4, 2, 1, 8
+PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 
 
 class BodyError(HeaderError):

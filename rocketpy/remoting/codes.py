@@ -285,7 +285,6 @@ VERSION_4_6_0: Final = 333
 VERSION_4_9_4: Final = 401  # from here on clients read standard JSON routes
 VERSION_5_0_0: Final = 413  # from here on a compressed registration ends with queue mappings
 VERSION_5_3_3: Final = 479
-VERSION_5_5_0: Final = 513
 CURRENT_VERSION: Final = VERSION_5_3_3
 
 FAQ_URL: Final = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"

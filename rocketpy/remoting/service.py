@@ -67,10 +67,6 @@ class RemotingService:
         """Requests answered SYSTEM_BUSY because tasks_max handlers were running."""
         return self._busy_rejections
 
-    @property
-    def tasks_running(self) -> int:
-        return len(self._tasks)
-
     def start(self) -> None:
         """Begins to take requests on the running event loop."""
         if self._loop is None:

@@ -40,11 +40,6 @@ def bytes_of(piece: Any) -> bytes | None:
     return None if piece.data == ffi.NULL else bytes(ffi.buffer(piece.data, piece.size))
 
 
-def text_of(piece: Any) -> str | None:
-    data = bytes_of(piece)
-    return None if data is None else data.decode()
-
-
 def encode(command: Command, serialize_type: int) -> bytes:
     keep = []
 

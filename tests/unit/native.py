@@ -77,12 +77,6 @@ NOT_DECLARED: dict[str, str] = {}
 ffi, lib = _load()
 
 
-def slice_of(data: bytes) -> tuple[Any, Any]:
-    """An rp_slice over data, and what must stay alive as long as it is used."""
-    keep = ffi.from_buffer("uint8_t[]", data) if data else ffi.NULL
-    return ffi.new("rp_slice *", {"data": keep, "size": len(data)})[0], keep
-
-
 def text(pointer: Any) -> str:
     return str(ffi.string(pointer).decode())
 

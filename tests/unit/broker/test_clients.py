@@ -130,14 +130,6 @@ def test_heartbeats_without_subscriptions_keep_them() -> None:
     assert table.subscribers("t") == {"g"} and table.subscription_count("g") == 1
 
 
-def test_producers_take_turns() -> None:
-    table = ProducerTable(Clock())
-    table.register("p", client(ONE, "one"))
-    table.register("p", client(TWO, "two"))
-    assert {table.next_client("p").client_id for _ in range(4)} == {"one", "two"}
-    assert table.next_client("none") is None
-
-
 def test_producers_leave_by_word_by_connection_and_by_silence() -> None:
     clock = Clock()
     table = ProducerTable(clock)
