@@ -20,7 +20,7 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_write.py tests/spark/t
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 quickstart: $(VENV)/.built ## name server + broker, a million messages through them and back, each one checked, figures
 	@$(VENV)/bin/rocketpy up --namesrv-port 0 --broker-port 0 --check $(or $(N),1000000) $(if $(DIR),--dir "$(DIR)")
@@ -52,6 +52,9 @@ bench: $(VENV)/.built ## pytest-benchmark suites at full size, with the physical
 
 bench-peer: $(VENV)/.built ## the same load against RocketMQ 5.5.0, rocketpy and the floor, alternately; ARGS="--quick --flush SYNC …"
 	@$(PY) -m bench.peer $(ARGS)
+
+bench-recovery: $(VENV)/.built ## kill -9 to serving again, RocketMQ 5.5.0 and rocketpy on the same store; ARGS="--messages N --rounds N"
+	@$(PY) -m bench.recovery $(ARGS)
 
 lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 	@$(VENV)/bin/ruff check .

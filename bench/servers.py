@@ -103,9 +103,9 @@ class BrokerServer(Server):
         role = "ASYNC_MASTER" if self._durability.replication == "NONE" else self._durability.replication
         port = free_port(BROKER_PORTS)
         self.address = f"127.0.0.1:{port}"
-        master = self._write_conf(self.home / "master", port, role, 0)
+        master = self.write_conf(self.home / "master", port, role, 0)
         if self._durability.replication != "NONE":
-            self._slave_conf = self._write_conf(self.home / "slave", free_port(BROKER_PORTS), "SLAVE", 1)
+            self._slave_conf = self.write_conf(self.home / "slave", free_port(BROKER_PORTS), "SLAVE", 1)
         begin = time.monotonic()
         self.processes.append(self.broker_process(master, self.namesrv, self.home / "master"))
         self._await_brokers(1, self.main_process)
@@ -123,7 +123,7 @@ class BrokerServer(Server):
     def stop_slave(self) -> None:
         self.processes.pop(1).stop()
 
-    def _write_conf(self, home: Path, port: int, role: str, broker_id: int) -> Path:
+    def write_conf(self, home: Path, port: int, role: str, broker_id: int) -> Path:
         keys = {
             "brokerClusterName": CLUSTER,
             "brokerName": BROKER,

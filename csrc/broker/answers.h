@@ -5,6 +5,8 @@
 #ifndef RP_BROKER_ANSWERS_H
 #define RP_BROKER_ANSWERS_H
 
+#include <inttypes.h>
+
 #include "../remoting/server.h"
 #include "broker.h"
 #include "request_header.h"
@@ -34,6 +36,8 @@ enum rp_response_code {
 
 #define RP_FAQ_TIP "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 #define RP_REJECTED "[REJECTREQUEST]system busy, start flow control for a while"
+/* Behind RocketMQ's text: which stage is slow. Takes an int64_t of milliseconds. */
+#define RP_SLOW_APPEND "; slow stage: an append has held the commit log for %" PRId64 " ms (page cache or disk)"
 #define RP_OVERLOADED "[OVERLOAD]system busy, start flow control for a while"
 
 /* What an answer needs of its request. */

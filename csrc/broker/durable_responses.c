@@ -103,7 +103,7 @@ static int64_t wait_until(rp_lane *lane, rp_durable_response *response, int64_t 
     uint32_t needs = rp_parked_needs(lane->broker, response->end_offset, &code);
     int64_t flush_by = response->submitted_ns + (int64_t)options->sync_flush_timeout_ms * NS_PER_MS;
     int64_t slaves_by = response->submitted_ns + (int64_t)options->slave_timeout_ms * NS_PER_MS;
-    if ((needs & RP_NEEDS_FLUSH) && now_ns >= flush_by) {
+    if ((needs & RP_NEEDS_FLUSH) && (now_ns >= flush_by || rp_parked_flush_is_hopeless(lane->broker))) {
         needs &= ~(uint32_t)RP_NEEDS_FLUSH;
         code = code != RP_RESPONSE_SUCCESS ? code : RP_RESPONSE_FLUSH_DISK_TIMEOUT;
         rp_count(&lane->counters.flush_timeouts, 1);

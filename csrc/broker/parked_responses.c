@@ -105,15 +105,23 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
     free(entry->large);
 }
 
-/* Strikes off what is there or too late. The slaves' outcome stands over the flush's, as in RocketMQ. */
-static void update_needs(rp_lane *lane, rp_parked_response *entry, int64_t now_ns, int64_t flushed, int64_t replicated) {
+int rp_parked_flush_is_hopeless(const rp_broker *broker) { return rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY; }
+
+/* What the log had come to when the responses were looked at. */
+typedef struct log_state {
+    int64_t now_ns, flushed, replicated;
+    int disk_failed;
+} log_state;
+
+/* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
+static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
     const rp_broker_options *options = &lane->broker->options;
-    int64_t waited_ms = (now_ns - entry->arrived_ns) / NS_PER_MS;
-    if ((entry->needs & RP_NEEDS_FLUSH) && flushed >= entry->end_offset)
+    int64_t waited_ms = (log->now_ns - entry->arrived_ns) / NS_PER_MS;
+    if ((entry->needs & RP_NEEDS_FLUSH) && log->flushed >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
-    if ((entry->needs & RP_NEEDS_SLAVES) && replicated >= entry->end_offset)
+    if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
-    if ((entry->needs & RP_NEEDS_FLUSH) && waited_ms >= options->sync_flush_timeout_ms) {
+    if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= options->sync_flush_timeout_ms)) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
         if (entry->code == RP_RESPONSE_SUCCESS)
             entry->code = RP_RESPONSE_FLUSH_DISK_TIMEOUT;
@@ -141,11 +149,13 @@ int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {
     int64_t next = INT64_MAX;
     if (parked->count == 0)
         return next;
-    int64_t flushed = rp_commit_log_flushed_offset(lane->broker->commit_log);
-    int64_t replicated = replicated_offset(lane->broker);
+    log_state log = {.now_ns = now_ns,
+                     .disk_failed = rp_parked_flush_is_hopeless(lane->broker), /* first: what was flushed before it failed counts */
+                     .flushed = rp_commit_log_flushed_offset(lane->broker->commit_log),
+                     .replicated = replicated_offset(lane->broker)};
     while (parked->count > 0) {
         rp_parked_response *entry = &parked->ring[parked->head & (parked->capacity - 1)];
-        update_needs(lane, entry, now_ns, flushed, replicated);
+        update_needs(lane, entry, &log);
         if (entry->needs != 0) {
             next = deadline_of(lane, entry);
             break;

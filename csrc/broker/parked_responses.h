@@ -48,6 +48,9 @@ int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t mor
  * (SLAVE_NOT_AVAILABLE). */
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code);
 
+/* A sync has failed: nothing will be flushed any more, so nobody waits for it (FLUSH_DISK_TIMEOUT at once; the message may be on disk). */
+int rp_parked_flush_is_hopeless(const rp_broker *broker);
+
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
 int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code,
                              const uint8_t *frame, uint32_t size);

@@ -69,6 +69,9 @@ static int check_broker(const send_request *request) {
     int64_t accept_after_ms = atomic_load_explicit(&settings->accept_after_ms, memory_order_relaxed);
     if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)
         return answer_not_yet(request, accept_after_ms);
+    int64_t stuck_ms = rp_commit_log_stuck_ms(request->lane->broker->commit_log, rp_reactor_now_ns(request->lane->reactor));
+    if (stuck_ms > 0)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED RP_SLOW_APPEND, stuck_ms);
     if (rp_parked_responses_are_full(&request->lane->parked, request->lane->sends.send_count))
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     return RP_OK;

@@ -14,6 +14,8 @@
     "service not available now. It may be caused by one of the following reasons: the broker's disk is full [%s], messages are put to "    \
     "the slave, message store has been shut down, etc."
 
+#define BUSY "broker busy, start flow control for a while, period in queue: %" PRId64 "ms, size of queue: %" PRIu32
+
 int rp_send_answer_not_writable(rp_lane *lane, rp_answer_to to) {
     rp_live_settings *settings = &lane->broker->settings;
     char reason[sizeof settings->store_reason];
@@ -21,6 +23,26 @@ int rp_send_answer_not_writable(rp_lane *lane, rp_answer_to to) {
     memcpy(reason, settings->store_reason, sizeof reason);
     pthread_mutex_unlock(&settings->reason_mutex);
     return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE, reason);
+}
+
+/* A sync failed once: nothing is written any more, and the producer is told why. */
+static int answer_failed_log(rp_lane *lane, rp_answer_to to) {
+    rp_error error = {.message = "the store is read-only"};
+    rp_message_store_writable(lane->broker->store, &error);
+    return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE, error.message);
+}
+
+/* The batch waited for another append for as long as it may. */
+static int answer_busy(rp_lane *lane, rp_answer_to to) {
+    int64_t now_ns = rp_clock_monotonic_ns(rp_clock_system());
+    int64_t waited_ms = (now_ns - rp_reactor_now_ns(lane->reactor)) / 1000000;
+    int64_t stuck_ms = rp_commit_log_stuck_ms(lane->broker->commit_log, now_ns);
+    if (stuck_ms > 0)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
+                         "[PCBUSY_CLEAN_QUEUE]" BUSY RP_SLOW_APPEND, waited_ms, lane->sends.send_count, stuck_ms);
+    return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
+                     "[TIMEOUT_CLEAN_QUEUE]" BUSY "; slow stage: another append holds the commit log (page cache or disk)", waited_ms,
+                     lane->sends.send_count);
 }
 
 static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
@@ -34,13 +56,11 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
         return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE,
                          "no space left on device");
     case RP_E_READ_ONLY:
+        return answer_failed_log(lane, to);
     case RP_E_CLOSED:
         return rp_send_answer_not_writable(lane, to);
     case RP_E_BUSY:
-        return rp_answer(
-            to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
-            "[PC_SYNCHRONIZED]broker busy, start flow control for a while, another append is stuck in the page cache or on the disk "
-            "(osPageCacheBusyTimeOutMills)");
+        return answer_busy(lane, to);
     case RP_E_IO:
     case RP_E_NO_MEMORY:
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, lane->broker->send_fields, RP_SEND_FIELD_COUNT,

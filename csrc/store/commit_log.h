@@ -32,7 +32,7 @@ typedef struct rp_append_item {
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
     /* results */
-    int32_t status; /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED, RP_E_BUSY (append_busy_timeout_ms) */
+    int32_t status; /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED, RP_E_BUSY (append_wait_timeout_ms) */
     uint32_t size; /* record bytes */
     int64_t commit_log_offset; /* where the record starts */
     int64_t queue_offset;
@@ -42,6 +42,9 @@ typedef struct rp_append_item {
 /* Appends all items in order under one lock acquisition. Returns how many succeeded; each item has its own status.
  * On return the messages are readable and in their queues; durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
+/* How long the append that holds the lock has held it, when that is longer than append_busy_timeout_ms: it is stuck in the page cache or
+ * on the disk (RocketMQ: isOSPageCacheBusy). 0: none is. now_ns of the monotonic clock. */
+int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns);
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);
 int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */

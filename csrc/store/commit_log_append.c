@@ -252,8 +252,8 @@ static bool lock_in_time(rp_commit_log *log) {
     }
     struct timespec deadline;
     clock_gettime(LOCK_CLOCK, &deadline);
-    deadline.tv_sec += log->setup.busy_timeout_ms / 1000;
-    deadline.tv_nsec += (long)(log->setup.busy_timeout_ms % 1000) * 1000000;
+    deadline.tv_sec += log->setup.wait_timeout_ms / 1000;
+    deadline.tv_nsec += (long)(log->setup.wait_timeout_ms % 1000) * 1000000;
     if (deadline.tv_nsec >= 1000000000) {
         deadline.tv_sec++;
         deadline.tv_nsec -= 1000000000;
@@ -269,6 +269,12 @@ static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t it
     return 0;
 }
 
+int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns) {
+    int64_t locked_ns = atomic_load_explicit(&log->locked_ns, memory_order_relaxed);
+    int64_t held_ms = locked_ns != 0 ? (now_ns - locked_ns) / 1000000 : 0;
+    return held_ms > (int64_t)log->setup.busy_timeout_ms ? held_ms : 0;
+}
+
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
     int64_t appended = 0;
     uint64_t bytes = 0;
@@ -281,6 +287,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         return refuse_all(log, items, item_count);
     }
     int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
+    atomic_store_explicit(&log->locked_ns, locked_ns, memory_order_relaxed);
     failure = atomic_load_explicit(&log->failure, memory_order_acquire);
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
@@ -303,6 +310,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     int64_t position = log->position;
     log->dispatched = is_dispatched ? position : log->dispatched;
     count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
+    atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
     pthread_mutex_unlock(&log->append_lock);
     if (appended != 0) {
         rp_preallocation_advise(log->preallocation, position);

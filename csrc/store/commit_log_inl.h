@@ -24,6 +24,7 @@ struct rp_commit_log {
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 
     _Atomic uint64_t refused_busy; /* counter, relaxed */
+    _Atomic int64_t locked_ns;     /* since when an append has held the lock, 0: none does; relaxed: whoever looks may be late */
 
     pthread_mutex_t append_lock; /* first of the store's locks: extend_lock and the rows' are taken under it */
     int64_t position;            /* guarded by append_lock: end of the log, equal to max_offset outside an append */

@@ -33,7 +33,8 @@ typedef struct rp_commit_log_setup {
     int32_t ready_mode; /* rp_ready_mode; READY_FOR_SYNC: records are written (log_staging.h), else stored through the map */
     int32_t append_property_crc;
     int32_t read_only;
-    uint32_t busy_timeout_ms; /* how long an append waits for the one before it */
+    uint32_t busy_timeout_ms; /* an append that holds the lock longer is stuck */
+    uint32_t wait_timeout_ms; /* how long an append waits for the one before it */
     int64_t unsynced_from; /* what the last run is not known to have synced begins here; INT64_MAX: unknown */
     uint8_t store_host[20];
     int32_t store_host_is_v6;

@@ -154,7 +154,7 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
         pthread_cond_broadcast(&flusher->synced);
     }
     pthread_mutex_unlock(&flusher->sync_lock);
-    if (flushed > before) {
+    if (flushed > before || rc == RP_E_IO) { /* who waits for the disk has to know either way */
         pthread_mutex_lock(&flusher->tell_lock);
         if (flusher->flushed != NULL) {
             flusher->flushed(flusher->flushed_context, flushed);

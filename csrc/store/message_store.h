@@ -33,7 +33,8 @@ typedef struct rp_message_store_options {
     uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
     uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */
     uint32_t queue_flush_interval_ms;   /* flushIntervalConsumeQueue 1,000 */
-    uint32_t append_busy_timeout_ms;    /* osPageCacheBusyTimeOutMills, default 1,000: an append waits this long for another */
+    uint32_t append_busy_timeout_ms;    /* osPageCacheBusyTimeOutMills, default 1,000: see rp_commit_log_stuck_ms */
+    uint32_t append_wait_timeout_ms;    /* waitTimeMillsInSendQueue, default 200: an append waits this long for another */
     uint32_t populate_ahead_bytes;      /* pre-faulted ahead of the writer, default 32 MiB */
     int32_t append_property_crc;        /* enabledAppendPropCRC */
     int32_t read_only;                  /* tools: no threads, no writes, shared lock */
@@ -73,7 +74,7 @@ uint32_t rp_message_store_reclaim(rp_message_store *store);
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
 /* Called after each sync that moved the flushed offset, on the thread that did it (the flusher's, or a waiter's). Two syncs may call in
- * either order: keep the larger offset. Set before the first append; taking it away (NULL) returns when it runs no more. */
+ * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set before the first append; taking it away (NULL) returns when it runs no more. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),

@@ -40,6 +40,7 @@ class MessageStoreOptions(TypedDict, total=False):
     flush_thorough_interval_ms: int
     queue_flush_interval_ms: int
     append_busy_timeout_ms: int
+    append_wait_timeout_ms: int
     populate_ahead_bytes: int
     append_property_crc: int
     read_only: int

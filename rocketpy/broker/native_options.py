@@ -30,6 +30,9 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),
         "queue_flush_interval_ms": config.integer("flushIntervalConsumeQueue"),
         "append_busy_timeout_ms": config.integer("osPageCacheBusyTimeOutMills"),
+        "append_wait_timeout_ms": config.integer(
+            "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
+        ),
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
         "index_enable": int(config.boolean("messageIndexEnable")),
         "index_slot_count": config.integer("maxHashSlotNum"),

@@ -155,10 +155,10 @@ _THREAD_KEYS: tuple[Key, ...] = (
             ("loadBalanceThreadPoolQueueCapacity", 100000, "Balance requests"),
         )
     )
+    + (long("waitTimeMillsInSendQueue", 200, "Sends that waited this long for another append are answered SYSTEM_BUSY.", "ms", least=1),)
     + tuple(
         long(name, default, f"{work} that waited this long are answered SYSTEM_BUSY.", "ms", idle=QUEUES)
         for name, default, work in (
-            ("waitTimeMillsInSendQueue", 200, "Sends"),
             ("waitTimeMillsInPullQueue", 5000, "Pulls"),
             ("waitTimeMillsInLitePullQueue", 5000, "Lite pulls"),
             ("waitTimeMillsInHeartbeatQueue", 31000, "Heartbeats"),
@@ -210,7 +210,7 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
     choice("defaultMessageRequestMode", "PULL", "PULL POP", "How consumers read when nothing else was set.", live=True),
     number("defaultPopShareQueueNum", -1, "Consumers that share a queue with POP; -1 is all.", least=-1, live=True),
     long("forwardTimeout", 3000, "How long a request passed to another broker may take.", "ms", least=1),
-    switch("brokerFastFailureEnable", True, "Answer SYSTEM_BUSY instead of letting requests grow old.", live=True, idle=QUEUES),
+    switch("brokerFastFailureEnable", True, "Sends wait waitTimeMillsInSendQueue for another append, else osPageCacheBusyTimeOutMills."),
     switch("asyncSendEnable", True, "Answer sends when they are durable without holding a thread.", idle="always so"),
     switch("enableNetWorkFlowControl", False, "Refuse when the network is full.", idle="output is bounded per connection"),
     switch("coldCtrStrategyEnable", False, "Slow down readers of old messages.", idle=COLD),

@@ -1,10 +1,18 @@
 /* Responses that wait for disk and slaves. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/file_ops.h"
 #include "broker_fixture.h"
 
-enum { SUCCESS = 0, FLUSH_DISK_TIMEOUT = 10, SLAVE_NOT_AVAILABLE = 11, FLUSH_SLAVE_TIMEOUT = 12 };
+enum {
+    SUCCESS = 0,
+    SYSTEM_BUSY = 2,
+    FLUSH_DISK_TIMEOUT = 10,
+    SLAVE_NOT_AVAILABLE = 11,
+    FLUSH_SLAVE_TIMEOUT = 12,
+    SERVICE_NOT_AVAILABLE = 14
+};
 
 static void set_modes(fixture *fx, int32_t flush_mode, int32_t slave_acks) {
     rp_broker_settings settings;
@@ -137,6 +145,7 @@ static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
 /* A disk whose syncs hang until it is opened again. */
 typedef struct slow_disk {
     pthread_mutex_t gate;
+    int fails; /* set while the gate is closed */
 } slow_disk;
 
 static int slow_sync_data(void *context, int fd) {
@@ -148,12 +157,17 @@ static int slow_sync_data(void *context, int fd) {
 static int slow_sync_map(void *context, void *address, size_t size) {
     slow_disk *disk = context;
     pthread_mutex_lock(&disk->gate);
+    int fails = disk->fails;
     pthread_mutex_unlock(&disk->gate);
+    if (fails) {
+        errno = EIO;
+        return -1;
+    }
     return rp_file_ops_system()->sync_map(rp_file_ops_system()->context, address, size);
 }
 
 static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) {
-    slow_disk disk = {PTHREAD_MUTEX_INITIALIZER};
+    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
     rp_file_ops ops = *rp_file_ops_system();
     CHECK(ops.context == NULL); /* ours goes in its place */
     ops.context = &disk;
@@ -179,6 +193,91 @@ static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) 
     rp_broker_read_stats(fx.broker, &stats);
     CHECK(stats.flush_timeouts == 1);
     client_close(&c);
+    fixture_close(&fx);
+}
+
+/* The flush time-out is far away; who waits is answered when the sync fails. */
+static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
+    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.context = &disk;
+    ops.sync_map = slow_sync_map;
+    fixture fx;
+    fixture_init(&fx);
+    fx.broker_options.sync_flush_timeout_ms = 3600 * 1000;
+    fx.store_options.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.file_ops = &ops;
+    fixture_open(&fx);
+    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text queue;
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue), response;
+    CHECK(client_call(&c, &request).code == SUCCESS);
+    pthread_mutex_lock(&disk.gate);
+    client_send(&c, &request);
+    client_send(&c, &request);
+    CHECK(client_receive(&c, &response, 20) == 0);
+    disk.fails = 1;
+    pthread_mutex_unlock(&disk.gate);
+    for (int i = 0; i < 2; i++) { /* the second may have come after the failure */
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1);
+        CHECK(response.code == FLUSH_DISK_TIMEOUT || (i == 1 && response.code == SERVICE_NOT_AVAILABLE));
+    }
+    response = client_call(&c, &request);
+    CHECK(response.code == SERVICE_NOT_AVAILABLE && slice_contains(response.remark, "sync failed: Input/output error"));
+    client_close(&c);
+    rp_error error = {0};
+    CHECK(fixture_close_anyway(&fx, &error) == RP_E_IO); /* the next start has to recover */
+}
+
+/* A disk whose writes hang: the append that writes holds the commit log meanwhile. The preallocation's zeros pass. */
+static int64_t hanging_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    slow_disk *disk = context;
+    if (memcmp(source, "\0\0\0\0", 4) != 0 || memcmp((const uint8_t *)source + 4, "\0\0\0\0", 4) != 0) {
+        pthread_mutex_lock(&disk->gate);
+        pthread_mutex_unlock(&disk->gate);
+    }
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+static void a_stuck_append_keeps_no_other_send_waiting_and_is_named(void) {
+    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.context = &disk;
+    ops.write_at = hanging_write_at;
+    fixture fx;
+    fixture_init(&fx);
+    fx.server_options.reactors = 2;
+    fx.store_options.append_wait_timeout_ms = 20;
+    fx.store_options.append_busy_timeout_ms = 100;
+    fx.store_options.flush_mode = RP_FLUSH_SYNC;
+    fx.store_options.file_ops = &ops;
+    fixture_open(&fx);
+    client clients[2] = {client_open(&fx, RP_SERIALIZE_JSON), client_open(&fx, RP_SERIALIZE_JSON)};
+    number_text queues[2];
+    rp_command requests[2], response;
+    for (int i = 0; i < 2; i++) { /* one on each reactor */
+        requests[i] = send_request_v2(&clients[i], RP_CODE_SEND_MESSAGE_V2, "T", i, NULL, text("x"), &queues[i]);
+        CHECK(client_call(&clients[i], &requests[i]).code == SUCCESS);
+    }
+    pthread_mutex_lock(&disk.gate);
+    client_send(&clients[0], &requests[0]);
+    CHECK(client_receive(&clients[0], &response, 10) == 0);
+    response = client_call(&clients[1], &requests[1]);
+    CHECK(response.code == SYSTEM_BUSY &&
+          slice_contains(response.remark, "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while"));
+    CHECK(slice_contains(response.remark, "slow stage"));
+    int64_t end_ms = now_ms() + WAIT_MS;
+    do { /* until the append counts as stuck: then nobody waits any more */
+        response = client_call(&clients[1], &requests[1]);
+        CHECK(response.code == SYSTEM_BUSY && now_ms() < end_ms);
+    } while (
+        !slice_contains(response.remark, "[REJECTREQUEST]system busy, start flow control for a while; slow stage: an append has held"));
+    pthread_mutex_unlock(&disk.gate);
+    CHECK(client_receive(&clients[0], &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    CHECK(client_call(&clients[1], &requests[1]).code == SUCCESS);
+    client_close(&clients[0]);
+    client_close(&clients[1]);
     fixture_close(&fx);
 }
 
@@ -226,6 +325,8 @@ int main(void) {
     RUN(one_ack_completes_all_sends_below_it);
     RUN(late_slaves_are_not_waited_for_and_the_message_stays);
     RUN(a_disk_that_does_not_answer_is_reported_and_the_message_stays);
+    RUN(a_failed_sync_answers_everybody_at_once_and_ends_writing);
+    RUN(a_stuck_append_keeps_no_other_send_waiting_and_is_named);
     RUN(pythons_responses_wait_in_the_same_way);
     return 0;
 }

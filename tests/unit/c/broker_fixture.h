@@ -75,13 +75,18 @@ static inline int remove_one(const char *path, const struct stat *status, int ki
     return remove(path);
 }
 
-static inline void fixture_close(fixture *fx) {
-    rp_error error = {0};
+static inline int fixture_close_anyway(fixture *fx, rp_error *error) {
     rp_server_stop(fx->server, 0);
     rp_broker_close(fx->broker);
     rp_server_close(fx->server);
-    must(rp_message_store_close(fx->store, &error), &error, "close store");
+    int rc = rp_message_store_close(fx->store, error);
     nftw(fx->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return rc;
+}
+
+static inline void fixture_close(fixture *fx) {
+    rp_error error = {0};
+    must(fixture_close_anyway(fx, &error), &error, "close store");
 }
 
 static inline int64_t now_ms(void) {
@@ -203,6 +208,9 @@ static inline rp_command client_call(client *c, const rp_command *command) {
     return response;
 }
 
+static inline int slice_contains(rp_slice slice, const char *chars) {
+    return slice.data != NULL && memmem(slice.data, slice.size, chars, strlen(chars)) != NULL;
+}
 static inline int slice_is(rp_slice slice, const char *chars) {
     return slice.data != NULL && slice.size == strlen(chars) && memcmp(slice.data, chars, slice.size) == 0;
 }
