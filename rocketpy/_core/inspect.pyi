@@ -1,23 +1,15 @@
 """Stub of rocketpy._core.inspect: store directories read from outside (csrc/store/store_verify.h, log_scan.h)."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from typing_extensions import disjoint_base
 
 from .base import NativeObject
+from .results import Damage as Damage
 from .store import Message
 
 DAMAGE_KINDS: Final[dict[int, str]]
-
-class Damage(NamedTuple):
-    """One damaged place. offset: bytes, physical for the commit log, inside the file for others, -1 for the whole file."""
-
-    kind: str
-    file: str
-    offset: int
-    size: int
-    cause: str
 
 @disjoint_base
 class VerifyRun: ...

@@ -2,12 +2,12 @@
 #
 # Callbacks run on the calling thread, between native steps; an exception in one ends the run and comes out of the call.
 
-from typing import NamedTuple
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, RP_E_CLOSED, check, read_fields, rp_error, rp_field_row
 from rocketpy._core.store cimport message_of, rp_message
+from rocketpy._core.results import Damage
 
 cdef extern from *:
     """
@@ -59,14 +59,6 @@ cdef extern from "store/log_scan.h" nogil:
     int64_t rp_log_scan_offset(const rp_log_scan *scan)
 
 DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index"}
-
-
-class Damage(NamedTuple):
-    kind: str
-    file: str
-    offset: int
-    size: int
-    cause: str
 
 
 cdef class VerifyRun:

@@ -1,12 +1,13 @@
 """Stub of rocketpy._core.load: the native load generator (csrc/load/load.h) and the floors (csrc/load/floor.h)."""
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, Final, Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import NativeObject
 from .options import LoadOptions as LoadOptions
+from .results import FloorRate as FloorRate
 
 LATENCY_NAMES: Final[tuple[str, ...]]
 """The keys of a result's latency, by rp_load_latency_kind."""
@@ -31,16 +32,6 @@ class Load(NativeObject):
         """ns; kind is an rp_load_latency_kind: 0 publish, 1 publish_delay, 2 end_to_end, 3 fetch."""
     def save_ledger(self, path: str) -> None: ...
     def close(self) -> None: ...
-
-class FloorRate(NamedTuple):
-    """What a bare loop achieved (rp_floor_rate)."""
-
-    rounds: int
-    bytes: int
-    elapsed_ns: int
-    p50_ns: int
-    p99_ns: int
-    max_ns: int
 
 @disjoint_base
 class Floor(NativeObject):

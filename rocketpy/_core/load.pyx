@@ -1,7 +1,6 @@
 # load.pyx: the native load generator and the floors (csrc/load).
 
 import os
-from typing import NamedTuple
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -11,6 +10,7 @@ from libc.string cimport memset
 from rocketpy._core.base cimport RP_E_TIMEOUT, NativeObject, check, read_fields, rp_error, rp_field_row, set_fields
 from rocketpy._core.errors import InvalidArgument, NoMemory
 from rocketpy._core.options import LoadOptions
+from rocketpy._core.results import FloorRate
 
 cdef extern from "load/load.h" nogil:
     enum: RP_LOAD_LATENCY_KINDS
@@ -101,15 +101,6 @@ cdef extern from *:
 cdef enum: WAIT_SLICE_MS = 100  # how often a waiting call looks at signals
 
 LATENCY_NAMES = ("publish", "publish_delay", "end_to_end", "fetch")
-
-
-class FloorRate(NamedTuple):
-    rounds: int
-    bytes: int
-    elapsed_ns: int
-    p50_ns: int
-    p99_ns: int
-    max_ns: int
 
 
 cdef class Load(NativeObject):

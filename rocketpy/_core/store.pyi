@@ -1,45 +1,15 @@
 """Stub of rocketpy._core.store: the message store (csrc/store/message_store.h)."""
 
 import os
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import LogTap, NativeObject
 from .options import MessageStoreOptions as MessageStoreOptions
-
-class Message(NamedTuple):
-    """One record of the commit log, decoded. Hosts are "ip:port"."""
-
-    topic: str
-    queue_id: int
-    queue_offset: int
-    commit_log_offset: int
-    size: int
-    flag: int
-    sys_flag: int
-    body_crc: int
-    born_timestamp_ms: int
-    born_host: str
-    store_timestamp_ms: int
-    store_host: str
-    reconsume_times: int
-    prepared_transaction_offset: int
-    properties: dict[str, str]
-    body: bytes
-
-class KeyQuery(NamedTuple):
-    """Commit log offsets, newest first; other keys of the same hash can be among them. The rest is about the newest entry of all."""
-
-    offsets: list[int]
-    last_update_time_ms: int
-    last_update_offset: int
-
-class AppendResult(NamedTuple):
-    commit_log_offset: int
-    size: int
-    queue_offset: int
-    store_timestamp_ms: int
+from .results import AppendResult as AppendResult
+from .results import KeyQuery as KeyQuery
+from .results import Message as Message
 
 def decode_message(record: bytes | bytearray | memoryview, check_crc: bool = True) -> Message:
     """Raises StoreCorrupt with the cause."""

@@ -2,7 +2,6 @@
 
 import os
 import socket
-from typing import NamedTuple
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
@@ -13,6 +12,7 @@ from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, re
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
 from rocketpy._core.options import MessageStoreOptions
+from rocketpy._core.results import AppendResult, KeyQuery, Message
 
 cdef extern from *:
     """
@@ -41,38 +41,6 @@ cdef enum: WAIT_SLICE_MS = 100      # how often a waiting call looks at signals
 cdef enum: QUERY_OFFSETS_MAX = 1024
 cdef enum: HOST_BYTES = 20          # address, then port in 4 bytes
 cdef enum: NOGIL_BODY_SIZE = 65536  # bodies from here on are decoded without the GIL
-
-
-class Message(NamedTuple):
-    topic: str
-    queue_id: int
-    queue_offset: int
-    commit_log_offset: int
-    size: int
-    flag: int
-    sys_flag: int
-    body_crc: int
-    born_timestamp_ms: int
-    born_host: str
-    store_timestamp_ms: int
-    store_host: str
-    reconsume_times: int
-    prepared_transaction_offset: int
-    properties: dict[str, str]
-    body: bytes
-
-
-class KeyQuery(NamedTuple):
-    offsets: list[int]
-    last_update_time_ms: int
-    last_update_offset: int
-
-
-class AppendResult(NamedTuple):
-    commit_log_offset: int
-    size: int
-    queue_offset: int
-    store_timestamp_ms: int
 
 
 def host_bytes(str host not None):

@@ -1,0 +1,64 @@
+"""What the wrappers give back as plain tuples. Defined once, for the compiled modules and for their stubs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Message(NamedTuple):
+    """One record of the commit log, decoded. Hosts are "ip:port"."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    commit_log_offset: int
+    size: int
+    flag: int
+    sys_flag: int
+    body_crc: int
+    born_timestamp_ms: int
+    born_host: str
+    store_timestamp_ms: int
+    store_host: str
+    reconsume_times: int
+    prepared_transaction_offset: int
+    properties: dict[str, str]
+    body: bytes
+
+
+class KeyQuery(NamedTuple):
+    """Commit log offsets, newest first; other keys of the same hash can be among them. The rest is about the newest entry of all."""
+
+    offsets: list[int]
+    last_update_time_ms: int
+    last_update_offset: int
+
+
+class AppendResult(NamedTuple):
+    """Where a message was put."""
+
+    commit_log_offset: int
+    size: int
+    queue_offset: int
+    store_timestamp_ms: int
+
+
+class Damage(NamedTuple):
+    """One damaged place. offset: bytes, physical for the commit log, inside the file for others, -1 for the whole file."""
+
+    kind: str
+    file: str
+    offset: int
+    size: int
+    cause: str
+
+
+class FloorRate(NamedTuple):
+    """What a bare loop achieved (rp_floor_rate)."""
+
+    rounds: int
+    bytes: int
+    elapsed_ns: int
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
