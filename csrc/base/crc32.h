@@ -1,6 +1,6 @@
 /* crc32.h: the CRC-32 of zlib (polynomial 0xEDB88320), as java.util.zip.CRC32 computes it.
  *
- * PCLMULQDQ where the CPU has it, slicing-by-8 elsewhere; chosen once, at load time, by CPUID.
+ * VPCLMULQDQ or PCLMULQDQ where the CPU has them, slicing-by-8 elsewhere and for a few bytes; CPUID is asked once, at load.
  * Threads  any; pure.
  */
 #ifndef RP_BASE_CRC32_H

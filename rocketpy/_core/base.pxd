@@ -8,18 +8,12 @@ cdef extern from "base/slice.h" nogil:
         uint32_t size
 
 cdef extern from "base/error.h" nogil:
-    enum: RP_OK
     enum: RP_E_INVALID
-    enum: RP_E_NO_MEMORY
     enum: RP_E_TIMEOUT
     enum: RP_E_BUSY
     enum: RP_E_CLOSED
-    enum: RP_E_CORRUPT
     enum: RP_E_NOT_FOUND
     enum: RP_E_TOO_LARGE
-    enum: RP_E_RANGE
-    enum: RP_E_PROTOCOL
-    enum: RP_E_FORK
     ctypedef struct rp_error:
         int32_t status
         int32_t os_errno
@@ -45,7 +39,6 @@ cdef extern from "base/arena.h" nogil:
     ctypedef struct rp_arena:
         pass
     rp_arena *rp_arena_create(size_t keep_bytes, size_t bytes_max)
-    void rp_arena_destroy(rp_arena *arena)
     void rp_arena_reset(rp_arena *arena)
 
 cdef extern from "fields_inl.h" nogil:

@@ -65,7 +65,7 @@ SEND_FORBIDDEN_TOPICS: Final = frozenset(
     }
 )
 
-# Groups every broker knows from its first start, and whether they may broadcast is not limited for any of them.
+# Groups every broker knows from its first start; each may broadcast.
 PREDEFINED_GROUPS: Final = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",

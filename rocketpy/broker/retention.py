@@ -44,7 +44,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Delete the first delete_count files; take sends when is_writable, else say reason. unread says what goes before its time."""
+    """Delete the first delete_count files; take sends when is_writable, else say reason. expired_count: how many were past their time."""
 
     delete_count: int
     is_writable: bool

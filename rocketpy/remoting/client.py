@@ -250,9 +250,6 @@ class RemotingClient:
         host, port = split_address(address)
         loop = asyncio.get_running_loop()
 
-        def make() -> _Connection:
-            return _Connection(address, self._frame_size_max, self._on_request)
-
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 _, connection = await loop.create_connection(
