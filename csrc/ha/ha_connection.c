@@ -27,7 +27,7 @@ struct rp_ha_connection {
     int fd;
     char address[RP_HA_ADDRESS_TEXT_MAX];
     int64_t connected_ms;
-    /* ha thread */
+    /* guarded by the master's transfer lock */
     uint8_t input[ACK_SIZE * READ_ACKS_MAX];
     uint32_t input_size;
     uint8_t header[RP_HA_HEADER_SIZE];
@@ -41,7 +41,7 @@ struct rp_ha_connection {
     int64_t window_start_ns;
     uint64_t window_bytes;
     uint64_t new_frames, new_heartbeats, new_bytes;
-    /* written by the ha thread, read by any: relaxed, each stands alone */
+    /* written under the transfer lock, read by any thread: relaxed, each stands alone */
     atomic_int_fast64_t request_offset, next_offset;
     atomic_int_fast64_t acked_offset;
     atomic_uint_fast64_t bytes_sent, bytes_per_second;
@@ -133,8 +133,8 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
 int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     int moved = 0;
     for (int round = 0; round < 16; round++) { /* bounded: epoll is level-triggered, the rest comes next turn */
-        ssize_t got =
-            recv(connection->fd, connection->input + connection->input_size, sizeof connection->input - connection->input_size, 0);
+        size_t room = sizeof connection->input - connection->input_size;
+        ssize_t got = recv(connection->fd, connection->input + connection->input_size, room, 0);
         if (got == 0)
             return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "slave %s closed the connection", connection->address);
         if (got < 0) {
@@ -163,6 +163,8 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
             memmove(connection->input, connection->input + whole, connection->input_size - whole);
             connection->input_size -= whole;
         }
+        if ((size_t)got < room)
+            break;
     }
     return moved;
 }
@@ -335,6 +337,13 @@ int rp_ha_connection_has_work(const rp_ha_connection *connection) {
     if (offset < 0 || offset >= rp_commit_log_max_offset(connection->options->commit_log))
         return 0;
     return connection->options->flow_bytes_per_second <= 0 || connection->flow_tokens > 0;
+}
+
+int64_t rp_ha_connection_backlog(const rp_ha_connection *connection) {
+    int64_t offset = next_offset(connection);
+    if (offset < 0 || connection->socket_is_full || connection->options->flow_bytes_per_second > 0)
+        return INT64_MAX;
+    return rp_commit_log_max_offset(connection->options->commit_log) - offset;
 }
 
 int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {

@@ -2,7 +2,7 @@
  * RocketMQ: DefaultHAConnection (5.3.3 store/ha/).
  *
  * States   WAITING (no request offset yet) → TRANSFER; the caller closes it on any negative status.
- * Threads  the ha thread, but for the atomics that rp_ha_connection_row reads.
+ * Threads  whoever holds the master's transfer lock, but for the atomics that rp_ha_connection_read_row reads.
  * Owns     the socket and, while a frame is under way, one pin on a commit log file.
  */
 #ifndef RP_HA_HA_CONNECTION_H
@@ -33,6 +33,9 @@ void rp_ha_connection_ask(rp_ha_connection *connection);
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection); /* the socket is full: wait for EPOLLOUT */
 int rp_ha_connection_has_work(const rp_ha_connection *connection);    /* bytes wait and the socket takes them */
+/* Bytes behind what was sent, those of a frame under way included; INT64_MAX when the socket or flow control holds them back, or the
+ * slave has not said where to start. */
+int64_t rp_ha_connection_backlog(const rp_ha_connection *connection);
 /* Monotonic ns of the next thing to do without any event: flow control, heartbeat, housekeeping. */
 int64_t rp_ha_connection_deadline(const rp_ha_connection *connection);
 int rp_ha_connection_is_silent(const rp_ha_connection *connection, int64_t now_ns); /* past the housekeeping interval */

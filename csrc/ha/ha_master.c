@@ -1,7 +1,11 @@
 /* ha_master.c: see ha_master.h. One thread, one epoll: listener, wake-up, slaves (ha_connection.c does the talking).
  *
- * Sleep protocol: the thread says `sleeping`, looks once more whether the log has grown past any slave, then waits. An appender
- * publishes its offset first and reads `sleeping` afterwards; both sides are sequentially consistent, so one of them sees the other.
+ * Who sends: a slave that has kept up is sent the next few bytes by the thread that appended them, which saves waking another thread on
+ * the way to it; a larger backlog, a full socket and everything else are the ha thread's. transfer_lock makes them take turns.
+ *
+ * Nobody waits for it: an appender says `pending`, then tries the lock; whoever holds it looks at `pending` after giving it up. The ha
+ * thread does so after it has said `sleeping`, so that an appender who needs it knows whether to write its eventfd. All of these are
+ * sequentially consistent, as is the log's published offset before them: one of the two always sees the other.
  */
 #include "ha_master.h"
 
@@ -23,6 +27,8 @@
 
 #define MS_NS 1000000LL
 #define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
+#define APPENDER_BYTES_MAX (256 * 1024)      /* a backlog that an appender sends by itself */
+#define APPENDER_ROUNDS_MAX 4               /* how often it does so for others before it leaves the rest to the ha thread */
 #define TAG_LISTENER UINT64_MAX
 #define TAG_WAKE (UINT64_MAX - 1)
 
@@ -33,15 +39,16 @@ struct rp_ha_master {
     int epoll_fd, listen_fd, wake_fd;
     uint16_t port;
     rp_thread *thread;
-    /* guarded by table_lock for readers; only the ha thread writes, so it reads without */
+    pthread_mutex_t transfer_lock; /* all that connections send and receive */
     pthread_mutex_t table_lock;
+    /* written by the ha thread under both locks, so that either protects a reader */
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
     /* ha thread */
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required;
-    atomic_int sleeping; /* sequentially consistent, see above */
+    atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
         atomic_uint_fast64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames, heartbeats, bytes, acks;
@@ -115,16 +122,21 @@ static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error)
     drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : RP_LOG_WARNING, error->message);
 }
 
-static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
-    rp_ha_connection *connection = master->slots[slot];
-    rp_error error;
-    if (rp_ha_connection_pump(connection, now_ns, TURN_BYTES_MAX, &error) < 0) {
-        drop_for(master, slot, &error);
-        return;
-    }
+static int pump(rp_ha_master *master, rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
+    int status = rp_ha_connection_pump(connection, now_ns, TURN_BYTES_MAX, error);
     count(&master->counters.frames, rp_ha_connection_take_frames(connection));
     count(&master->counters.heartbeats, rp_ha_connection_take_heartbeats(connection));
     count(&master->counters.bytes, rp_ha_connection_take_bytes(connection));
+    return status;
+}
+
+static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
+    rp_ha_connection *connection = master->slots[slot];
+    rp_error error;
+    if (pump(master, connection, now_ns, &error) < 0) {
+        drop_for(master, slot, &error);
+        return;
+    }
     uint32_t events = EPOLLIN | EPOLLRDHUP | (rp_ha_connection_wants_write(connection) ? EPOLLOUT : 0);
     if (events != master->slot_events[slot]) {
         master->slot_events[slot] = events;
@@ -249,10 +261,7 @@ static void handle_events(rp_ha_master *master, const struct epoll_event *events
         uint64_t tag = events[i].data.u64;
         if (tag == TAG_LISTENER) {
             accept_slaves(master, now_ns);
-        } else if (tag == TAG_WAKE) {
-            uint64_t drained;
-            (void)!read(master->wake_fd, &drained, sizeof drained); /* only its readiness counts */
-        } else if (master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
+        } else if (tag != TAG_WAKE && master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
             receive_from_slave(master, (uint32_t)tag, now_ns);
         }
     }
@@ -282,25 +291,73 @@ static int has_slaves(const rp_ha_master *master) {
 static void ha_master_run(void *context) {
     rp_ha_master *master = context;
     struct epoll_event events[RP_HA_SLAVES_MAX];
-    int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
+    int timeout = -1;
     while (!atomic_load_explicit(&master->stopping, memory_order_acquire)) {
-        atomic_store(&master->sleeping, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
-        int timeout = wait_ms(master, now_ns);
+        if (atomic_load(&master->pending))
+            timeout = 0;
         int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
         atomic_store(&master->sleeping, 0);
-        now_ns = rp_clock_monotonic_ns(master->options.clock);
+        pthread_mutex_lock(&master->transfer_lock);
+        atomic_store(&master->pending, 0);
+        int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
         if (event_count > 0)
             handle_events(master, events, event_count, now_ns);
         serve_slaves(master, now_ns);
+        atomic_store(&master->has_slaves, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
+        atomic_store(&master->sleeping, 1);
+        atomic_thread_fence(memory_order_seq_cst);
+        timeout = wait_ms(master, now_ns);
+        pthread_mutex_unlock(&master->transfer_lock);
+        atomic_thread_fence(memory_order_seq_cst);
     }
 }
 
-void rp_ha_master_notify(rp_ha_master *master) {
-    atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at sleeping */
-    if (atomic_load(&master->sleeping) == 0 || atomic_exchange(&master->sleeping, 0) == 0)
-        return;
+static void wake(rp_ha_master *master) {
     uint64_t one = 1;
-    (void)!write(master->wake_fd, &one, sizeof one); /* fails only when it is readable already */
+    (void)!write(master->wake_fd, &one, sizeof one); /* it is never full: nobody appends that often */
+}
+
+/* The appender's turn, under the lock. 1 when something is left for the ha thread. */
+static int send_appended(rp_ha_master *master) {
+    int is_left = 0;
+    int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
+        rp_ha_connection *connection = master->slots[slot];
+        if (connection == NULL)
+            continue;
+        rp_error error;
+        if (rp_ha_connection_wants_write(connection))
+            continue; /* the ha thread waits for that */
+        if (rp_ha_connection_backlog(connection) > APPENDER_BYTES_MAX || pump(master, connection, now_ns, &error) < 0 ||
+            rp_ha_connection_wants_write(connection))
+            is_left = 1; /* an error too: the ha thread meets it again and drops the slave */
+    }
+    return is_left;
+}
+
+/* 1 when something is left for the ha thread. */
+static int try_to_send_appended(rp_ha_master *master) {
+    int is_left = !master->options.appenders_send;
+    for (int round = 0; !is_left && atomic_load(&master->pending) && pthread_mutex_trylock(&master->transfer_lock) == 0; round++) {
+        if (round == APPENDER_ROUNDS_MAX) {
+            is_left = 1;
+        } else {
+            atomic_store(&master->pending, 0);
+            is_left = send_appended(master);
+        }
+        pthread_mutex_unlock(&master->transfer_lock);
+        atomic_thread_fence(memory_order_seq_cst);
+    }
+    return is_left;
+}
+
+void rp_ha_master_notify(rp_ha_master *master) {
+    atomic_thread_fence(memory_order_seq_cst); /* our published offset before the look at what the ha thread does */
+    if (!atomic_load(&master->has_slaves))
+        return;
+    atomic_store(&master->pending, master->options.appenders_send);
+    if (try_to_send_appended(master) && atomic_exchange(&master->sleeping, 0))
+        wake(master);
 }
 
 /* ---- open and close ---- */
@@ -342,7 +399,7 @@ static int open_descriptors(rp_ha_master *master, rp_error *error) {
     if (status < 0)
         return status;
     if (watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) < 0 ||
-        watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN, TAG_WAKE) < 0)
+        watch(master, EPOLL_CTL_ADD, master->wake_fd, EPOLLIN | EPOLLET, TAG_WAKE) < 0) /* edge: it is never read */
         return rp_error_set(error, RP_E_IO, errno, NULL, -1, "epoll refused the ha listener: %s", strerror(errno));
     return RP_OK;
 }
@@ -356,6 +413,7 @@ static void free_master(rp_ha_master *master) {
         if (fds[i] >= 0)
             close(fds[i]);
     pthread_mutex_destroy(&master->table_lock);
+    pthread_mutex_destroy(&master->transfer_lock);
     free(master);
 }
 
@@ -371,6 +429,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
+    pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
         atomic_init(&master->acked[slot], -1);
@@ -392,8 +451,7 @@ void rp_ha_master_close(rp_ha_master *master) {
     if (master == NULL)
         return;
     atomic_store_explicit(&master->stopping, 1, memory_order_release);
-    uint64_t one = 1;
-    (void)!write(master->wake_fd, &one, sizeof one);
+    wake(master);
     rp_thread_join(master->thread);
     free_master(master);
 }

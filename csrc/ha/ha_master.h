@@ -13,7 +13,8 @@
  * connection's frame bound, which doubles while a slave takes whole frames at once and halves when the socket fills; it stays
  * below the 4 MB read buffer of a Java slave, and no frame crosses a file end.
  *
- * Threads  one ("ha-master") owns listener and connections. notify from any thread. Reads of acked offsets: any thread.
+ * Threads  one ("ha-master") owns listener and connections; with appenders_send, notifying threads send too. notify from any thread.
+ *          Reads of acked offsets: any thread.
  * Owns     its thread and sockets. Borrows the commit log, which must be closed after it.
  * Bounds   slaves_max connections (then refused and logged); no queue: what is not sent yet is in the log.
  * Rules    an acked offset above the master's own max, or above what the connection was sent, drops that connection, is counted, and
@@ -48,9 +49,11 @@ typedef struct rp_ha_master_options {
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent slave is dropped */
     int64_t gap_not_in_sync_bytes;     /* haMaxGapNotInSync 268,435,456 */
     int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
+    int32_t appenders_send; /* 1: who appends sends the bytes to slaves that have kept up: soonest when answers wait for acks (SYNC_MASTER);
+                               0, the default: the ha thread sends all, and appenders never wait for a socket's system call */
     const rp_clock *clock;
     rp_log *log;
-    uint32_t slaves_required;          /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
+    uint32_t slaves_required; /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
     /* On the ha thread (or in rp_ha_master_require's), whenever it may have moved: the offset that slaves_required slaves hold,
      * -1 with fewer. May be NULL. */
     void (*on_acked)(void *context, int64_t acked_offset);
@@ -64,7 +67,8 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **master
 void rp_ha_master_close(rp_ha_master *master);
 uint16_t rp_ha_master_port(const rp_ha_master *master);
 
-/* The log has grown. One atomic read while the thread is awake, an eventfd write when it sleeps. */
+/* The log has grown. Without appenders_send one atomic read while the thread is awake, an eventfd write when it sleeps; with it a
+ * sendmsg to each slave that has kept up, unless another appender is about to. Never waits for a lock. */
 void rp_ha_master_notify(rp_ha_master *master);
 
 /* Changes slaves_required (1..slaves_max) and tells on_acked. RP_OK, RP_E_INVALID. */
@@ -80,12 +84,12 @@ uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master);
 
 typedef struct rp_ha_slave_row {
     char address[RP_HA_ADDRESS_TEXT_MAX]; /* "ip:port" of the slave's end */
-    int64_t request_offset;               /* where it asked to start; -1 before it said */
-    int64_t acked_offset;                 /* -1 before the first ack */
-    int64_t next_offset;                  /* where the next frame starts; -1 before the first */
+    int64_t request_offset; /* where it asked to start; -1 before it said */
+    int64_t acked_offset; /* -1 before the first ack */
+    int64_t next_offset; /* where the next frame starts; -1 before the first */
     uint64_t bytes_sent;
-    uint64_t bytes_per_second;            /* over the last full second */
-    int64_t connected_ms;                 /* wall clock */
+    uint64_t bytes_per_second; /* over the last full second */
+    int64_t connected_ms; /* wall clock */
 } rp_ha_slave_row;
 /* Fills up to rows_max rows and returns how many slaves there are. Any thread. */
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max);

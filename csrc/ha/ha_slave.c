@@ -1,7 +1,8 @@
 /* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, say our offset, receive into the log, ack, repeat.
  *
- * Receiving: a frame's body goes by readv straight into the mapped file, with the next frame's 12 header bytes as the second
- * part, so a stream of frames costs one system call each and no copy in between.
+ * Receiving: what is left of a frame's body goes by readv straight into the mapped file; what is behind it goes into a small buffer as
+ * the second part: the next header with as much of its body as fits. So a small frame costs one system call and one short copy, and a
+ * stream of large ones one system call each with nearly no copy. A read that got less than it asked for has emptied the socket.
  */
 #include "ha_slave.h"
 
@@ -29,6 +30,7 @@
 #define SECOND_NS 1000000000LL
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
+#define INPUT_BYTES 16384
 
 struct rp_ha_slave {
     /* fixed after open */
@@ -42,8 +44,8 @@ struct rp_ha_slave {
     /* slave thread */
     int fd; /* -1: not connected */
     char address[RP_HA_ADDRESS_TEXT_MAX];
-    uint8_t header[RP_HA_HEADER_SIZE];
-    uint32_t header_size; /* header bytes received */
+    uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
+    uint32_t input_at, input_end;
     int64_t body_offset;  /* where the next body byte belongs */
     uint32_t body_left;
     uint8_t ack[ACK_SIZE];
@@ -163,11 +165,10 @@ static int report_offset(rp_ha_slave *slave, int always) {
 
 /* ---- frames ---- */
 
-static int begin_body(rp_ha_slave *slave, rp_error *error) {
-    int64_t offset = (int64_t)rp_get_u64(slave->header);
-    uint32_t size = rp_get_u32(slave->header + 8);
+static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE], rp_error *error) {
+    int64_t offset = (int64_t)rp_get_u64(header);
+    uint32_t size = rp_get_u32(header + 8);
     int64_t ours = rp_commit_log_max_offset(slave->options.commit_log);
-    slave->header_size = 0;
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
@@ -198,22 +199,70 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
     pthread_mutex_unlock(&slave->lock);
 }
 
-/* One read. Bytes got, 0 when the socket is empty, negative ends the connection. */
-static int64_t receive_some(rp_ha_slave *slave, rp_error *error) {
-    struct iovec parts[2];
-    int part_count = 0;
-    uint32_t body_part = 0;
-    if (slave->body_left > 0) {
-        uint8_t *address = NULL;
-        uint32_t room = 0;
-        int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, &address, &room, error);
+/* Where the next bytes of the body go: 1..body_left of them, or a negative status. */
+static int64_t reserve_body(rp_ha_slave *slave, uint8_t **address, rp_error *error) {
+    uint32_t room = 0;
+    int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, address, &room, error);
+    if (status < 0)
+        return status;
+    return slave->body_left < room ? slave->body_left : room;
+}
+
+static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
+    int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, size, error);
+    if (status < 0)
+        return status;
+    slave->body_offset += size;
+    slave->body_left -= size;
+    count_received(slave, size, now_ns(slave));
+    return RP_OK;
+}
+
+/* Takes frames out of the buffer as far as it goes. */
+static int take_input(rp_ha_slave *slave, rp_error *error) {
+    for (;;) {
+        uint32_t left = slave->input_end - slave->input_at;
+        const uint8_t *bytes = slave->input + slave->input_at;
+        int status;
+        if (slave->body_left > 0) {
+            uint8_t *address = NULL;
+            int64_t part = left > 0 ? reserve_body(slave, &address, error) : 0;
+            if (part <= 0)
+                return (int)part;
+            part = part < left ? part : left;
+            memcpy(address, bytes, (size_t)part);
+            slave->input_at += (uint32_t)part;
+            status = commit_body(slave, (uint32_t)part, error);
+        } else {
+            if (left < RP_HA_HEADER_SIZE)
+                return RP_OK;
+            slave->input_at += RP_HA_HEADER_SIZE;
+            status = begin_body(slave, bytes, error);
+        }
         if (status < 0)
             return status;
-        body_part = slave->body_left < room ? slave->body_left : room;
-        parts[part_count++] = (struct iovec){address, body_part};
     }
-    if (body_part == slave->body_left)
-        parts[part_count++] = (struct iovec){slave->header + slave->header_size, RP_HA_HEADER_SIZE - slave->header_size};
+}
+
+/* One read. 1 when the socket may hold more, 0 when it is empty, negative ends the connection. */
+static int receive_some(rp_ha_slave *slave, rp_error *error) {
+    struct iovec parts[2];
+    int part_count = 0;
+    int64_t body_part = 0;
+    if (slave->body_left > 0) { /* then the buffer is empty */
+        uint8_t *address = NULL;
+        body_part = reserve_body(slave, &address, error);
+        if (body_part < 0)
+            return (int)body_part;
+        parts[part_count++] = (struct iovec){address, (size_t)body_part};
+    }
+    uint32_t kept = slave->input_end - slave->input_at; /* the beginning of a header */
+    memmove(slave->input, slave->input + slave->input_at, kept);
+    slave->input_at = 0;
+    slave->input_end = kept;
+    uint32_t ahead = body_part == slave->body_left ? INPUT_BYTES - kept : 0;
+    if (ahead > 0)
+        parts[part_count++] = (struct iovec){slave->input + kept, ahead};
     ssize_t got = readv(slave->fd, parts, part_count);
     if (got == 0)
         return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
@@ -222,35 +271,25 @@ static int64_t receive_some(rp_ha_slave *slave, rp_error *error) {
             return 0;
         return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
     }
-    uint32_t of_body = (uint64_t)got < body_part ? (uint32_t)got : body_part;
-    if (of_body > 0) {
-        int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, of_body, error);
-        if (status < 0)
-            return status;
-        slave->body_offset += of_body;
-        slave->body_left -= of_body;
-        count_received(slave, of_body, now_ns(slave));
-    }
-    slave->header_size += (uint32_t)got - of_body;
-    if (slave->header_size == RP_HA_HEADER_SIZE) {
-        int status = begin_body(slave, error);
-        if (status < 0)
-            return status;
-    }
-    return got;
+    slave->last_read_ns = now_ns(slave);
+    int64_t of_body = got < body_part ? got : body_part;
+    int status = of_body > 0 ? commit_body(slave, (uint32_t)of_body, error) : RP_OK;
+    slave->input_end += (uint32_t)(got - of_body);
+    if (status == RP_OK)
+        status = take_input(slave, error);
+    return status < 0 ? status : got == body_part + ahead;
 }
 
 /* Takes what the socket holds, then acks. */
 static int receive_burst(rp_ha_slave *slave, rp_error *error) {
     for (int i = 0; i < BURST_READS_MAX; i++) {
-        int64_t got = receive_some(slave, error);
-        if (got < 0) {
+        int more = receive_some(slave, error);
+        if (more < 0) {
             (void)report_offset(slave, 0); /* what did arrive counts; the connection ends anyway */
-            return (int)got;
+            return more;
         }
-        if (got == 0)
+        if (more == 0)
             break;
-        slave->last_read_ns = now_ns(slave);
     }
     int is_asked = slave->is_asked;
     slave->is_asked = 0;
@@ -305,7 +344,7 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     int64_t time_ns = now_ns(slave);
-    slave->header_size = slave->body_left = slave->ack_left = 0;
+    slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
     slave->is_asked = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;

@@ -5,9 +5,10 @@
  *  server    one thread, one epoll loop: receives frames, copies each once with CRC into a mapped, pre-faulted file (wrapping
  *            at its end), answers 160 bytes with the request's opaque. Understands both encodings just enough to find the opaque.
  *  sync      one thread: pwrite of `size` bytes, fdatasync, again.
+ *  replicated  `size` bytes to a master and on to a slave, each copying them with CRC into a mapped file; an ack and an answer back.
  *  sendfile  a file from the page cache through a loopback socket into a discarding reader, `chunk` bytes a call.
  *
- * Threads  start/stop from one owner; the loops of sync and sendfile run in the caller (sendfile with one helper thread).
+ * Threads  start/stop from one owner; the other loops run in the caller, sendfile with one helper thread, replicated with two.
  * Bounds   server: RP_FLOOR_CONNECTIONS_MAX connections, 16 MB frames.
  */
 #ifndef RP_LOAD_FLOOR_H
@@ -40,6 +41,10 @@ typedef struct rp_floor_rate {
 
 /* pwrite + fdatasync of size bytes each, into path (created, preallocated, removed), for duration_ms. */
 int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error);
+
+/* One replicated message after the other, for duration_ms: two round trips on the loopback and two appends each. path is created, 64 MB,
+ * and removed. size at most 1 MB. */
+int rp_floor_replicated(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error);
 
 /* sendfile of path (an existing file) from start to end, again and again for duration_ms (0: once). */
 int rp_floor_sendfile(const char *path, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error);

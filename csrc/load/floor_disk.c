@@ -13,11 +13,12 @@
 #include "../base/histogram.h"
 #include "../base/thread.h"
 #include "floor.h"
+#include "floor_parts.h"
 
 #define FILE_SIZE (INT64_C(64) << 20) /* the sync loop wraps here: allocated and written before, so that only data is synced */
 #define DISCARD_BYTES (1u << 20)
 
-static int64_t now_ns(void) {
+int64_t rp_floor_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
@@ -27,7 +28,7 @@ static int failed_on(rp_error *error, const char *path, const char *what) {
     return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "%s: %s", what, strerror(errno));
 }
 
-static void fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns) {
+void rp_floor_fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns) {
     *rate = (rp_floor_rate){
         rp_histogram_count(rounds), bytes, (uint64_t)elapsed_ns, rp_histogram_percentile(rounds, 50), rp_histogram_percentile(rounds, 99),
         rp_histogram_max(rounds)};
@@ -51,20 +52,20 @@ static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t dura
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns, at = 0;
+    int64_t start_ns = rp_floor_now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns, at = 0;
     uint64_t bytes = 0;
     int status = 0;
     while (status == 0 && last_ns < end_ns) {
         if (at + size > FILE_SIZE)
             at = 0;
         status = write_whole(fd, data, size, at) != 0 || fdatasync(fd) != 0 ? -1 : 0;
-        int64_t now = now_ns();
+        int64_t now = rp_floor_now_ns();
         rp_histogram_record(rounds, (uint64_t)(now - last_ns));
         last_ns = now;
         at += size;
         bytes += size;
     }
-    fill_rate(rate, rounds, bytes, last_ns - start_ns);
+    rp_floor_fill_rate(rate, rounds, bytes, last_ns - start_ns);
     rp_histogram_destroy(rounds);
     return status;
 }
@@ -106,8 +107,7 @@ static void discard(void *context) {
     } while (got > 0 || (got < 0 && errno == EINTR));
 }
 
-/* A connected pair on the loopback: TCP, as a slave's connection is. */
-static int tcp_pair(int *writer, int *reader) {
+int rp_floor_tcp_pair(int *writer, int *reader) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -129,7 +129,7 @@ static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk,
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    int64_t start_ns = rp_floor_now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
     uint64_t bytes = 0;
     off_t at = 0;
     int status = 0;
@@ -141,7 +141,7 @@ static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk,
             status = -1;
             break;
         }
-        int64_t now = now_ns();
+        int64_t now = rp_floor_now_ns();
         rp_histogram_record(rounds, (uint64_t)(now - last_ns));
         last_ns = now;
         bytes += (uint64_t)put;
@@ -153,7 +153,7 @@ static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk,
         if (duration_ms != 0 && now >= end_ns)
             break;
     }
-    fill_rate(rate, rounds, bytes, last_ns - start_ns);
+    rp_floor_fill_rate(rate, rounds, bytes, last_ns - start_ns);
     rp_histogram_destroy(rounds);
     return status;
 }
@@ -174,7 +174,7 @@ int rp_floor_sendfile(const char *path, uint32_t chunk, uint32_t duration_ms, rp
     discarder reader = {-1, malloc(DISCARD_BYTES)};
     rp_thread *thread = NULL;
     int result = RP_OK;
-    if (reader.buffer == NULL || tcp_pair(&writer, &reader.fd) != 0)
+    if (reader.buffer == NULL || rp_floor_tcp_pair(&writer, &reader.fd) != 0)
         result = failed_on(error, path, "no loopback connection");
     if (result == RP_OK && rp_thread_start(&thread, "rp-discard", discard, &reader) != RP_OK)
         result = rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the reader's thread cannot be started");

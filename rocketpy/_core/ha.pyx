@@ -16,7 +16,7 @@ cdef extern from *:
     static const rp_field_row ha_master_option_rows[] = {
         ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
         ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(gap_not_in_sync_bytes), ROW(flow_bytes_per_second),
-        ROW(slaves_required), RP_FIELD_END};
+        ROW(appenders_send), ROW(slaves_required), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
     static const rp_field_row ha_slave_row_rows[] = {

@@ -54,6 +54,7 @@ cdef extern from "load/floor.h" nogil:
     uint64_t rp_floor_frames(const rp_floor *server)
     void rp_floor_stop(rp_floor *server)
     int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error)
+    int rp_floor_replicated(const char *path, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error)
     int rp_floor_sendfile(const char *path, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate, rp_error *error)
 
 cdef extern from *:
@@ -304,6 +305,19 @@ cdef object measured(floor_loop loop, object path, uint32_t size, uint32_t durat
 
 def floor_sync(path, uint32_t size, uint32_t duration_ms):
     return measured(rp_floor_sync, path, size, duration_ms)
+
+
+def floor_replicated(path, uint32_t size, uint32_t duration_ms):
+    cdef bytes encoded = os.fsencode(path)
+    cdef const char *name = encoded
+    cdef rp_floor_rate rate
+    cdef rp_error error
+    cdef int status
+    error.status = 0
+    with nogil:
+        status = rp_floor_replicated(name, size, duration_ms, &rate, &error)
+    check(status, &error)
+    return floor_rate(&rate)
 
 
 def floor_sendfile(path, uint32_t chunk, uint32_t duration_ms):

@@ -30,6 +30,7 @@ class HaSettings:
     """Replication as configured. Sizes in bytes, intervals in ms."""
 
     is_slave: bool
+    is_sync: bool
     bind_address: str
     port: int
     slaves_required: int
@@ -45,6 +46,7 @@ class HaSettings:
         """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none."""
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
+            is_sync=config.text("brokerRole") == "SYNC_MASTER",
             bind_address=config.text("bindAddress"),
             port=config.integer("haListenPort"),
             slaves_required=max(1, config.integer("inSyncReplicas") - 1),
@@ -106,6 +108,7 @@ class HaService:
             housekeeping_interval_ms=settings.housekeeping_interval_ms,
             gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes,
             flow_bytes_per_second=settings.flow_bytes_per_second,
+            appenders_send=int(settings.is_sync),
             slaves_required=settings.slaves_required,
         )
 
