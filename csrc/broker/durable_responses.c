@@ -6,6 +6,7 @@
 
 #include "answers.h"
 #include "lane.h"
+#include "response_writer_inl.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -110,13 +111,16 @@ static int64_t wait_until(rp_lane *lane, rp_durable_response *response, int64_t 
     }
     if ((needs & RP_NEEDS_SLAVES) && now_ns >= slaves_by) {
         needs &= ~(uint32_t)RP_NEEDS_SLAVES;
-        code = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT;
+        code = RP_OUTCOME_SLAVE_TIMEOUT;
         rp_count(&lane->counters.slave_timeouts, 1);
     }
     if (needs == 0) {
+        rp_slice remark = rp_outcome_remark(code);
         if (code != RP_RESPONSE_SUCCESS)
-            response->command.code = code;
-        rp_count(&lane->counters.slaves_missing, code == RP_RESPONSE_SLAVE_NOT_AVAILABLE);
+            response->command.code = RP_OUTCOME_CODE(code);
+        if (remark.data != NULL)
+            response->command.remark = remark;
+        rp_count(&lane->counters.slaves_missing, RP_OUTCOME_CODE(code) == RP_RESPONSE_SLAVE_NOT_AVAILABLE);
         return INT64_MAX;
     }
     return (needs & RP_NEEDS_SLAVES) && slaves_by < flush_by ? slaves_by : flush_by;

@@ -32,8 +32,10 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *c
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
-    if (replicated < 0 || end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
-        *code = RP_RESPONSE_SLAVE_NOT_AVAILABLE;
+    if (replicated < 0) {
+        *code = RP_OUTCOME_NO_SLAVE;
+    } else if (end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
+        *code = RP_OUTCOME_GAP;
     } else if (replicated < end_offset) {
         needs |= RP_NEEDS_SLAVES;
     }
@@ -93,12 +95,13 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
 static void send_head(rp_lane *lane, rp_parked_response *entry) {
     uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;
     rp_connection *connection = rp_reactor_connection(lane->reactor, entry->connection_id);
-    uint8_t *target = connection != NULL ? rp_connection_reserve(connection, entry->size) : NULL;
+    uint32_t size = entry->size, more = entry->code != RP_RESPONSE_SUCCESS ? RP_OUTCOME_REMARK_MAX : 0;
+    uint8_t *target = connection != NULL ? rp_connection_reserve(connection, size + more) : NULL;
     if (target != NULL) {
+        memcpy(target, frame, size);
         if (entry->code != RP_RESPONSE_SUCCESS)
-            rp_response_set_code(frame, entry->code);
-        memcpy(target, frame, entry->size);
-        rp_connection_commit(connection, entry->size);
+            size = rp_response_set_outcome(target, size, entry->code);
+        rp_connection_commit(connection, size);
     } else if (connection != NULL) {
         rp_server_close_connection(lane->server, entry->connection_id);
     }
@@ -129,7 +132,7 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
     }
     if ((entry->needs & RP_NEEDS_SLAVES) && waited_ms >= options->slave_timeout_ms) {
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
-        entry->code = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT;
+        entry->code = RP_OUTCOME_SLAVE_TIMEOUT;
         rp_count(&lane->counters.slave_timeouts, 1);
     }
 }

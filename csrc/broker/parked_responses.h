@@ -30,7 +30,7 @@ typedef struct rp_parked_response {
     uint64_t connection_id;
     uint8_t *large; /* the frame when it does not fit inside; owned */
     uint32_t size;
-    int16_t code; /* 0, or what already went wrong */
+    int16_t code; /* 0, or the outcome of what already went wrong */
     uint16_t needs;
     uint8_t frame[RP_PARKED_INLINE];
 } rp_parked_response;
@@ -44,8 +44,8 @@ typedef struct rp_parked_responses {
 void rp_parked_responses_free(rp_parked_responses *parked);
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more);
 
-/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *code is what is already known to be wrong
- * (SLAVE_NOT_AVAILABLE). */
+/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *code is the outcome of what is already known
+ * to be wrong (response_writer_inl.h), 0 for nothing. */
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code);
 
 /* A sync has failed: nothing will be flushed any more, so nobody waits for it (FLUSH_DISK_TIMEOUT at once; the message may be on disk). */

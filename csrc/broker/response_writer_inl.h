@@ -4,7 +4,7 @@
  * copied by fixed-size stores, and both encodings share the calls. The caller reserves RP_RESPONSE_SIZE_MAX of its texts first.
  *
  * The response code keeps a fixed place in both encodings (JSON pads it to two characters), so that a response that was written
- * before its outcome was known is corrected in place: rp_response_set_code.
+ * before its outcome was known is corrected in place: rp_response_set_outcome.
  */
 #ifndef RP_BROKER_RESPONSE_WRITER_INL_H
 #define RP_BROKER_RESPONSE_WRITER_INL_H
@@ -18,6 +18,7 @@
 #define RP_RESPONSE_VERSION 479 /* MQVersion V5_3_3 */
 #define RP_RESPONSE_CODE_PLACE_BINARY 8u
 #define RP_RESPONSE_CODE_PLACE_JSON 16u
+#define RP_RESPONSE_REMARK_PLACE_BINARY 21u
 /* Room for a response whose texts (remark, field values) have `texts` bytes together: in JSON a byte may become six. */
 #define RP_RESPONSE_SIZE_BASE 640u
 #define RP_RESPONSE_TEXT_FACTOR 6u
@@ -108,6 +109,54 @@ static inline void rp_response_set_code(uint8_t *frame, int32_t code) {
         frame[RP_RESPONSE_CODE_PLACE_JSON] = (uint8_t)(code >= 10 ? '0' + code / 10 : '0' + code);
         frame[RP_RESPONSE_CODE_PLACE_JSON + 1] = (uint8_t)(code >= 10 ? '0' + code % 10 : ' ');
     }
+}
+
+/* An outcome is a response code and, above it, which of its reasons; the remark says it. */
+#define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
+#define RP_OUTCOME_NO_SLAVE 11         /* SLAVE_NOT_AVAILABLE */
+#define RP_OUTCOME_GAP (11 | 1 << 8)   /* the same code */
+#define RP_OUTCOME_SLAVE_TIMEOUT 12    /* FLUSH_SLAVE_TIMEOUT */
+#define RP_OUTCOME_REMARK_MAX 192u     /* bytes that the remark may add to a frame */
+
+static inline rp_slice rp_outcome_remark(int32_t outcome) {
+    static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
+    static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
+    static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
+    switch (outcome) {
+    case RP_OUTCOME_NO_SLAVE:
+        return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
+    case RP_OUTCOME_GAP:
+        return (rp_slice){(const uint8_t *)gap, sizeof gap - 1};
+    case RP_OUTCOME_SLAVE_TIMEOUT:
+        return (rp_slice){(const uint8_t *)timeout, sizeof timeout - 1};
+    default:
+        return (rp_slice){NULL, 0};
+    }
+}
+
+/* Changes a frame of code SUCCESS without remark and body to that outcome. Its new size, at most RP_OUTCOME_REMARK_MAX larger. */
+static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, int32_t outcome) {
+    static const char name[] = ",\"remark\":\"";
+    rp_slice remark = rp_outcome_remark(outcome);
+    rp_response_set_code(frame, RP_OUTCOME_CODE(outcome));
+    if (remark.data == NULL)
+        return size;
+    if (frame[4] == RP_SERIALIZE_ROCKETMQ) {
+        uint8_t *place = frame + RP_RESPONSE_REMARK_PLACE_BINARY;
+        memmove(place + 4 + remark.size, place + 4, size - RP_RESPONSE_REMARK_PLACE_BINARY - 4);
+        rp_put_u32(place, remark.size);
+        memcpy(place + 4, remark.data, remark.size);
+        size += remark.size;
+    } else {
+        uint8_t *at = frame + size - 1; /* the closing brace */
+        memcpy(at, name, sizeof name - 1);
+        memcpy(at + sizeof name - 1, remark.data, remark.size);
+        memcpy(at + sizeof name - 1 + remark.size, "\"}", 2);
+        size += (uint32_t)sizeof name + remark.size;
+    }
+    rp_put_u32(frame, size - 4);
+    rp_put_u32(frame + 4, (uint32_t)frame[4] << 24 | (size - 8));
+    return size;
 }
 
 /* code 0..99; remark data NULL: none. */

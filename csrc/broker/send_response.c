@@ -170,7 +170,7 @@ static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item
     const rp_append_item *last = &items[send->item_count - 1];
     int64_t end = last->commit_log_offset + last->size;
     uint32_t needs = send->wait ? rp_parked_needs(lane->broker, end, code) : 0;
-    if (*code == RP_RESPONSE_SLAVE_NOT_AVAILABLE)
+    if (RP_OUTCOME_CODE(*code) == RP_RESPONSE_SLAVE_NOT_AVAILABLE)
         rp_count(&lane->counters.slaves_missing, 1);
     if (needs == 0)
         return 1;
@@ -189,12 +189,12 @@ static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_a
     int outcome = park(lane, send, items, size_max, &code);
     if (outcome != 1)
         return outcome;
-    uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max);
+    uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max + RP_OUTCOME_REMARK_MAX);
     if (target == NULL)
         return RP_E_NO_MEMORY;
     uint32_t size = write_success(&lane->broker->send_template, send, items, target);
     if (code != RP_RESPONSE_SUCCESS)
-        rp_response_set_code(target, code);
+        size = rp_response_set_outcome(target, size, code);
     rp_connection_commit(send->to.connection, size);
     return RP_OK;
 }

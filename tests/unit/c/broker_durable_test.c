@@ -71,6 +71,7 @@ static void without_slaves_a_sync_master_says_so(void) {
         rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
         rp_command response = client_call(&c, &request);
         CHECK(response.code == SLAVE_NOT_AVAILABLE && field_number(&response, "queueOffset") == type); /* stored all the same */
+        CHECK(memmem(response.remark.data, response.remark.size, "fewer slaves are connected", 26) != NULL);
         client_close(&c);
     }
     rp_broker_stats stats;
@@ -123,6 +124,28 @@ static void one_ack_completes_all_sends_below_it(void) {
     fixture_close(&fx);
 }
 
+static void a_slave_too_far_behind_is_not_waited_for_and_named(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    rp_broker_settings settings;
+    rp_broker_settings_default(&settings);
+    settings.slave_acks = 1;
+    settings.slave_gap_bytes_max = 10;
+    rp_broker_set_settings(fx.broker, &settings);
+    rp_broker_set_replicated(fx.broker, 0);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        number_text queue;
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+        rp_command response = client_call(&c, &request);
+        CHECK(response.code == SLAVE_NOT_AVAILABLE && field_number(&response, "queueOffset") == type);
+        CHECK(memmem(response.remark.data, response.remark.size, "haMaxGapNotInSync", 17) != NULL);
+        client_close(&c);
+    }
+    fixture_close(&fx);
+}
+
 static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
     fixture fx;
     fixture_init(&fx);
@@ -137,6 +160,7 @@ static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
         int64_t began_ms = now_ms();
         rp_command response = client_call(&c, &request);
         CHECK(response.code == FLUSH_SLAVE_TIMEOUT && field_number(&response, "queueOffset") == type && now_ms() - began_ms >= 29);
+        CHECK(memmem(response.remark.data, response.remark.size, "within slaveTimeout", 19) != NULL);
         client_close(&c);
     }
     fixture_close(&fx);
@@ -323,6 +347,7 @@ int main(void) {
     RUN(a_sync_flush_answers_when_the_message_is_on_disk);
     RUN(without_slaves_a_sync_master_says_so);
     RUN(one_ack_completes_all_sends_below_it);
+    RUN(a_slave_too_far_behind_is_not_waited_for_and_named);
     RUN(late_slaves_are_not_waited_for_and_the_message_stays);
     RUN(a_disk_that_does_not_answer_is_reported_and_the_message_stays);
     RUN(a_failed_sync_answers_everybody_at_once_and_ends_writing);
