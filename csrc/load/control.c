@@ -111,8 +111,9 @@ int rp_load_query_offsets(rp_load *load, rp_error *error) {
     if (status == RP_OK)
         status = rp_load_connection_finish(&control.connection, (int)load->options.connect_timeout_ms);
     if (status != RP_OK) {
+        int failed = errno;
         rp_load_connection_close(&control.connection);
-        return rp_error_set(error, RP_E_NETWORK, errno, load->options.address, -1,
+        return rp_error_set(error, RP_E_NETWORK, failed, load->options.address, -1,
                             "nothing accepts connections at this address; is the broker running?");
     }
     const struct timeval limit = {load->options.request_timeout_ms / 1000, load->options.request_timeout_ms % 1000 * 1000};

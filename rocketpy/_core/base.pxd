@@ -33,7 +33,7 @@ cdef extern from "base/log.h" nogil:
     void rp_log_destroy(rp_log *log)
     uint32_t rp_log_take(rp_log *log, rp_log_line *lines, uint32_t lines_max)
     int rp_log_event_fd(const rp_log *log)
-    uint64_t rp_log_dropped(const rp_log *log)
+    uint64_t rp_log_dropped(rp_log *log)
 
 cdef extern from "base/arena.h" nogil:
     ctypedef struct rp_arena:

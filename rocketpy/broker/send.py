@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from .._core.remoting import Request
@@ -27,6 +28,8 @@ REJECTED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 
 PLAIN_SYS_FLAGS: Final = 0x703
 """Compressed, several tags, and how it is compressed: what the fast path keeps as it comes."""
+
+Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
 _DELAYS: Final = ("DELAY", "TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
 
@@ -68,9 +71,8 @@ class SendRequests:
         v2 = functools.partial(self._send, listener, lambda fields: SendMessageRequestHeaderV2.decode(fields).to_v1())
         return {RequestCode.SEND_MESSAGE: v1, RequestCode.SEND_MESSAGE_V2: v2, RequestCode.SEND_BATCH_MESSAGE: v2}
 
-    async def _send(self, listener: int, decode: object, request: Request) -> Response | None:
-        assert callable(decode)
-        header: SendMessageRequestHeader = decode(request.fields)
+    async def _send(self, listener: int, decode: Decode, request: Request) -> Response | None:
+        header = decode(request.fields)
         settings = self._parts.settings
         if settings.is_slave:
             return Response(ResponseCode.SYSTEM_BUSY, REJECTED)
