@@ -308,16 +308,7 @@ def floor_sync(path, uint32_t size, uint32_t duration_ms):
 
 
 def floor_replicated(path, uint32_t size, uint32_t duration_ms):
-    cdef bytes encoded = os.fsencode(path)
-    cdef const char *name = encoded
-    cdef rp_floor_rate rate
-    cdef rp_error error
-    cdef int status
-    error.status = 0
-    with nogil:
-        status = rp_floor_replicated(name, size, duration_ms, &rate, &error)
-    check(status, &error)
-    return floor_rate(&rate)
+    return measured(rp_floor_replicated, path, size, duration_ms)
 
 
 def floor_sendfile(path, uint32_t chunk, uint32_t duration_ms):
