@@ -81,8 +81,12 @@ class SavedState:
             if not self.is_dirty:
                 return
             version, value = self._version(), self._snapshot()
+            writing = asyncio.get_running_loop().run_in_executor(None, self._write, value)
             try:
-                await asyncio.get_running_loop().run_in_executor(None, self._write, value)
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await asyncio.wait([writing])  # the lock is held until the thread is done: the next write uses the same temporary file
+                raise
             except RocketpyError:
                 self.failures += 1
                 raise

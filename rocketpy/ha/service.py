@@ -159,13 +159,15 @@ class HaService:
                 "haMasterAddress": stats["master_address"],
                 "haSlaveLastError": stats["last_error"],
                 "haSlaveBehindBytes": str(max(0, stats["master_offset"] - stats["max_offset"])),
+                "haTransferredByteInSecond": str(stats["bytes_per_second"]),
             }
         if self._master is None:
             return {}
-        master = self._master.stats()
+        master, slaves = self._master.stats(), self._master.slaves()
         lag = self.slave_lag_bytes()
         return {
-            "haSlaves": str(len(self._master.slaves())),
+            "haSlaves": str(len(slaves)),
+            "haTransferredByteInSecond": str(sum(row["bytes_per_second"] for row in slaves)),
             "haSlaveLagBytes": "-1" if lag is None else str(lag),
             "haBytesSent": str(master["bytes_sent"]),
             "haAcks": str(master["acks"]),
