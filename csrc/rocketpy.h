@@ -19,6 +19,7 @@
 
 #include "store/commit_log.h"
 #include "store/consume_queue.h"
+#include "store/flush_backend.h"
 #include "store/message.h"
 #include "store/index_file.h"
 #include "store/key_index.h"

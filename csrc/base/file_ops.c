@@ -116,8 +116,8 @@ static int system_read_ahead(void *context, void *address, size_t size, int wait
     return rc;
 }
 
-static int system_sync_map(void *context, void *address, size_t size) {
-    (void)context;
+static int system_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
+    (void)context, (void)fd, (void)offset;
     return msync(address, size, MS_SYNC);
 }
 
@@ -156,7 +156,7 @@ static const rp_file_ops system_ops = {
     .unmap = system_unmap,
     .populate = system_populate,
     .read_ahead = system_read_ahead,
-    .sync_map = system_sync_map,
+    .sync_range = system_sync_range,
     .rename = system_rename,
     .unlink = system_unlink,
     .sync_directory = system_sync_directory,

@@ -460,7 +460,7 @@ int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t 
         int64_t file_end = file->base_offset + (int64_t)file->size, stop = end < file_end ? end : file_end;
         uint64_t first = (uint64_t)(begin - file->base_offset) & ~(uint64_t)(PAGE_SIZE - 1);
         uint64_t size = (uint64_t)(stop - file->base_offset) - first;
-        int failed = row->ops->sync_map(row->ops->context, rp_mapped_file_address(file) + first, size);
+        int failed = row->ops->sync_range(row->ops->context, file->fd, rp_mapped_file_address(file) + first, (int64_t)first, size);
         int rc = failed ? sync_failed(row, begin, error) : RP_OK;
         rp_mapped_file_release(file);
         if (rc != RP_OK) {

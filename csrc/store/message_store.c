@@ -39,7 +39,8 @@ typedef struct store_paths {
 struct rp_message_store {
     rp_message_store_options options; /* fixed; its strings are not kept */
     store_paths paths;                /* fixed */
-    const rp_file_ops *ops;           /* fixed */
+    rp_flush_backend *backend;        /* fixed after open; NULL in a read-only store and with the caller's own file_ops */
+    const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
     rp_consume_queue_setup queue_setup; /* fixed before the first queue */
     rp_commit_log *commit_log;        /* fixed after open */
@@ -129,6 +130,18 @@ static int make_directories(rp_message_store *store, rp_error *error) {
     int rc = rp_path_make_directories(store->paths.root, error);
     rc = rc == RP_OK ? rp_path_make_directories(store->paths.commit_log, error) : rc;
     return rc == RP_OK ? rp_path_make_directories(store->paths.queues, error) : rc;
+}
+
+static int choose_backend(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    bool is_sync = options->flush_mode == RP_FLUSH_SYNC; /* else nobody waits for syncs */
+    int32_t wanted = options->flush_backend == RP_FLUSH_BACKEND_AUTO && !is_sync ? RP_FLUSH_BACKEND_SYSCALL : options->flush_backend;
+    if (options->read_only || options->file_ops != NULL) {
+        return RP_OK;
+    }
+    int rc = rp_flush_backend_open(wanted, store->paths.root, &store->backend, error);
+    store->ops = rc == RP_OK ? rp_flush_backend_ops(store->backend) : store->ops;
+    return rc;
 }
 
 static int open_parts(rp_message_store *store, rp_error *error) {
@@ -304,6 +317,7 @@ static void destroy(rp_message_store *store) {
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
     rp_store_lock_release(store->lock_fd);
+    rp_flush_backend_close(store->backend);
     free(store);
 }
 
@@ -323,6 +337,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
         store->lock_fd = rp_store_lock_take(store->paths.lock, options->read_only, error);
         rc = store->lock_fd < 0 ? store->lock_fd : RP_OK;
     }
+    rc = rc == RP_OK ? choose_backend(store, error) : rc;
     store->was_clean = !rp_abort_mark_exists(store->paths.abort_mark);
     rc = rc == RP_OK ? rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error) : rc;
     rc = rc == RP_OK ? open_parts(store, error) : rc;
@@ -487,6 +502,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,
         .recovered_records = (int64_t)store->recovery.records,
+        .flush_backend = store->backend != NULL ? rp_flush_backend_kind_of(store->backend) : RP_FLUSH_BACKEND_SYSCALL,
         .files_deleted = (int64_t)retention.files_deleted,
         .bytes_deleted = (int64_t)retention.bytes_deleted,
         .files_leaving = retention.files_leaving,

@@ -16,6 +16,7 @@
 #include "../base/log.h"
 #include "commit_log.h"
 #include "consume_queue.h"
+#include "flush_backend.h"
 #include "key_index.h"
 
 typedef struct rp_message_store rp_message_store;
@@ -29,6 +30,7 @@ typedef struct rp_message_store_options {
     uint32_t consume_queue_file_size;   /* mappedFileSizeConsumeQueue, default 6,000,000 bytes; rounded up to entries */
     uint32_t message_size_max;          /* maxMessageSize, default 4 MiB, of the body */
     int32_t flush_mode;                 /* rp_flush_mode */
+    int32_t flush_backend;              /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
     uint32_t flush_interval_ms;         /* flushIntervalCommitLog 500 */
     uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
     uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */
@@ -103,6 +105,7 @@ typedef struct rp_message_store_stats {
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */
     int64_t recovered_from, recovered_records; /* of the pass at open */
+    int64_t flush_backend; /* rp_flush_backend_kind in use */
     int64_t files_deleted, bytes_deleted, files_leaving; /* by retention; leaving: still read by somebody */
 } rp_message_store_stats;
 void rp_message_store_read_stats(const rp_message_store *store, rp_message_store_stats *stats);

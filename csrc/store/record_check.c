@@ -16,7 +16,11 @@
 
 #define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
 #define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
-#define AHEAD_MAX ((int64_t)256 * 1024 * 1024)
+
+typedef struct batch {
+    uint32_t count;
+    rp_message records[RP_CHECK_BATCH_RECORDS];
+} batch;
 
 struct rp_record_check {
     const rp_file_ops *ops;    /* fixed */
@@ -28,12 +32,14 @@ struct rp_record_check {
     int64_t asked_end;         /* the thread's: pages below it are asked for */
 
     pthread_mutex_t lock;   /* leaf */
-    pthread_cond_t changed; /* checked, passed, ended or stopping */
-    int64_t checked;        /* guarded by lock */
-    int64_t passed;         /* guarded by lock: where the pass is */
+    pthread_cond_t changed; /* filled, taken, ended or stopping */
+    uint64_t filled, taken; /* guarded by lock: batches; the one before `taken` is being read by the pass */
     bool ended, stopping;   /* guarded by lock */
-    int rc;                 /* guarded by lock: RP_OK, or why bytes could not be read */
-    rp_error error;         /* guarded by lock */
+    int64_t checked;        /* guarded by lock once ended, the thread's before */
+    int rc;                 /* as checked: RP_OK, or why bytes could not be read */
+    rp_error error;         /* as checked */
+    batch batches
+        [RP_CHECK_BATCHES]; /* batch n in place n % RP_CHECK_BATCHES: the thread's until it is filled, the pass's until taken again */
 };
 
 /* The file that holds offset is check->file. False: there is none, or it cannot be opened, which the pass will find out. */
@@ -97,9 +103,9 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
     return RP_OK;
 }
 
-/* The record at *offset is good, and *offset behind it afterwards. False: here it ends; *rc says whether because of the disk. */
-static bool check_record(rp_record_check *check, int64_t *offset, int *rc, rp_error *error) {
-    rp_message message;
+/* The record at *offset is good, and *offset behind it afterwards; message->size is 0 for padding. False: here it ends; *rc says whether
+ * because of the disk. */
+static bool check_record(rp_record_check *check, int64_t *offset, rp_message *message, int *rc, rp_error *error) {
     if (!enter_file(check, *offset)) {
         return false;
     }
@@ -115,40 +121,62 @@ static bool check_record(rp_record_check *check, int64_t *offset, int *rc, rp_er
     }
     if (magic != RP_MESSAGE_MAGIC_BLANK) {
         *rc = read_pages(check, *offset, *offset + size, error); /* what the size promises, before it is decoded */
-        if (*rc != RP_OK || rp_message_decode(address, left, check->check_crc, &message, NULL) != RP_RECORD_MESSAGE ||
-            message.physical_offset != *offset) {
+        if (*rc != RP_OK || rp_message_decode(address, left, check->check_crc, message, NULL) != RP_RECORD_MESSAGE ||
+            message->physical_offset != *offset) {
             return false;
         }
     } else if (size != left) {
         return false;
+    } else {
+        message->size = 0;
     }
     *offset += size;
     return true;
 }
 
-/* Tells how far it is; false when the owner wants no more. Waits while too far ahead. */
-static bool tell(rp_record_check *check, int64_t checked) {
+/* The place of the next batch, once the pass has left it; NULL when the owner wants no more. */
+static batch *next_place(rp_record_check *check) {
     pthread_mutex_lock(&check->lock);
-    check->checked = checked;
-    pthread_cond_broadcast(&check->changed);
-    while (!check->stopping && checked - check->passed > AHEAD_MAX) {
+    while (!check->stopping && check->filled - check->taken >= RP_CHECK_BATCHES - 1) {
         pthread_cond_wait(&check->changed, &check->lock);
     }
-    bool go_on = !check->stopping;
+    batch *place = check->stopping ? NULL : &check->batches[check->filled % RP_CHECK_BATCHES];
     pthread_mutex_unlock(&check->lock);
-    return go_on;
+    return place;
+}
+
+static void hand_over(rp_record_check *check) {
+    pthread_mutex_lock(&check->lock);
+    check->filled++;
+    pthread_cond_broadcast(&check->changed);
+    pthread_mutex_unlock(&check->lock);
+}
+
+/* Fills the batch from *offset on. False: the check ends behind it. */
+static bool fill_batch(rp_record_check *check, batch *place, int64_t *offset, int *rc, rp_error *error) {
+    int64_t stop = *offset + PIECE_BYTES;
+    place->count = 0;
+    while (place->count < RP_CHECK_BATCH_RECORDS && *offset < stop) {
+        rp_message *message = &place->records[place->count];
+        if (!check_record(check, offset, message, rc, error)) {
+            return false;
+        }
+        place->count += message->size != 0;
+    }
+    return true;
 }
 
 static void run(void *context) {
     rp_record_check *check = context;
-    int64_t offset = check->checked, told = offset;
+    int64_t offset = check->checked;
     rp_error error = {0};
     int rc = RP_OK;
     bool go_on = true;
-    while (go_on && check_record(check, &offset, &rc, &error)) {
-        if (offset - told >= PIECE_BYTES) {
-            go_on = tell(check, offset);
-            told = offset;
+    batch *place;
+    while (go_on && (place = next_place(check)) != NULL) {
+        go_on = fill_batch(check, place, &offset, &rc, &error);
+        if (place->count != 0) {
+            hand_over(check);
         }
     }
     pthread_mutex_lock(&check->lock);
@@ -169,7 +197,7 @@ int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int6
     check->ops = ops;
     check->row = row;
     check->check_crc = check_crc;
-    check->checked = check->passed = start;
+    check->checked = start;
     pthread_mutex_init(&check->lock, NULL);
     pthread_cond_init(&check->changed, NULL);
     int rc = rp_thread_start(&check->thread, "rp-recovery", run, check);
@@ -181,22 +209,27 @@ int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int6
     return RP_OK;
 }
 
-int64_t rp_record_check_wait(rp_record_check *check, int64_t offset, rp_error *error) {
+int rp_record_check_take(rp_record_check *check, const rp_message **records, uint32_t *count, int64_t *checked, rp_error *error) {
+    int rc = RP_OK;
+    *count = 0;
     pthread_mutex_lock(&check->lock);
-    check->passed = offset;
-    pthread_cond_broadcast(&check->changed);
-    while (check->checked <= offset && !check->ended) {
+    while (check->taken == check->filled && !check->ended) {
         pthread_cond_wait(&check->changed, &check->lock);
     }
-    int64_t checked = check->checked;
-    if (checked <= offset && check->rc != RP_OK) {
-        checked = check->rc;
-        if (error != NULL) {
+    if (check->taken != check->filled) {
+        const batch *next = &check->batches[check->taken++ % RP_CHECK_BATCHES];
+        *records = next->records;
+        *count = next->count;
+        pthread_cond_broadcast(&check->changed);
+    } else {
+        *checked = check->checked;
+        rc = check->rc;
+        if (rc != RP_OK && error != NULL) {
             *error = check->error;
         }
     }
     pthread_mutex_unlock(&check->lock);
-    return checked;
+    return rc;
 }
 
 void rp_record_check_close(rp_record_check *check) {

@@ -35,6 +35,7 @@ class MessageStoreOptions(TypedDict, total=False):
     consume_queue_file_size: int
     message_size_max: int
     flush_mode: int
+    flush_backend: int
     flush_interval_ms: int
     flush_least_pages: int
     flush_thorough_interval_ms: int

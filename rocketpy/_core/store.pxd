@@ -55,6 +55,13 @@ cdef extern from "store/commit_log.h" nogil:
     int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range)
     void rp_log_range_release(void *pin)
 
+cdef extern from "store/flush_backend.h" nogil:
+    ctypedef struct rp_sync_times:
+        int64_t syscall_ns
+        int64_t io_uring_ns
+        int32_t io_uring_errno
+    int rp_flush_backend_measure(const char *directory, rp_sync_times *times, rp_error *error)
+
 cdef extern from "store/message_store.h" nogil:
     ctypedef struct rp_message_store:
         pass

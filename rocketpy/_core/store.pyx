@@ -20,7 +20,7 @@ cdef extern from *:
     #include "store/message_store.h"
     #define ROW(member) RP_FIELD_ROW(rp_message_store_options, member)
     static const rp_field_row store_option_rows[] = {
-        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode),
+        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode), ROW(flush_backend),
         ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms), ROW(queue_flush_interval_ms),
         ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes), ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(queues_max),
         ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
@@ -31,7 +31,7 @@ cdef extern from *:
         ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes), ROW(flush_ns_total), ROW(flush_ns_max),
         ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset), ROW(flushed_offset), ROW(dispatched_offset),
         ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
-        ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
+        ROW(flush_backend), ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *store_option_rows
@@ -115,6 +115,25 @@ def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
     if kind != RP_RECORD_MESSAGE:
         raise StoreCorrupt("not a message: the padding at a file's end or bytes never written")
     return message_of(&message)
+
+
+class SyncTimes(NamedTuple):
+    syscall_ns: int
+    io_uring_ns: int
+    io_uring_errno: int
+
+
+def measure_sync(directory):
+    cdef rp_sync_times times
+    cdef rp_error error
+    cdef int status
+    cdef bytes path = os.fsencode(directory)
+    cdef const char *name = PyBytes_AS_STRING(path)
+    error.status = 0
+    with nogil:
+        status = rp_flush_backend_measure(name, &times, &error)
+    check(status, &error)
+    return SyncTimes(times.syscall_ns, times.io_uring_ns, times.io_uring_errno)
 
 
 ctypedef struct queue_list:

@@ -15,6 +15,7 @@ from ..config import Config
 from .settings import ROLES, SYNC_MASTER
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
+FLUSH_BACKENDS = ("AUTO", "SYSCALL", "IO_URING")
 DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 REACTORS_MAX = 16
 
@@ -25,6 +26,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
         "message_size_max": config.integer("maxMessageSize"),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
+        "flush_backend": FLUSH_BACKENDS.index(config.text("flushBackend")),
         "flush_interval_ms": config.integer("flushIntervalCommitLog"),
         "flush_least_pages": config.integer("flushCommitLogLeastPages"),
         "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),

@@ -44,7 +44,15 @@ from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
-from .native_options import broker_options, native_settings, physical_memory_bytes, reactor_count, server_options, store_options
+from .native_options import (
+    FLUSH_BACKENDS,
+    broker_options,
+    native_settings,
+    physical_memory_bytes,
+    reactor_count,
+    server_options,
+    store_options,
+)
 from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
 from .persistence import SavedState
 from .pull import PullRequests
@@ -97,6 +105,12 @@ class BrokerService:
     def address(self) -> str:
         """The address that is registered for clients; "" before the start."""
         return self.parts.address if self.parts is not None else ""
+
+    @property
+    def flush_backend(self) -> str:
+        """SYSCALL or IO_URING: how the running store makes its syncs."""
+        assert self._store is not None, "the broker is not running"
+        return FLUSH_BACKENDS[self._store.stats()["flush_backend"]]
 
     @property
     def name(self) -> str:

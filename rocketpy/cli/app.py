@@ -73,7 +73,7 @@ def doctor(
         Path | None, typer.Option("--dir", help="Store directory to look at; default ~/store or the home directory.")
     ] = None,
 ) -> None:
-    """Look at this machine: kernel, io_uring, CRC, limits, disk, addresses. Exit 0 healthy, 3 not."""
+    """Look at this machine: kernel, CRC, syncs and io_uring, limits, disk, addresses. Exit 0 healthy, 3 not."""
     from .doctor import run_doctor
 
     raise typer.Exit(run_doctor(directory))

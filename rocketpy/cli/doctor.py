@@ -65,30 +65,22 @@ def check_kernel(directory: Path) -> Finding:
     return Finding("kernel", "ok", release)
 
 
-def check_io_uring(directory: Path) -> Finding:
-    """Sets up a small ring through the liburing that pyuring brings."""
-    fallback = "the flusher uses pwritev and fdatasync"
-    setting = _read("/proc/sys/kernel/io_uring_disabled")
-    if setting == "2":
-        return Finding("io_uring", "note", f"switched off (kernel.io_uring_disabled=2): {fallback}; sudo sysctl kernel.io_uring_disabled=0")
-    import importlib.util
+def check_sync(directory: Path) -> Finding:
+    """Times a small write and its sync both ways where the store will be, as flushBackend=AUTO does at the start with SYNC_FLUSH."""
+    from .._core.errors import RocketpyError
+    from .._core.store import measure_sync
 
-    package = importlib.util.find_spec("pyuring")
-    library = Path(package.origin or "").parent / "lib" / "liburingwrap.so" if package else None
-    if library is None or not library.exists():
-        return Finding("io_uring", "note", f"pyuring is not installed: {fallback}; pip install pyuring==0.3.0")
-    import ctypes
-
+    place = existing(directory)
     try:
-        uring = ctypes.CDLL(str(library))
-    except OSError as error:
-        return Finding("io_uring", "note", f"{library} does not load ({error}): {fallback}")
-    ring = ctypes.create_string_buffer(1024)  # struct io_uring of liburing 2 has 216 bytes
-    status = uring.io_uring_queue_init(8, ring, 0)
-    if status < 0:
-        return Finding("io_uring", "note", f"refused ({os.strerror(-status)}), as containers often do: {fallback}")
-    uring.io_uring_queue_exit(ring)
-    return Finding("io_uring", "ok", "available")
+        times = measure_sync(place)
+    except RocketpyError as error:
+        return Finding("sync", "bad", f"{place}: {error}")
+    taken = f"{times.syscall_ns / 1000:,.0f} µs by msync and fdatasync"
+    if times.io_uring_ns >= 0:
+        faster = "io_uring" if times.io_uring_ns * 10 < times.syscall_ns * 9 else "msync and fdatasync"
+        return Finding("sync", "ok", f"{taken}, {times.io_uring_ns / 1000:,.0f} µs by io_uring: the flusher uses {faster} (flushBackend)")
+    remedy = "sudo sysctl kernel.io_uring_disabled=0, or the container's seccomp profile"
+    return Finding("sync", "ok", f"{taken}; no io_uring ({os.strerror(times.io_uring_errno)}; {remedy}), nothing is lost by it")
 
 
 def check_open_files(directory: Path) -> Finding:
@@ -163,7 +155,7 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
     check_versions,
     check_native,
     check_kernel,
-    check_io_uring,
+    check_sync,
     check_open_files,
     check_maps,
     check_memory,

@@ -7,15 +7,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..logs import NativeLog, start_logging
 from .process import Service, complain, run, say
 
+if TYPE_CHECKING:
+    from ..broker.service import BrokerService
+
 FLUSH_MEANING = {
     "ASYNC_FLUSH": "a send is answered when it is in the page cache, synced to disk every {interval} ms",
-    "SYNC_FLUSH": "a send is answered when it is on disk",
+    "SYNC_FLUSH": "a send is answered when it is on disk, synced by {backend}",
 }
+BACKENDS = {"SYSCALL": "msync and fdatasync", "IO_URING": "io_uring"}
 ROLE_MEANING = {
     "ASYNC_MASTER": "no slave has to hold it",
     "SYNC_MASTER": "{slaves} slave(s) must hold it",
@@ -91,7 +96,7 @@ def run_broker(program: str, config: Config) -> int:
         return [*brokers]
 
     def announce() -> None:
-        announce_broker(config, brokers[0].address)
+        announce_broker(config, brokers[0])
         warn_of_reach(brokers[0].address)
 
     return run(program, [config], make, announce)
@@ -101,11 +106,11 @@ def announce_namesrv(config: Config, port: int) -> None:
     say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{port}")
 
 
-def announce_broker(config: Config, address: str) -> None:
+def announce_broker(config: Config, broker: BrokerService) -> None:
     namesrv = config.text("namesrvAddr")
     known_to = f" and name server is {namesrv}" if namesrv else ""
-    say(f"The broker[{config.text('brokerName')}, {address}] boot success. serializeType=JSON{known_to}")
-    say(durability(config))
+    say(f"The broker[{config.text('brokerName')}, {broker.address}] boot success. serializeType=JSON{known_to}")
+    say(durability(config, broker.flush_backend))
 
 
 def warn_of_reach(address: str) -> None:
@@ -113,9 +118,9 @@ def warn_of_reach(address: str) -> None:
         say(f"Warning: {address} is registered for clients: {warning} (advertise or brokerIP1 changes it)")
 
 
-def durability(config: Config) -> str:
+def durability(config: Config, backend: str) -> str:
     """What an acknowledged send means under this configuration."""
     flush, role = config.text("flushDiskType"), config.text("brokerRole")
-    flush_meaning = FLUSH_MEANING[flush].format(interval=config.integer("flushIntervalCommitLog"))
+    flush_meaning = FLUSH_MEANING[flush].format(interval=config.integer("flushIntervalCommitLog"), backend=BACKENDS[backend])
     role_meaning = ROLE_MEANING[role].format(slaves=max(1, config.integer("inSyncReplicas") - 1))
     return f"Durability: flushDiskType={flush} ({flush_meaning}), brokerRole={role} ({role_meaning})"

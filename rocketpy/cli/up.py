@@ -139,7 +139,7 @@ def run_up(options: UpOptions) -> int:
                 return
             announce_namesrv(namesrv_config, started[0].namesrv.port)
             for config, broker in zip(broker_configs, started[0].brokers, strict=True):
-                announce_broker(config, broker.address)
+                announce_broker(config, broker)
             say(f"Registered {started[0].registered_after_s:.2f} s after the process was started. Data and logs: {directory}")
             if options.check_count == 0:
                 say(f"Clients connect with namesrvAddr={broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")

@@ -178,7 +178,7 @@ static int slow_sync_data(void *context, int fd) {
     pthread_mutex_unlock(&disk->gate);
     return rp_file_ops_system()->sync_data(rp_file_ops_system()->context, fd);
 }
-static int slow_sync_map(void *context, void *address, size_t size) {
+static int slow_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
     slow_disk *disk = context;
     pthread_mutex_lock(&disk->gate);
     int fails = disk->fails;
@@ -187,7 +187,7 @@ static int slow_sync_map(void *context, void *address, size_t size) {
         errno = EIO;
         return -1;
     }
-    return rp_file_ops_system()->sync_map(rp_file_ops_system()->context, address, size);
+    return rp_file_ops_system()->sync_range(NULL, fd, address, offset, size);
 }
 
 static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) {
@@ -196,7 +196,7 @@ static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) 
     CHECK(ops.context == NULL); /* ours goes in its place */
     ops.context = &disk;
     ops.sync_data = slow_sync_data;
-    ops.sync_map = slow_sync_map;
+    ops.sync_range = slow_sync_range;
     fixture fx;
     fixture_init(&fx);
     fx.broker_options.sync_flush_timeout_ms = 30;
@@ -225,7 +225,7 @@ static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
     slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
     rp_file_ops ops = *rp_file_ops_system();
     ops.context = &disk;
-    ops.sync_map = slow_sync_map;
+    ops.sync_range = slow_sync_range;
     fixture fx;
     fixture_init(&fx);
     fx.broker_options.sync_flush_timeout_ms = 3600 * 1000;

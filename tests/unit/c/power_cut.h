@@ -2,7 +2,7 @@
  * a shadow of exactly what each successful sync covered: bytes by fdatasync or msync, names by fsync of the directory.
  *
  *   store ─► power_cut ops ─► live/…           (mapped and written bytes, synced or not)
- *                       └──► durable/…         (copied there by sync_data, sync_map, sync_directory; never flushed for real: it is fast)
+ *                       └──► durable/…         (copied there by sync_data, sync_range, sync_directory; never flushed for real: it is fast)
  *   power_cut_image(seed): for every page that differs, the disk has the old bytes, the new ones, or sectors of both; a file whose
  *   name was not synced may be missing, an unlinked one may be back.
  *
@@ -45,6 +45,7 @@ typedef struct power_cut {
     int map_count;                    /* guarded by lock */
     bool is_cut;                      /* guarded by lock: nothing becomes durable any more */
     _Atomic int64_t calls;            /* counted calls so far */
+    const rp_file_ops *base; /* syncs go there first, for real; NULL: they only count */
     bool short_writes;
     int64_t fail_at;
     int fail_errno;
@@ -157,7 +158,7 @@ static inline int cut_sync_data(void *context, int fd) {
         return -1;
     }
     pthread_mutex_lock(&cut->lock);
-    bool is_cut = cut->is_cut;
+    bool is_cut = cut->is_cut || (cut->base != NULL && cut->base->sync_data(cut->base->context, fd) != 0);
     if (!is_cut && fd < CUT_FDS) {
         cut_persist(cut, cut->fd_paths[fd], 0, INT64_MAX / 2);
     }
@@ -203,14 +204,14 @@ static inline int cut_read_ahead(void *context, void *address, size_t size, int 
     return wait && cut_fails(context) ? -1 : rp_file_ops_system()->read_ahead(NULL, address, size, wait);
 }
 
-static inline int cut_sync_map(void *context, void *address, size_t size) {
+static inline int cut_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
     power_cut *cut = context;
     uint8_t *at = address;
     if (cut_fails(cut)) {
         return -1;
     }
     pthread_mutex_lock(&cut->lock);
-    bool is_cut = cut->is_cut;
+    bool is_cut = cut->is_cut || (cut->base != NULL && cut->base->sync_range(cut->base->context, fd, address, offset, size) != 0);
     for (int i = 0; i < cut->map_count && !is_cut; i++) {
         const cut_map *map = &cut->maps[i];
         if (at >= map->address && at < map->address + map->size) {
@@ -297,7 +298,7 @@ static inline void power_cut_init(power_cut *cut, const char *live, const char *
                              .unmap = cut_unmap,
                              .populate = cut_populate,
                              .read_ahead = cut_read_ahead,
-                             .sync_map = cut_sync_map,
+                             .sync_range = cut_sync_range,
                              .rename = cut_rename,
                              .unlink = cut_unlink,
                              .sync_directory = cut_sync_directory};

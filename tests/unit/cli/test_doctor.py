@@ -41,5 +41,5 @@ def test_a_directory_that_cannot_be_written_is_bad() -> None:
 def test_the_command_prints_its_findings() -> None:
     done = run("doctor")
     assert done.returncode in (0, 3)
-    for name in ("native core", "kernel", "io_uring", "disk"):
+    for name in ("native core", "kernel", "sync", "disk"):
         assert name in done.stdout

@@ -1,0 +1,127 @@
+/* flush_backend.c: see flush_backend.h. */
+#include "flush_backend.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/uring.h"
+#include "store_path.h"
+
+#define BLOCK_BYTES 4096
+#define ROUNDS 9
+#define MEASURE_NS_MAX INT64_C(100000000)
+#define WORTH_IT(io_uring_ns, syscall_ns) ((io_uring_ns) * 10 < (syscall_ns) * 9) /* noise is no reason to change */
+
+struct rp_flush_backend {
+    int32_t kind;
+    rp_uring *ring; /* owned; NULL for SYSCALL */
+};
+
+/* Nanoseconds of a write and its sync; -1 when one fails. */
+static int64_t time_sync(const rp_file_ops *ops, int fd, int filling) {
+    uint8_t block[BLOCK_BYTES];
+    memset(block, filling, sizeof block);
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    if (rp_file_write_all(ops, fd, block, sizeof block, 0) != 0 || ops->sync_data(ops->context, fd) != 0) {
+        return -1;
+    }
+    return rp_clock_monotonic_ns(rp_clock_system()) - begun_ns;
+}
+
+static int64_t lesser(int64_t least_ns, int64_t ns) { return least_ns < 0 || (ns >= 0 && ns < least_ns) ? ns : least_ns; }
+
+/* In turn, so that a disk that is busy for a moment is busy for both; the least of each, as all else is somebody else's. */
+static void time_both(int fd, rp_uring *ring, rp_sync_times *times) {
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    time_sync(rp_file_ops_system(), fd, 0); /* the first one makes the file */
+    for (int round = 1; round <= ROUNDS; round++) {
+        times->syscall_ns = lesser(times->syscall_ns, time_sync(rp_file_ops_system(), fd, round));
+        if (ring != NULL) {
+            times->io_uring_ns = lesser(times->io_uring_ns, time_sync(rp_uring_file_ops(ring), fd, round + ROUNDS));
+        }
+        if (times->syscall_ns < 0 || rp_clock_monotonic_ns(rp_clock_system()) - begun_ns > MEASURE_NS_MAX) {
+            return;
+        }
+    }
+}
+
+static int failed(rp_error *error, const char *path) {
+    return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot write and sync: %s", strerror(errno));
+}
+
+static int measure(const char *directory, rp_uring *ring, rp_sync_times *times, rp_error *error) {
+    const rp_file_ops *ops = rp_file_ops_system();
+    char path[RP_PATH_MAX];
+    int rc = rp_path_join(path, directory, "flush-backend.tmp", error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int fd = ops->open(ops->context, path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    if (fd < 0) {
+        return failed(error, path);
+    }
+    *times = (rp_sync_times){.syscall_ns = -1, .io_uring_ns = -1, .io_uring_errno = times->io_uring_errno};
+    time_both(fd, ring, times);
+    rc = times->syscall_ns < 0 ? failed(error, path) : RP_OK;
+    ops->close(ops->context, fd);
+    ops->unlink(ops->context, path);
+    return rc;
+}
+
+int rp_flush_backend_measure(const char *directory, rp_sync_times *times, rp_error *error) {
+    rp_uring *ring = NULL;
+    rp_error refused = {0};
+    *times = (rp_sync_times){.syscall_ns = -1, .io_uring_ns = -1};
+    if (rp_uring_open(&ring, &refused) != RP_OK) {
+        times->io_uring_errno = refused.os_errno;
+    }
+    int rc = measure(directory, ring, times, error);
+    rp_uring_close(ring);
+    return rc;
+}
+
+int rp_flush_backend_open(int32_t wanted, const char *directory, rp_flush_backend **out, rp_error *error) {
+    if (wanted < RP_FLUSH_BACKEND_AUTO || wanted > RP_FLUSH_BACKEND_IO_URING) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flushBackend must be AUTO, SYSCALL or IO_URING");
+    }
+    rp_flush_backend *backend = calloc(1, sizeof *backend);
+    if (backend == NULL) {
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flush backend");
+    }
+    backend->kind = RP_FLUSH_BACKEND_SYSCALL;
+    rp_error refused = {0};
+    int rc = wanted == RP_FLUSH_BACKEND_SYSCALL ? RP_E_UNSUPPORTED : rp_uring_open(&backend->ring, &refused);
+    if (rc != RP_OK && wanted == RP_FLUSH_BACKEND_IO_URING) {
+        free(backend);
+        return rp_error_set(error, rc, refused.os_errno, NULL, -1,
+                            "flushBackend=IO_URING, but %s; allow it (sysctl kernel.io_uring_disabled=0, the container's seccomp profile), "
+                            "or set flushBackend=AUTO",
+                            refused.message);
+    }
+    rp_sync_times times = {0};
+    if (rc == RP_OK && (wanted == RP_FLUSH_BACKEND_IO_URING || (measure(directory, backend->ring, &times, NULL) == RP_OK &&
+                                                                times.io_uring_ns > 0 && WORTH_IT(times.io_uring_ns, times.syscall_ns)))) {
+        backend->kind = RP_FLUSH_BACKEND_IO_URING;
+    } else {
+        rp_uring_close(backend->ring);
+        backend->ring = NULL;
+    }
+    *out = backend;
+    return RP_OK;
+}
+
+void rp_flush_backend_close(rp_flush_backend *backend) {
+    if (backend != NULL) {
+        rp_uring_close(backend->ring);
+        free(backend);
+    }
+}
+
+int32_t rp_flush_backend_kind_of(const rp_flush_backend *backend) { return backend->kind; }
+
+const rp_file_ops *rp_flush_backend_ops(const rp_flush_backend *backend) {
+    return backend->ring != NULL ? rp_uring_file_ops(backend->ring) : rp_file_ops_system();
+}
