@@ -33,7 +33,7 @@ debug: $(VENV)/.built ## rocketpy on a library with ASan + UBSan; ARGS="up --che
 
 build: $(VENV)/.built ## .venv with the rocketpy command in it
 
-test: $(VENV)/.built ## all tests, or T=pattern: a path under tests/ or an expression for pytest -k
+test: $(VENV)/.built ## all tests but the slow ones, or T=pattern: a path under tests/ or an expression for pytest -k
 	@$(PY) -m pytest -q $(if $(T),$(if $(wildcard $(TEST_FILE)),$(T),$(if $(wildcard tests/$(TEST_FILE)),tests/$(T),-k "$(T)")))
 
 wheel: $(VENV)/.built ## the wheel: built, installed into an empty environment, used from an empty directory
