@@ -19,9 +19,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rocketpy._core.load import Load, floor_sync
+from rocketpy._core.load import Load, floor_replicated, floor_sync
 
-from .peer_report import SYNC_LOOP, Footprint, Sample, print_report, save
+from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save
 from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
 from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
@@ -111,12 +111,21 @@ def sync_loop_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     return Sample(SYNC_LOOP, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
 
+def relay_once(directory: Path, plan: Plan, round_number: int) -> Sample:
+    """A bare client, master and slave in three threads that block: what one producer of a replicated message could have at best."""
+    rate = floor_replicated(str(directory / "relay.dat"), RECORD_SIZE, plan.measured_ms)
+    p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
+    return Sample(RELAY, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
+
+
 def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Console) -> list[Sample]:
     samples = []
     for shape in plan.shapes:
         for round_number in range(1, plan.rounds + 1):
             if shape == "1x1" and plan.durability.flush == "SYNC_FLUSH":
                 samples.append(sync_loop_once(directory, plan, round_number))
+            if shape == "1x1" and plan.durability.replication == "SYNC_MASTER":
+                samples.append(relay_once(directory, plan, round_number))
             for server in servers:
                 if shape == "pull" and isinstance(server, FloorServer):
                     continue
@@ -165,7 +174,10 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
                     load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
         samples = measure(servers, plan, directory, console)
         footprints = [footprint_of(server, plan) for server in brokers] if plan.memory_messages else []
-    durabilities = {server.name: server.durability for server in servers} | {SYNC_LOOP: "pwrite + fdatasync, no server"}
+    durabilities = {server.name: server.durability for server in servers} | {
+        SYNC_LOOP: "pwrite + fdatasync, no server",
+        RELAY: "two round trips, two appends, no server",
+    }
     what = f"{MESSAGE_SIZE} bytes, {QUEUES} queues, {plan.encoding} headers"
     print_report(samples, footprints, durabilities, plan.durability.flush, plan.durability.replication, what)
     settings = {

@@ -49,6 +49,7 @@ class Target:
     p99_ratio: float | None = None
     floor_share: float | None = None
     sync_ratio: float | None = None  # of p50 to that of the bare sync loop, at most
+    relay_ratio: float | None = None  # of p50 to that of the bare relay, at most
 
 
 # By flush, replication and shape: the figures asked of the product.
@@ -59,10 +60,12 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("SYNC_FLUSH", "NONE", "1x1"): Target(sync_ratio=1.3),
     ("SYNC_FLUSH", "NONE", "64x1"): Target(4),
     ("SYNC_FLUSH", "NONE", "16x16"): Target(8),
+    ("ASYNC_FLUSH", "SYNC_MASTER", "1x1"): Target(relay_ratio=1.5),
     ("ASYNC_FLUSH", "SYNC_MASTER", "64x1"): Target(4, 1 / 8),
     ("ASYNC_FLUSH", "SYNC_MASTER", "16x16"): Target(8, 1 / 8),
 }
 SYNC_LOOP = "bare sync loop"
+RELAY = "bare relay"  # client, master, slave: csrc/load/floor_relay.c
 PLAIN_WIDTH = 120  # of a table in a file
 FOOTPRINT_TARGETS = {"started_s": 0.5, "rss_mib": 80.0, "idle_cpu": 0.01}
 
@@ -113,7 +116,7 @@ def print_report(
 
     if "rocketpy" in servers:
         ratios = Table(title="rocketpy against the others (and what is wanted)", box=box.SIMPLE_HEAD, title_justify="left")
-        for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's"):
+        for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's", "p50 / bare relay's"):
             ratios.add_column(name)
         for shape in shapes:
             target = TARGETS.get((flush, replication, shape), Target())
@@ -123,6 +126,7 @@ def print_report(
                 verdict(ratio(samples, shape, "p99_ms", "rocketpy", "RocketMQ"), target.p99_ratio, at_most=True),
                 verdict(ratio(samples, shape, "rate", "rocketpy", "floor"), target.floor_share),
                 verdict(ratio(samples, shape, "p50_ms", "rocketpy", SYNC_LOOP), target.sync_ratio, at_most=True),
+                verdict(ratio(samples, shape, "p50_ms", "rocketpy", RELAY), target.relay_ratio, at_most=True),
             )
         console.print(ratios)
 

@@ -123,6 +123,14 @@ class BrokerServer(Server):
     def stop_slave(self) -> None:
         self.processes.pop(1).stop()
 
+    def move_slave_behind(self, ha_address: str) -> None:
+        """The slave anew, with another way to its master."""
+        assert self._slave_conf is not None, f"{self.durability}"
+        self.stop_slave()
+        with self._slave_conf.open("a") as conf:
+            conf.write(f"haMasterAddress={ha_address}\n")
+        self.start_slave()
+
     def write_conf(self, home: Path, port: int, role: str, broker_id: int) -> Path:
         keys = {
             "brokerClusterName": CLUSTER,

@@ -1,23 +1,31 @@
-"""What durability costs: {ASYNC, SYNC} flush x {no slave, ASYNC_MASTER, SYNC_MASTER}, same load, one table and one plot.
+"""What durability costs: {ASYNC, SYNC} flush x {no slave, ASYNC_MASTER, SYNC_MASTER}, same load, one table and one plot; a lone
+synchronous producer beside the bare relay; a slave that catches up beside bare sendfile; what 2 ms on the way to the slave cost.
 
-`make bench` writes bench/results/durability.json and durability.svg. Figures of different modes stand side by side so that the price of
-each promise can be read off; they are never each other's rivals.
+`make bench` writes bench/results/durability.json, durability.md and durability.svg. Figures of different modes stand side by side so that
+the price of each promise can be read off; they are never each other's rivals.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rocketpy._core.load import floor_replicated, floor_sendfile
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
+from tests.cluster.link import Link
+
 from .conftest import Figure, Figures, Size
 from .plot import bar_chart
 from .servers import Durability, RocketpyServer, Server
-from .test_send_pull import QUEUES, TOPIC, send
+from .test_send_pull import QUEUES, TOPIC, run, send
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
@@ -44,7 +52,18 @@ def table(size: Size) -> Iterator[dict[str, dict[str, dict[str, float]]]]:
     if size.full and collected["rate"]:
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / "durability.json").write_text(json.dumps(collected, indent=1), encoding="utf-8")
+        (RESULTS / "durability.md").write_text(markdown(collected), encoding="utf-8")
         bar_chart(RESULTS / "durability.svg", "1 KB sends by durability", "sends a second", collected["rate"])
+
+
+def markdown(collected: dict[str, dict[str, dict[str, float]]]) -> str:
+    """The table of the README: a row a mode, rate and p99 of each shape."""
+    rates, p99 = collected["rate"], collected["p99_ms"]
+    lines = ["| flush, replication | " + " | ".join(rates) + " |", "| --- |" + " --- |" * len(rates)]
+    for mode in map(str, MODES):
+        cells = [f"{rates[shape][mode]:,.0f}, p99 {p99[shape][mode]:.2f} ms" for shape in rates if mode in rates[shape]]
+        lines.append(f"| {mode} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("shape", list(SHAPES))
@@ -59,3 +78,92 @@ def test_send(
     table["p99_ms"].setdefault(shape, {})[broker.durability] = p99_ms
     cheapest = table["rate"][shape].get(str(MODES[0]), rate)
     figures.rows.append(Figure(f"send {shape}", rate, cheapest, "a second", "ASYNC_FLUSH without a slave", broker.durability))
+
+
+RECORD_BYTES = 1222  # a 1 KB body with the properties of a real client
+
+
+def p50_us(result: dict[str, Any]) -> float:
+    return float(result["latency"]["publish"]["p50_ns"]) / 1e3
+
+
+def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
+    """The relay: client, master and slave in three threads that block; both round trips and both appends, and nothing else."""
+    mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
+    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
+    try:
+        server.start(TOPIC, QUEUES)
+        bare = floor_replicated(str(tmp_path / "relay.dat"), RECORD_BYTES, size.of(50, 3000))
+        result = benchmark.pedantic(send, args=(server.address, (1, 1), 0, size), rounds=1)
+    finally:
+        server.stop()
+    ours, limit = p50_us(result), bare.p50_ns / 1e3
+    benchmark.extra_info |= {"p50_us": ours, "relay_p50_us": limit}
+    figures.rows.append(Figure("latency of one producer, p50", ours, limit, "us", "the bare relay", str(mode)))
+
+
+async def follow(server: RocketpyServer) -> tuple[float, int]:
+    """Seconds and bytes from the slave's first report to its holding the master's whole log."""
+    async with RemotingClient() as client:
+
+        async def status() -> tuple[int, int]:
+            answer = json.loads((await client.call(server.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)).body)
+            acked = [row["slaveAckOffset"] for row in answer["haConnectionInfo"]]
+            return (acked or [-1])[0], answer["masterCommitLogMaxOffset"]
+
+        deadline = time.monotonic() + 100
+        while (first := (await status())[0]) < 0:
+            assert time.monotonic() < deadline, "the slave does not come"
+            await asyncio.sleep(0.002)
+        started = time.monotonic()
+        while (now := await status())[0] < now[1]:
+            assert time.monotonic() < deadline, f"the slave stands at {now[0]} of {now[1]}"
+            await asyncio.sleep(0.002)
+        return time.monotonic() - started, now[1] - first
+
+
+def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
+    """The loop sends the same files through a loopback socket to a reader that discards them; the slave keeps them and fills its queues."""
+    mode = Durability("ASYNC_FLUSH", "ASYNC_MASTER")
+    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
+    try:
+        server.start(TOPIC, QUEUES)
+        run(address=server.address, mode=1, connections=1, in_flight=1, count=10)
+        asyncio.run(follow(server))
+        server.stop_slave()
+        run(address=server.address, mode=1, connections=16, in_flight=32, count=size.of(2000, 4_400_000))
+        files = sorted((tmp_path / "pair" / "master" / "store" / "commitlog").iterdir())
+        bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
+        server.start_slave()
+        seconds, count = benchmark.pedantic(lambda: asyncio.run(follow(server)), rounds=1)
+    finally:
+        server.stop()
+    rate, limit = count / seconds / 1e9, sum(each.bytes for each in bare) / sum(each.elapsed_ns for each in bare)
+    benchmark.extra_info |= {"gb_per_s": rate, "sendfile_gb_per_s": limit, "bytes": count}
+    figures.rows.append(Figure(f"catching up on {count / 1e9:.2f} GB", rate, limit, "GB/s", "bare sendfile, reader discards", str(mode)))
+
+
+def test_two_milliseconds_to_the_slave_cost_latency_and_little_throughput(
+    benchmark: Any, size: Size, figures: Figures, tmp_path: Path
+) -> None:
+    """The slave behind a forwarder, without delay and with 1 ms each way; 2,048 requests under way keep the producers out of the figure."""
+    mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
+    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
+    options = {"duration_ms": 3000, "warm_up_ms": 500} if size.full else {"count": 4000}
+    load = {"mode": 1, "connections": 32, "in_flight": 64, **options}
+    try:
+        server.start(TOPIC, QUEUES)
+        with Link(int(server.address.rpartition(":")[2]) + 1) as link:
+            server.move_slave_behind(f"127.0.0.1:{link.port}")
+            asyncio.run(follow(server))
+            near = run(address=server.address, **load)
+            link.delay_s = 0.001
+            lone = run(address=server.address, mode=1, connections=1, in_flight=1, count=size.of(20, 300))
+            far = benchmark.pedantic(run, kwargs={"address": server.address, **load}, rounds=1)
+    finally:
+        server.stop()
+    rate, limit = (each["measured_sent"] / each["measured_ns"] * 1e9 for each in (far, near))
+    assert p50_us(lone) >= 2000, "the delay is not there"
+    benchmark.extra_info |= {"rate": rate, "without_delay": limit, "lone_p50_us": p50_us(lone)}
+    name = f"send 32x64, one alone takes {p50_us(lone) / 1e3:.1f} ms"
+    figures.rows.append(Figure(name, rate, limit, "a second", "the same without delay", str(mode)))
