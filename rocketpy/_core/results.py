@@ -62,3 +62,11 @@ class FloorRate(NamedTuple):
     p50_ns: int
     p99_ns: int
     max_ns: int
+
+
+class SyncTimes(NamedTuple):
+    """What a write of 4 KB and its sync take; -1 where it cannot be had."""
+
+    syscall_ns: int
+    io_uring_ns: int
+    io_uring_errno: int

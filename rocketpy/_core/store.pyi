@@ -10,13 +10,7 @@ from .options import MessageStoreOptions as MessageStoreOptions
 from .results import AppendResult as AppendResult
 from .results import KeyQuery as KeyQuery
 from .results import Message as Message
-
-class SyncTimes(NamedTuple):
-    """What a write of 4 KB and its sync take; -1 where it cannot be had."""
-
-    syscall_ns: int
-    io_uring_ns: int
-    io_uring_errno: int
+from .results import SyncTimes as SyncTimes
 
 def measure_sync(directory: str | os.PathLike[str]) -> SyncTimes:
     """Times the ways to sync on a file of its own in directory, for at most 100 ms and a sync. Raises IoError, DiskFull."""

@@ -12,7 +12,7 @@ from rocketpy._core.base cimport RP_E_NOT_FOUND, RP_E_TIMEOUT, check, log_of, re
 from rocketpy._core.base cimport slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.errors import InvalidArgument, NoMemory, OffsetOutOfRange, StoreCorrupt
 from rocketpy._core.options import MessageStoreOptions
-from rocketpy._core.results import AppendResult, KeyQuery, Message
+from rocketpy._core.results import AppendResult, KeyQuery, Message, SyncTimes
 
 cdef extern from *:
     """
@@ -115,12 +115,6 @@ def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
     if kind != RP_RECORD_MESSAGE:
         raise StoreCorrupt("not a message: the padding at a file's end or bytes never written")
     return message_of(&message)
-
-
-class SyncTimes(NamedTuple):
-    syscall_ns: int
-    io_uring_ns: int
-    io_uring_errno: int
 
 
 def measure_sync(directory):
