@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../base/thread.h"
 #include "consume_queue_inl.h"
@@ -16,7 +17,7 @@
 
 #define PAGE_SIZE 4096
 #define CHUNK_BYTES (1024 * 1024)         /* made ready under one hold of the lock */
-#define ASYNC_PIECE_BYTES (64 * 1024)
+#define ASYNC_PIECE_BYTES (256 * 1024)
 #define SYNC_PIECE_BYTES (16 * 1024)
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
 
@@ -27,6 +28,7 @@ struct rp_preallocation {
     int64_t ahead_bytes;       /* fixed */
     int64_t file_size;         /* fixed */
     int32_t mode;              /* fixed */
+    const uint8_t *zeros;      /* fixed: ASYNC_PIECE_BYTES of addresses over the kernel's one page of zeros, which stays in the cache */
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
     rp_thread *thread;         /* owner; set before the first append, NULL after the last */
@@ -55,6 +57,12 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     if (p == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the preallocation");
     }
+    void *zeros = mmap(NULL, ASYNC_PIECE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (zeros == MAP_FAILED) {
+        free(p);
+        return rp_error_set(error, RP_E_NO_MEMORY, errno, NULL, -1, "no address space for %d bytes of zeros", ASYNC_PIECE_BYTES);
+    }
+    p->zeros = zeros;
     p->ops = options->ops;
     p->row = options->row;
     p->log = options->log;
@@ -156,11 +164,10 @@ static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *er
 }
 
 static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
-    static const uint8_t zeros[ASYNC_PIECE_BYTES];
     int64_t base = p->file->base_offset, piece = p->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
     while (from < end) {
         int64_t piece_end = (from & ~(piece - 1)) + piece, stop = piece_end < end ? piece_end : end;
-        int64_t count = p->ops->write_at(p->ops->context, p->file->fd, zeros, (size_t)(stop - from), from - base);
+        int64_t count = p->ops->write_at(p->ops->context, p->file->fd, p->zeros, (size_t)(stop - from), from - base);
         if (count <= 0) {
             return no_space(p, from, count < 0 ? errno : ENOSPC, error);
         }
@@ -342,6 +349,7 @@ void rp_preallocation_close(rp_preallocation *p) {
         if (p->file != NULL) {
             rp_mapped_file_release(p->file);
         }
+        munmap((void *)(uintptr_t)p->zeros, ASYNC_PIECE_BYTES);
         pthread_cond_destroy(&p->wake);
         pthread_mutex_destroy(&p->wake_lock);
         pthread_mutex_destroy(&p->extend_lock);
