@@ -55,7 +55,7 @@ void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t
     const rp_handler *handler = &reactor->server->handler;
     rp_command *command = &reactor->command;
     rp_error error;
-    if (rp_command_decode(frame, size, reactor->arena, command, &error) != RP_OK) {
+    if (rp_command_decode_formed(reactor->forms, frame, size, reactor->arena, command, &error) != RP_OK) {
         char address[RP_ADDRESS_TEXT_MAX];
         rp_address_text(&connection->address, address);
         rp_count(&reactor->stats.frames_bad, 1);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "header_form.h"
 
 #define PREFIX_SIZE 8u
 #define HEADER_SIZE_MAX 0xFFFFFFu
@@ -43,7 +44,27 @@ int rp_frame_scan(const uint8_t *data, size_t size, uint32_t frame_max, uint32_t
     return size >= *frame_size;
 }
 
+static int decode_header(rp_header_forms *forms, const uint8_t *header, uint32_t size, rp_arena *arena, rp_command *command,
+                         rp_error *error) {
+    if (forms == NULL || command->serialize_type != RP_SERIALIZE_JSON) {
+        return codecs[command->serialize_type].decode(header, size, arena, command, error);
+    }
+    if (rp_header_forms_read(forms, header, size, arena, command)) {
+        return RP_OK;
+    }
+    int status = rp_header_json_decode(header, size, arena, command, error);
+    if (status == RP_OK) {
+        rp_header_forms_learn(forms, header, size, command);
+    }
+    return status;
+}
+
 int rp_command_decode(const uint8_t *frame, uint32_t size, rp_arena *arena, rp_command *command, rp_error *error) {
+    return rp_command_decode_formed(NULL, frame, size, arena, command, error);
+}
+
+int rp_command_decode_formed(rp_header_forms *forms, const uint8_t *frame, uint32_t size, rp_arena *arena, rp_command *command,
+                             rp_error *error) {
     if (size < PREFIX_SIZE || rp_get_u32(frame) != size - 4) {
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, 0, "%u bytes are not one frame", size);
     }
@@ -56,7 +77,7 @@ int rp_command_decode(const uint8_t *frame, uint32_t size, rp_arena *arena, rp_c
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, 4, "serialize type %u is neither JSON (0) nor ROCKETMQ (1)", serialize_type);
     }
     command->serialize_type = serialize_type;
-    int status = codecs[serialize_type].decode(frame + PREFIX_SIZE, header_size, arena, command, error);
+    int status = decode_header(forms, frame + PREFIX_SIZE, header_size, arena, command, error);
     if (status != RP_OK) {
         if (error != NULL) {
             error->offset += PREFIX_SIZE;

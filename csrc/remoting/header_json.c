@@ -1,4 +1,5 @@
 /* header_json.c: reads a JSON header in one pass, without copying. RocketMQ: RemotingSerializable over fastjson 1.
+ * A header like one before is read by header_form.c, which must give the same.
  *
  * Strings without escapes are slices of the frame, others are written into the arena. Members come in any order; the last of a name
  * counts. Clients differ in what they quote (the C++ client writes some extFields as numbers), so a scalar's text is taken as it

@@ -40,7 +40,8 @@ static int open_reactor(rp_reactor *reactor) {
     reactor->blocks = calloc(reactor->blocks_max, sizeof *reactor->blocks);
     reactor->arena = rp_arena_create(ARENA_KEEP_BYTES, ARENA_BYTES_MAX);
     reactor->read_arena = malloc(RP_READ_ARENA_BYTES);
-    if (reactor->blocks == NULL || reactor->arena == NULL || reactor->read_arena == NULL) {
+    reactor->forms = rp_header_forms_create();
+    if (reactor->blocks == NULL || reactor->arena == NULL || reactor->read_arena == NULL || reactor->forms == NULL) {
         return RP_E_NO_MEMORY;
     }
     reactor->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -113,6 +114,7 @@ void rp_reactor_destroy(rp_reactor *reactor) {
     }
     rp_output_pool_free(&reactor->pool);
     rp_arena_destroy(reactor->arena);
+    rp_header_forms_destroy(reactor->forms);
     free(reactor->blocks);
     free(reactor->read_arena);
     free(reactor->free_slots);

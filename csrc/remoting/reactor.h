@@ -20,6 +20,7 @@
 #include "../base/ring.h"
 #include "../base/thread.h"
 #include "address.h"
+#include "header_form.h"
 #include "output.h"
 #include "request_queue.h"
 #include "timer_wheel.h"
@@ -100,6 +101,7 @@ struct rp_reactor {
     rp_held_request *turn_requests;  /* the same: resubmitted requests */
     rp_request_batch batch;          /* requests of this turn for Python */
     rp_command command;              /* the one being handled */
+    rp_header_forms *forms;          /* of the headers decoded so far */
     rp_output_pool pool;
     uint64_t held_bytes_before;      /* buffer bytes at the end of the turn before */
     uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
