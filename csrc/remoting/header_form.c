@@ -14,7 +14,7 @@
 #define BLOCK 64u
 #define BLOCKS_MAX (RP_HEADER_FORM_BYTES / BLOCK)
 #define FIELDS_MAX 32
-#define DIGITS_MAX 9u  /* always an int32 */
+#define DIGITS_MAX 10u /* of an int32 without sign */
 #define PATIENCE 8u    /* so many headers in a row that did not fit a place's form make it free */
 
 typedef struct formed_field {
@@ -100,16 +100,16 @@ static bool is_of_form(const header_form *form, const uint8_t *header, uint32_t 
 #endif
 
 static bool read_opaque(const header_form *form, const uint8_t *header, int32_t *opaque) {
-    int32_t sum = 0;
+    int64_t sum = 0;
     for (uint32_t i = 0; i < form->opaque_digits; i++) {
         uint32_t digit = (uint32_t)header[form->opaque + i] - '0';
         if (digit > 9) {
             return false;
         }
-        sum = sum * 10 + (int32_t)digit;
+        sum = sum * 10 + digit;
     }
-    *opaque = sum;
-    return true;
+    *opaque = (int32_t)sum;
+    return sum <= INT32_MAX; /* else the general way says what is wrong */
 }
 
 static bool unescape(const uint8_t *header, const formed_field *field, rp_arena *arena, rp_slice *text) {

@@ -183,7 +183,7 @@ sent_commands = st.builds(
     Command,
     st.sampled_from([10, 310]),
     st.just(443),
-    st.integers(0, 120),
+    st.integers(0, 120) | st.integers(2**31 - 40, 2**31 - 1),
     st.just(0),
     st.just(0),
     st.none(),
