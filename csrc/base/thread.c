@@ -8,8 +8,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "error.h"
+
+#define BACKGROUND_NICE 10
+#define NICE_MAX 19
 
 struct rp_thread {
     pthread_t handle;              /* owner */
@@ -51,4 +55,10 @@ void rp_thread_join(rp_thread *thread) {
         pthread_join(thread->handle, NULL);
         free(thread);
     }
+}
+
+void rp_thread_give_way(void) {
+    /* On Linux a nice value is a thread's own. It fails only where it is forbidden, and then nothing but latency is lost. */
+    int nice = getpriority(PRIO_PROCESS, 0) + BACKGROUND_NICE;
+    (void)setpriority(PRIO_PROCESS, 0, nice > NICE_MAX ? NICE_MAX : nice);
 }

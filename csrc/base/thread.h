@@ -14,4 +14,8 @@ int rp_thread_start(rp_thread **thread, const char *name, void (*run)(void *cont
 /* Waits until run has returned, and frees thread. NULL is allowed. */
 void rp_thread_join(rp_thread *thread);
 
+/* The calling thread works ahead or behind: from now on it gives way to those that answer clients, and gets what they leave (a tenth of a
+ * contended core). For latency only: nothing may wait for it that a client waits for. */
+void rp_thread_give_way(void);
+
 #endif

@@ -308,6 +308,9 @@ static bool wait_for_work(rp_flusher *flusher, const timers *due, int64_t now_ns
 static void run(void *context) {
     rp_flusher *flusher = context;
     const rp_flusher_setup *setup = &flusher->setup;
+    if (setup->is_timed_only) {
+        rp_thread_give_way();
+    }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
     timers due = {after_ms(now_ns, setup->interval_ms), after_ms(now_ns, setup->thorough_interval_ms),
                   after_ms(now_ns, setup->queue_interval_ms), after_ms(now_ns, setup->thorough_interval_ms)};

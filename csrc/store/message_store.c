@@ -288,7 +288,8 @@ static int start(rp_message_store *store, rp_error *error) {
                                 .interval_ms = options->flush_interval_ms,
                                 .least_pages = options->flush_least_pages,
                                 .thorough_interval_ms = options->flush_thorough_interval_ms,
-                                .queue_interval_ms = options->queue_flush_interval_ms};
+                                .queue_interval_ms = options->queue_flush_interval_ms,
+                                .is_timed_only = options->flush_mode == RP_FLUSH_ASYNC};
     rc = rp_flusher_open(&flusher, &store->flusher, error);
     rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
     rc = rc == RP_OK ? rp_commit_log_start(store->commit_log, error) : rc;

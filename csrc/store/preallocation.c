@@ -311,6 +311,9 @@ static void extend_queues(rp_preallocation *p) {
 
 static void run(void *context) {
     rp_preallocation *p = context;
+    if (p->mode == RP_READY_FOR_ASYNC) {
+        rp_thread_give_way(); /* who outruns it does its work */
+    }
     for (;;) {
         pthread_mutex_lock(&p->wake_lock);
         while (!p->stopping && !atomic_load(&p->awake)) {

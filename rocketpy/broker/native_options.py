@@ -106,8 +106,13 @@ def server_options(config: Config, port: int, *, reactors: int, thread_name: str
 
 
 def reactor_count(config: Config) -> int:
-    """reactorThreads, or one per core."""
-    return config.integer("reactorThreads") or min(len(os.sched_getaffinity(0)), REACTORS_MAX)
+    """reactorThreads, or one per core.
+
+    On two cores one reactor serves better: with two, three busy threads (a client's, or the flusher's, is the third) take turns on the
+    cores, and each turn of a reactor carries half as many requests (docs/performance.md has the figures).
+    """
+    cores = len(os.sched_getaffinity(0))
+    return config.integer("reactorThreads") or (1 if cores <= 2 else min(cores, REACTORS_MAX))
 
 
 def physical_memory_bytes() -> int:
