@@ -70,11 +70,3 @@ class SyncTimes(NamedTuple):
     syscall_ns: int
     io_uring_ns: int
     io_uring_errno: int
-
-
-class SyncTimes(NamedTuple):
-    """What a write of 4 KB and its sync take; -1 where it cannot be had."""
-
-    syscall_ns: int
-    io_uring_ns: int
-    io_uring_errno: int
