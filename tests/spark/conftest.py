@@ -23,13 +23,17 @@ if REASON is None and shutil.which("java") is None and not os.environ.get("JAVA_
     REASON = "no Java: apt-get install -y openjdk-17-jre-headless"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a Spark session is slow: `make spark` runs it, `make test` does not, whether PySpark is there or not."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.timeout(300))
-            if REASON is not None and "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.skip(reason=REASON))
+            if "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.slow)
+                if REASON is not None:
+                    item.add_marker(pytest.mark.skip(reason=REASON))
 
 
 def make_session(name: str, directory: Path, *, quick: bool = True) -> Any:

@@ -159,7 +159,10 @@ def test_compressed_bodies_are_decompressed_unless_told_otherwise(read: Read, cl
 
 def test_a_small_arrow_batch_changes_nothing(read: Read, cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(400))
-    assert bodies(read(topic=topic, batchRows=7, pullBatchSize=5, checkCrc="true")) == sorted(body for _, body, _ in numbered(400))
+    assert bodies(read(topic=topic, batchRows=7, pullBatchSize=5, checkCrc="true", pullTimeoutMs=9000)) == sorted(
+        body for _, body, _ in numbered(400)
+    )
+    assert read(topic=topic, batchBytes=100).count() == 400
 
 
 # ---- bad input: one clear error each ----

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 
 from tests.spark.servers import Cluster
 
@@ -24,3 +30,21 @@ def test_the_option_tables_are_fresh(spark: Any) -> None:
 
     shown = dict(re.findall(r"<!-- options (\w+) -->\n(.*?)\n<!-- end -->", PAGE.read_text(), re.DOTALL))
     assert shown == {str(use): markdown_table(use) for use in Use}
+
+
+def test_every_option_is_used_by_a_test() -> None:
+    """Under the name of the tables; checkpointLocation is Spark's own."""
+    from rocketpy.spark.options import OPTIONS
+
+    texts = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py") if path.name != Path(__file__).name)
+    unused = [option.name for option in OPTIONS if not re.search(rf"\b{option.name}\b", texts)]
+    assert not unused
+
+
+@pytest.mark.slow
+def test_the_example_runs_with_servers_of_its_own(spark: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, str(PAGE.parents[1] / "examples" / "spark_lake.py"), "--count", "5000"],
+        cwd=PAGE.parents[1], capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "5000 messages written, 5000 different ones in the lake"), done.stderr[-3000:]

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import udf
 
 from rocketpy._core.errors import RocketpyError
 from rocketpy.remoting.client import RemotingClient
@@ -104,7 +105,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[str, str, Child]]:
     name_port, port = free_port(), free_port(BROKER_PORTS)
     config = tmp_path / "broker.conf"
     config.write_text(
-        f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\nnamesrvAddr=127.0.0.1:{name_port}\n"
+        f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\nnamesrvAddr=127.0.0.1:{name_port}\n"
         f"storePathRootDir={tmp_path / 'store'}\nlogPath={tmp_path / 'logs'}\nmappedFileSizeCommitLog=16777216\n"
     )
     naming = tmp_path / "namesrv.conf"
@@ -160,20 +161,20 @@ def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: 
 def test_a_broker_that_dies_while_it_is_read_is_one_clear_error_and_no_partial_result(spark: Any, pair: tuple[str, str, Child]) -> None:
     name_server, address, broker = pair
     create_topic(address, "Dies", 1)
-    send(address, "Dies", [(0, bytes(20_000), "")] * 3000)
+    send(address, "Dies", [(0, bytes(6000), "")] * 8000)
     assert broker.popen is not None
     victim = broker.popen.pid
     options = {"nameServer": name_server, "topic": "Dies", "retryTimeoutMs": "1500", "batchRows": "50"}
 
-    def kill_at_the_first_row(rows: Iterator[Any]) -> Iterator[int]:
-        for number, _ in enumerate(rows):
-            if number == 0:
-                os.kill(victim, 9)
-            yield 1
+    def kill_at_the_first_row(offset: int, _: bytes) -> int:
+        if offset == 0:
+            os.kill(victim, 9)
+        return offset
 
+    frame = spark.read.format("rocketmq").options(**options).load()
     started = time.monotonic()
     with pytest.raises(PySparkException, match=r"reading Dies@broker-a@0: offset \d+: .* \[no broker answered for 1.5 s; read offsets 0"):
-        spark.read.format("rocketmq").options(**options).load().rdd.mapPartitions(kill_at_the_first_row).count()
+        frame.select(udf(kill_at_the_first_row, "long", useArrow=False)("queueOffset", "body")).collect()
     assert time.monotonic() - started < 60
 
 
@@ -183,7 +184,7 @@ def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tu
     port = free_port(BROKER_PORTS)
     config = tmp_path / "slave.conf"
     config.write_text(
-        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nslaveReadEnable=true\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
+        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nslaveReadEnable=true\nbrokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
         f"namesrvAddr={name_server}\nstorePathRootDir={tmp_path / 'slave-store'}\nlogPath={tmp_path / 'slave-logs'}\n"
         "mappedFileSizeCommitLog=16777216\n"
     )

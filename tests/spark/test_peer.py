@@ -1,4 +1,4 @@
-"""The same sources on RocketMQ 5.5.0 itself: its name server, its broker, its files."""
+"""The same sources on RocketMQ 5.5.0 itself: its name server, its broker, its files, its dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from rocketpy.remoting.codes import RequestCode
+from tests.interop import wire
 from tests.interop.products import Broker, Cluster, NameServer, Peer
+from tests.processes import wait_until
 from tests.spark.servers import copy_store, send
 from tests.spark.test_batch import numbered
 
@@ -62,6 +65,19 @@ def test_batches_and_streams_carry_every_message_both_ways(spark: Any, peer: Clu
     assert again.exception() is None and load(spark, peer, "Copy").count() == 2000
 
 
+def test_delayed_rows_come_when_their_time_has_come(spark: Any, peer: Cluster) -> None:
+    peer.create_topic("Later")
+    frame = spark.range(20, numPartitions=1).selectExpr(
+        "string(id) as body",
+        "if(id < 10, 1, null) as delayLevel",
+        "if(id < 10, null, unix_millis(current_timestamp()) + 2000) as deliverTimeMs",
+    )
+    frame.write.format("rocketmq").mode("append").options(nameServer=peer.address, topic="Later").save()
+    assert load(spark, peer, "Later").count() < 20
+    wait_until(lambda: load(spark, peer, "Later").count() == 20, 60, "delayed messages")
+    assert sorted(int(bytes(row.body)) for row in load(spark, peer, "Later").collect()) == list(range(20))
+
+
 def test_times_find_the_first_message_in_their_queues(spark: Any, peer: Cluster) -> None:
     peer.create_topic("Timed", 2)
     for turn in range(3):
@@ -93,3 +109,22 @@ def test_their_files_hold_what_their_broker_gives(spark: Any, peer: Cluster, tmp
 def test_an_unknown_topic_is_one_clear_error(spark: Any, peer: Cluster) -> None:
     with pytest.raises(Exception, match="'NoSuchTopic' is not known"):
         load(spark, peer, "NoSuchTopic", retryTimeoutMs="1s").count()
+
+
+def test_dead_letters_are_counted_and_replayed(spark: Any, peer: Cluster, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import dlq
+
+    peer.create_topic("Work", 1)
+    send(peer.broker.address, "Work", numbered(20, 1))
+    for row in load(spark, peer, "Work").collect():
+        fields = {
+            "offset": str(row.commitLogOffset), "group": "workers", "delayLevel": "-1", "originMsgId": row.msgId, "originTopic": "Work",
+        }  # fmt: skip
+        assert wire.call(peer.broker.address, RequestCode.CONSUMER_SEND_MSG_BACK, fields).code == 0
+    arguments = ["-n", peer.address, "-g", "workers", "-o", str(tmp_path / "dlq.html"), "--option", "retryTimeoutMs=10s"]
+    wait_until(lambda: bool(peer.route("%DLQ%workers")), 60, "the dead letter topic's route")
+    assert dlq.main([*arguments, "--where", "tags = 'odd'", "--replay"]) == 0
+    assert "<svg" in (tmp_path / "dlq.html").read_text() and ">10<" in (tmp_path / "dlq.html").read_text()
+    rows = load(spark, peer, "Work").collect()
+    bodies = [b"body %d" % i for i in range(20)]
+    assert sorted(bytes(row.body) for row in rows) == sorted(bodies + bodies[1::2])

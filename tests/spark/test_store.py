@@ -25,6 +25,19 @@ def test_the_files_hold_the_rows_the_broker_gives(spark: Any, read: Read, cluste
     assert files == wire and len(files) == 400
 
 
+def test_a_commit_log_of_its_own_directory_and_small_batches_change_nothing(
+    spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    cluster.send(topic, numbered(40))
+    copy = copy_store(cluster.store, tmp_path / "store")
+    (copy / "commitlog").rename(tmp_path / "log")
+    options = {"topic": topic, "brokerName": "broker-a", "commitLogPath": tmp_path / "log", "batchRows": 7, "batchBytes": 500}
+    files = load(spark, copy, **options, propertiesAsMap="true", decompress="false")
+    wire = read(topic=topic, propertiesAsMap="true")
+    place = ("queueId", "queueOffset")
+    assert files.orderBy(*place).collect() == wire.orderBy(*place).collect() and files.count() == 40
+
+
 def test_queue_entries_point_at_the_records(spark: Any, cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(40))
     records = load(spark, cluster.store, topic=topic).select("queueId", "queueOffset", "commitLogOffset")

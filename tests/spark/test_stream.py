@@ -14,6 +14,7 @@ import pytest
 
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
+from tests.processes import wait_until
 from tests.spark.servers import Cluster
 from tests.spark.test_batch import numbered
 
@@ -60,6 +61,22 @@ def test_a_limit_in_bytes_makes_batches_of_about_that_size(drain: Drain, cluster
     assert len(drain(maxBytesPerTrigger="25k")) == 100
     sizes = [batch["numInputRows"] for batch in drain.progress if batch["numInputRows"]]  # type: ignore[attr-defined]
     assert len(sizes) >= 4 and max(sizes) <= 26, sizes
+
+
+def test_a_batch_waits_for_volume_but_not_for_ever(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    source = spark.readStream.format("rocketmq").option("nameServer", cluster.name_server).option("topic", topic)
+    rows = source.options(startingOffsets="earliest", minOffsetsPerTrigger=40, maxTriggerDelay="4s").load().select("queueOffset")
+    sink = rows.writeStream.format("memory").queryName("waiting").option("checkpointLocation", str(tmp_path))
+    cluster.send(topic, numbered(40))
+    query = sink.trigger(processingTime="100 milliseconds").start()
+    try:
+        wait_until(lambda: spark.table("waiting").count() == 40, 60, "the first batch")
+        since = time.monotonic()
+        cluster.send(topic, numbered(8))
+        wait_until(lambda: spark.table("waiting").count() == 48, 60, "the batch that is too small")
+        assert time.monotonic() - since > 1
+    finally:
+        query.stop()
 
 
 def test_a_stream_starts_at_a_time(drain: Drain, cluster: Cluster, topic: str, read: Callable[..., Any]) -> None:

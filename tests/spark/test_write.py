@@ -77,7 +77,26 @@ def test_rows_that_cannot_be_sent_are_one_clear_error(
     assert text.lower() in str(caught.value).lower()
 
 
-def test_an_epoch_that_runs_again_adds_nothing(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_queues_and_flags_of_rows_are_kept(spark: Any, read: Read, cluster: Cluster, topic: str) -> None:
+    frame = spark.range(100).selectExpr("string(id) as body", "int(id % 3) as queueId", "int(id) as flag")
+    options = {"maxInFlight": 1, "producerGroup": "makers", "timeoutMs": 5000, "batchSize": 7}
+    save(frame, cluster, topic=topic, **options)
+    rows = read(topic=topic).collect()
+    assert sorted((int(bytes(row.body)), row.queueId, row.flag) for row in rows) == [(i, i % 3, i) for i in range(100)]
+
+
+def test_rows_of_several_topics_go_to_the_topic_of_their_column(spark: Any, read: Read, cluster: Cluster, topic: str) -> None:
+    for number in range(2):
+        cluster.create_topic(f"{topic}_{number}", 2)
+    save(spark.range(100).selectExpr("string(id) as body", f"concat('{topic}_', id % 2) as topic"), cluster)
+    for number in range(2):
+        assert sorted(int(bytes(row.body)) for row in read(topic=f"{topic}_{number}").collect()) == list(range(number, 100, 2))
+
+
+@pytest.mark.parametrize(("idempotent", "count"), [("true", 400), ("false", 800)])
+def test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise(
+    spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path, idempotent: str, count: int
+) -> None:
     cluster.send(topic, numbered(400))
     cluster.create_topic(f"{topic}_out", 4)
     checkpoint = tmp_path / "checkpoint"
@@ -86,7 +105,13 @@ def test_an_epoch_that_runs_again_adds_nothing(spark: Any, read: Read, cluster: 
         source = spark.readStream.format("rocketmq").option("nameServer", cluster.name_server).option("topic", topic)
         frame = source.option("startingOffsets", "earliest").load().select("body", "tags", "keys")
         sink = frame.writeStream.format("rocketmq").option("nameServer", cluster.name_server).option("topic", f"{topic}_out")
-        query = sink.option("batchSize", 32).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query = (
+            sink.option("batchSize", 32)
+            .option("idempotent", idempotent)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination(120)
         assert query.exception() is None
 
@@ -95,4 +120,4 @@ def test_an_epoch_that_runs_again_adds_nothing(spark: Any, read: Read, cluster: 
     for commit in (checkpoint / "commits").iterdir():
         commit.unlink()  # as if the driver had died before it noted the epoch
     run()
-    assert read(topic=f"{topic}_out").count() == 400
+    assert read(topic=f"{topic}_out").count() == count

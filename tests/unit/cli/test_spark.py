@@ -1,0 +1,32 @@
+"""`rocketpy spark`: what it lists is there, and what is not there is said, with PySpark or without."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from rocketpy.cli.spark import COMMANDS, run_spark
+
+
+def test_the_help_lists_every_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_spark(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown and text in shown for name, (_, text) in COMMANDS.items())
+    assert {"doctor", "lake", "traffic", "lag", "dlq", "transform", "copy", "audit"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_pipeline_is_a_module_and_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        assert run_spark([name, "--help"]) == 1
+        assert "pip install 'rocketpy-mq[spark]'" in capsys.readouterr().err
+        return
+    with pytest.raises(SystemExit) as ended:
+        run_spark([name, "--help"])
+    assert ended.value.code == 0 and f"rocketpy spark {name}" in capsys.readouterr().out
+
+
+def test_a_name_that_is_none_is_told_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_spark(["lakes"]) == 2
+    assert "there is no 'lakes'; there are: doctor, lake" in capsys.readouterr().err
