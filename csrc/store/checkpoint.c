@@ -9,7 +9,8 @@
 #include "../base/crc32.h"
 
 #define OURS 2048
-#define OURS_SIZE (8 + 8 * 8)
+#define OURS_COUNT 7
+#define OURS_SIZE (8 + 24 + 8 * OURS_COUNT)
 #define OURS_MAGIC 0x726F636B65747079u /* "rocketpy" */
 
 static int failed(rp_error *error, const char *path, const char *what) {
@@ -34,13 +35,19 @@ static void decode(rp_checkpoint *checkpoint) {
         checkpoint->index_offset = get(checkpoint, OURS + 48);
         checkpoint->queue_count = get(checkpoint, OURS + 56);
         checkpoint->entry_count = get(checkpoint, OURS + 64);
+        checkpoint->begin_bytes = get(checkpoint, OURS + 72);
+        checkpoint->index_count = get(checkpoint, OURS + 80);
     }
+}
+
+void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint) {
+    checkpoint->queue_count = checkpoint->entry_count = checkpoint->begin_bytes = checkpoint->index_count = -1;
 }
 
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error) {
     memset(checkpoint, 0, sizeof *checkpoint);
     checkpoint->flushed_offset = checkpoint->queues_offset = checkpoint->index_offset = -1;
-    checkpoint->queue_count = checkpoint->entry_count = -1;
+    rp_checkpoint_forget_counts(checkpoint);
     int fd = ops->open(ops->context, path, O_RDONLY, 0);
     if (fd < 0) {
         return errno == ENOENT ? RP_OK : failed(error, path, "open");
@@ -59,15 +66,16 @@ int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *
 static void encode(const rp_checkpoint *checkpoint, uint8_t *page) {
     const int64_t theirs[6] = {checkpoint->log_time_ms,           checkpoint->queues_time_ms, checkpoint->index_time_ms,
                                checkpoint->master_flushed_offset, checkpoint->confirm_offset, checkpoint->queues_offset};
-    const int64_t ours[5] = {checkpoint->flushed_offset, checkpoint->queues_offset, checkpoint->index_offset, checkpoint->queue_count,
-                             checkpoint->entry_count};
+    const int64_t ours[OURS_COUNT] = {checkpoint->flushed_offset, checkpoint->queues_offset, checkpoint->index_offset,
+                                      checkpoint->queue_count,    checkpoint->entry_count,   checkpoint->begin_bytes,
+                                      checkpoint->index_count};
     memcpy(page, checkpoint->foreign, RP_CHECKPOINT_SIZE);
     for (int i = 0; i < 6; i++) {
         rp_put_u64(page + 8 * i, (uint64_t)theirs[i]);
     }
     rp_put_u64(page + OURS, OURS_MAGIC);
     memcpy(page + OURS + 8, page, 24);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < OURS_COUNT; i++) {
         rp_put_u64(page + OURS + 32 + 8 * i, (uint64_t)ours[i]);
     }
     rp_put_u32(page + OURS + OURS_SIZE, rp_crc32(0, page + OURS, OURS_SIZE));

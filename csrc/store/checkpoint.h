@@ -31,12 +31,17 @@ typedef struct rp_checkpoint {
     int64_t queues_offset; /* entries of all records below it are synced */
     int64_t flushed_offset; /* records below it are synced; -1 unless is_exact */
     int64_t index_offset;   /* records below it are in synced index files; -1 unless is_exact */
-    int64_t queue_count;    /* at a clean stop, with the sum of their max offsets: a missing or foreign queue shows; -1 else */
-    int64_t entry_count;
+    /* What a clean stop left, so that missing and foreign files show; -1 else. */
+    int64_t queue_count;    /* that are not empty */
+    int64_t entry_count;    /* sum of their max offsets */
+    int64_t begin_bytes;    /* sum of where their first files begin */
+    int64_t index_count;    /* index files */
     int32_t is_exact;       /* the offsets were written by us, after everything else in the file */
     uint8_t foreign[RP_CHECKPOINT_SIZE]; /* the file as read */
 } rp_checkpoint;
 
+/* The store is open: its counts change. */
+void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint);
 /* RP_OK also when there is no file or a short one: then every field is 0 and the offsets -1. RP_E_IO. */
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
 /* Writes and syncs; the file keeps its old content or has the new one (one page, one write). RP_OK, RP_E_IO, RP_E_DISK_FULL. */

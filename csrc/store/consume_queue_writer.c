@@ -207,6 +207,11 @@ int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue) {
     return dirty > 0 ? dirty : 0;
 }
 
+int64_t rp_consume_queue_begin_bytes(const rp_consume_queue *queue) {
+    bool has_files = rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row);
+    return has_files ? rp_mapped_file_queue_begin(queue->row) : 0;
+}
+
 int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
     int64_t end = rp_consume_queue_max_offset(queue) * ENTRY, begin = atomic_load(&queue->synced_bytes);
     if (end <= begin) {

@@ -52,6 +52,8 @@ int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error);
 int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error);
 /* Bytes put and not synced yet. */
 int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue);
+/* Where the queue's first file begins; 0 without files. */
+int64_t rp_consume_queue_begin_bytes(const rp_consume_queue *queue);
 
 /* First offset whose entry points at or above log_offset; max when none. */
 int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset);

@@ -28,6 +28,7 @@ struct rp_flusher {
     bool is_syncing;           /* somebody leads */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
     _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
+    int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
     bool queues_failed;         /* guarded by queue_lock: a queue's sync failed in this run */
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
 
@@ -43,6 +44,7 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flusher");
     }
     flusher->setup = *setup;
+    flusher->index_count = -1;
     atomic_init(&flusher->checkpointed, setup->checkpoint.flushed_offset);
     pthread_mutex_init(&flusher->sync_lock, NULL);
     pthread_mutex_init(&flusher->queue_lock, NULL);
@@ -213,7 +215,7 @@ static int sync_queue(void *context, rp_consume_queue *queue) {
 }
 
 typedef struct queue_sums {
-    int64_t queues, entries;
+    int64_t queues, entries, begin_bytes;
 } queue_sums;
 
 static int add_queue(void *context, rp_consume_queue *queue) {
@@ -221,6 +223,7 @@ static int add_queue(void *context, rp_consume_queue *queue) {
     int64_t max = rp_consume_queue_max_offset(queue);
     sums->queues += max > 0;
     sums->entries += max;
+    sums->begin_bytes += rp_consume_queue_begin_bytes(queue);
     return 0;
 }
 
@@ -241,15 +244,20 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
                      "consume queues: %s [%s]; they will be rebuilt from the commit log at the next start", error->message, error->file);
     }
     if (!flusher->queues_failed && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
-        queue_sums sums = {0, 0};
+        queue_sums sums = {0};
         if (closing) {
             rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
         }
         checkpoint->log_time_ms = checkpoint->queues_time_ms = time_ms;
         checkpoint->flushed_offset = flushed;
         checkpoint->queues_offset = offset;
-        checkpoint->queue_count = closing ? sums.queues : -1;
-        checkpoint->entry_count = closing ? sums.entries : -1;
+        rp_checkpoint_forget_counts(checkpoint);
+        if (closing) {
+            checkpoint->queue_count = sums.queues;
+            checkpoint->entry_count = sums.entries;
+            checkpoint->begin_bytes = sums.begin_bytes;
+            checkpoint->index_count = flusher->index_count;
+        }
         checkpoint->is_exact = 1;
         pass.rc = write_checkpoint(flusher, error);
     }
@@ -347,6 +355,12 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {
     pthread_mutex_lock(&flusher->queue_lock);
     flusher->setup.checkpoint.index_time_ms = time_ms;
+    pthread_mutex_unlock(&flusher->queue_lock);
+}
+
+void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files) {
+    pthread_mutex_lock(&flusher->queue_lock);
+    flusher->index_count = files;
     pthread_mutex_unlock(&flusher->queue_lock);
 }
 

@@ -52,6 +52,8 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Index files hold, on disk, every message stored up to time_ms: the next checkpoint says so. Any thread. */
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms);
+/* The index is closed and has that many files: the last checkpoint says so. */
+void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
 /* The checkpoint on disk says that the log is flushed at least up to offset, which it must be: a log that begins behind what the
  * checkpoint knows looks to recovery as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error);

@@ -227,6 +227,12 @@ static int open_index(rp_message_store *store, rp_error *error) {
     index.clock = store->clock;
     index.log = options->log;
     int rc = rp_key_index_open(&index, &store->index, error);
+    int64_t expected = index.last_exit_clean && store->checkpoint.is_exact ? store->checkpoint.index_count : -1;
+    if (rc == RP_OK && !options->read_only && expected >= 0 && expected != rp_key_index_file_count(store->index)) {
+        rp_log_write(options->log, RP_LOG_WARNING, "index: %u files where %lld were left: building it again from the commit log",
+                     rp_key_index_file_count(store->index), (long long)expected);
+        rp_key_index_truncate(store->index, 0);
+    }
     if (rc == RP_OK && !options->read_only) {
         rp_key_index_truncate(store->index, rp_commit_log_max_offset(store->commit_log));
     }
@@ -255,7 +261,7 @@ static int settle(rp_message_store *store, rp_error *error) {
     checkpoint->log_time_ms = recovery->store_timestamp_ms;
     checkpoint->flushed_offset = recovery->end;
     checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */
-    checkpoint->queue_count = checkpoint->entry_count = -1;
+    rp_checkpoint_forget_counts(checkpoint);
     checkpoint->is_exact = 1;
     return rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
 }
@@ -304,6 +310,7 @@ static void stop_index(rp_message_store *store) {
         rp_commit_log_remove_follower(store->commit_log, store->index_builder);
         rp_index_builder_close(store->index_builder, INDEX_DRAIN_MS);
         store->index_builder = NULL;
+        rp_flusher_set_index_count(store->flusher, rp_key_index_file_count(store->index));
     }
 }
 

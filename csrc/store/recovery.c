@@ -9,6 +9,7 @@
 #include "record_check.h"
 
 #define TIME_MARGIN_MS 3000 /* RocketMQ subtracts it from the checkpoint's times */
+#define LAST_FILES 3        /* of the log: what RocketMQ reads again after a clean stop */
 #define ALONE_BYTES (1 << 20) /* not worth a second thread below it */
 #define PREFETCH_RECORDS 12 /* their lines come from memory meanwhile */
 #define NS_PER_S INT64_C(1000000000)
@@ -68,7 +69,7 @@ static int64_t start_by_time(rp_recovery *recovery) {
 typedef struct queue_ends {
     rp_recovery *recovery;
     int64_t end;     /* of the record that the furthest entry points to */
-    int64_t queues, entries;
+    int64_t queues, entries, begin_bytes;
     bool disagree;   /* an entry's record is not what the entry says */
     int rc;
     rp_error *error;
@@ -89,12 +90,25 @@ static bool entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, int64_
     return is_true;
 }
 
+/* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a message
+ * in the middle of the log may have lost its first file. Our own checkpoint knows. */
+static bool begins_too_late(const rp_recovery *recovery, rp_consume_queue *queue) {
+    int64_t first = rp_consume_queue_min_offset(queue);
+    rp_queue_entry entry;
+    return !recovery->checkpoint->is_exact && first > 0 && first < rp_consume_queue_max_offset(queue) &&
+           rp_consume_queue_read(queue, first, &entry, 1) == 1 && entry.commit_log_offset > rp_mapped_file_queue_begin(files(recovery));
+}
+
 static int look_at_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
     int64_t max = rp_consume_queue_max_offset(queue);
     rp_queue_entry last;
     ends->queues += max > 0;
     ends->entries += max;
+    ends->begin_bytes += rp_consume_queue_begin_bytes(queue);
+    if (begins_too_late(ends->recovery, queue)) {
+        ends->disagree = true;
+    }
     if (max == rp_consume_queue_min_offset(queue) || rp_consume_queue_read(queue, max - 1, &last, 1) != 1) {
         return 0;
     }
@@ -120,9 +134,13 @@ static int64_t choose_start(rp_recovery *recovery) {
         queue_ends ends = {.recovery = recovery, .end = begin};
         rp_queue_table_each(recovery->queues, look_at_queue, &ends);
         bool all_there = !checkpoint->is_exact || checkpoint->queue_count < 0 ||
-                         (checkpoint->queue_count == ends.queues && checkpoint->entry_count == ends.entries);
+                         (checkpoint->queue_count == ends.queues && checkpoint->entry_count == ends.entries &&
+                          checkpoint->begin_bytes == ends.begin_bytes);
         if (!ends.disagree && all_there) {
-            return ends.end;
+            int64_t last_files = end - LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(files(recovery));
+            last_files = last_files > begin ? last_files : begin;
+            recovery->looked_at_end = ends.end;
+            return checkpoint->is_exact || ends.end < last_files ? ends.end : last_files;
         }
         rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues do not match the commit log: rebuilding them");
         recovery->queues_damaged = 1;
@@ -183,9 +201,24 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
     return ends.rc;
 }
 
+/* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. */
+static void look_for_entry(rp_recovery *recovery, const rp_message *message) {
+    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
+    rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
+    if (queue != NULL && type != RP_SYSFLAG_TRANSACTION_PREPARED && type != RP_SYSFLAG_TRANSACTION_ROLLBACK &&
+        message->queue_offset >= rp_consume_queue_max_offset(queue)) {
+        recovery->entries_missing = 1;
+    }
+}
+
 /* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
 static int dispatch(rp_recovery *recovery, const rp_message *message, rp_error *error) {
-    int rc = recovery->read_only ? RP_OK : rp_dispatcher_apply(recovery->dispatcher, message, error);
+    int rc = RP_OK;
+    if (message->physical_offset < recovery->looked_at_end) {
+        look_for_entry(recovery, message);
+    } else if (!recovery->read_only) {
+        rc = rp_dispatcher_apply(recovery->dispatcher, message, error);
+    }
     if (rc == RP_E_CORRUPT) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
                      error != NULL ? error->message : "impossible topic, queue id or offset");
@@ -294,6 +327,17 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     return rc;
 }
 
+static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
+    rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues miss entries the commit log has: rebuilding them");
+    recovery->queues_damaged = 1;
+    recovery->start = rp_mapped_file_queue_begin(files(recovery));
+    recovery->records = 0;
+    recovery->cut = 0;
+    recovery->looked_at_end = 0;
+    int rc = cut_queues(recovery, recovery->start, error);
+    return rc == RP_OK ? pass_over_log(recovery, error) : rc;
+}
+
 int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     recovery->start = choose_start(recovery);
     int rc = RP_OK;
@@ -301,6 +345,9 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
         rc = cut_queues(recovery, recovery->start, error);
     }
     rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;
+    if (rc == RP_OK && recovery->entries_missing && !recovery->read_only) {
+        rc = rebuild_queues(recovery, error);
+    }
     if (rc != RP_OK) {
         return rc;
     }

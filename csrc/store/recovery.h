@@ -1,7 +1,9 @@
 /* recovery.h: what is true in a store directory when it is opened: where the log ends, and that the queues say the same as the log.
  * RocketMQ: DefaultMessageStore.load/recover, CommitLog.recoverNormally/recoverAbnormally, ConsumeQueue.recover (5.3.3 store/).
  *
- *   clean     (no abort file) the queues name the last record; from its end on, whatever the log holds is dispatched
+ *   clean     (no abort file) the queues name the last record; from its end on, whatever the log holds is dispatched. Files that are
+ *             missing show in the checkpoint's counts; after a stop of RocketMQ, whose checkpoint has none, at a queue that begins too
+ *             late and in a pass over the last three files. Then all queues are rebuilt
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
  *   end       the first place that is no whole record. Everything behind it is cleared on disk before the store opens, so that no
@@ -36,6 +38,8 @@ typedef struct rp_recovery {
     int32_t queues_damaged; /* some queue could not be loaded: all are rebuilt */
     int32_t check_crc;      /* rp_check_crc */
     int32_t read_only;      /* nothing is written: queues are taken as they are */
+    int64_t looked_at_end;  /* the pass's own: records below it have their entries, or have lost them */
+    int32_t entries_missing; /* the pass's own: some have */
     /* results */
     int64_t start, end;           /* of the pass over the log */
     int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */

@@ -65,6 +65,7 @@ from .send import SendRequests
 from .settings import broker_settings, registration_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .stats import BrokerStats
+from .store_directory import make_store_directory
 from .subscriptions import GroupTable, SavedGroups
 from .topics import SavedTopics, TopicTable
 
@@ -178,7 +179,9 @@ class BrokerService:
         config = self.config
         store_host = join_address(store_ip(config.text("brokerIP1")), config.integer("listenPort"))
         root = Path(config.text("storePathRootDir"))
-        root.mkdir(parents=True, exist_ok=True)
+        make_store_directory("storePathRootDir", root)
+        if config.text("storePathCommitLog"):
+            make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))

@@ -1,5 +1,9 @@
 /* message_store_test.c: append, read, roll over, restart, delete, and bounds of the store, in one thread. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -49,6 +53,80 @@ static void a_lost_consume_queue_is_rebuilt(const char *path) {
     for (int64_t i = 0; i < 4 * 180; i++) {
         CHECK(fixture_check(store, queue, i) == 0);
     }
+    fixture_close(store);
+}
+
+/* As RocketMQ stops: its checkpoint has no counts. */
+static void forget_our_counts(const char *path) {
+    char name[4096];
+    uint8_t zeros[2048] = {0};
+    snprintf(name, sizeof name, "%s/checkpoint", path);
+    int fd = open(name, O_RDWR);
+    CHECK(fd >= 0 && pwrite(fd, zeros, sizeof zeros, 2048) == (ssize_t)sizeof zeros);
+    close(fd);
+}
+
+/* Of a cleanly stopped store: the first, a middle and the last file of a queue, with our checkpoint and with RocketMQ's. */
+static void a_lost_file_of_a_consume_queue_is_rebuilt(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    const int64_t lost[] = {0, 5, 14};
+    for (int run = 0; run < 6; run++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s/consumequeue/TopicTest/1/%020lld", path,
+                 (long long)(lost[run % 3] * FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE));
+        CHECK(unlink(name) == 0);
+        if (run >= 3) {
+            forget_our_counts(path);
+        }
+        rp_message_store *store = fixture_open(&options);
+        for (int32_t id = 0; id < 3; id++) {
+            rp_consume_queue *queue = fixture_queue(store, "TopicTest", id);
+            int64_t count = 4 * (170 + 10 * id);
+            CHECK(rp_consume_queue_min_offset(queue) == 0 && rp_consume_queue_max_offset(queue) == count);
+            for (int64_t i = 0; i < count; i++) {
+                CHECK(fixture_check(store, queue, i) == 0);
+            }
+        }
+        fixture_close(store);
+    }
+}
+
+static int64_t found_by_key(rp_message_store *store) {
+    static int64_t offsets[5000];
+    int64_t end_ms = (int64_t)time(NULL) * 1000 + 1000000;
+    return rp_message_store_query(store, fixture_slice("TopicTest"), fixture_slice("k"), 0, end_ms, offsets, 5000).found;
+}
+
+static void a_lost_index_file_is_built_again(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    char directory[4096], name[4096 + 300] = "";
+    snprintf(directory, sizeof directory, "%s/index", path);
+    rp_message_store *store = fixture_open(&options);
+    rp_message_store_stats stats;
+    do { /* the builder catches up by itself */
+        rp_message_store_read_stats(store, &stats);
+        sched_yield();
+    } while (stats.indexed_offset < stats.commit_log_max_offset);
+    int64_t before = found_by_key(store);
+    CHECK(before > 0);
+    fixture_close(store);
+    DIR *names = opendir(directory);
+    struct dirent *entry;
+    while ((entry = readdir(names)) != NULL) { /* the first by name */
+        if (entry->d_name[0] != '.' && (name[0] == 0 || strcmp(entry->d_name, strrchr(name, '/') + 1) < 0)) {
+            snprintf(name, sizeof name, "%s/%s", directory, entry->d_name);
+        }
+    }
+    closedir(names);
+    CHECK(unlink(name) == 0);
+    store = fixture_open(&options);
+    do {
+        rp_message_store_read_stats(store, &stats);
+        sched_yield();
+    } while (stats.indexed_offset < stats.commit_log_max_offset);
+    CHECK(found_by_key(store) == before);
     fixture_close(store);
 }
 
@@ -176,6 +254,8 @@ int main(void) {
     fixture_directory(path, sizeof path);
     appended_messages_are_read_back_across_files_and_restarts(path, 0, RP_FLUSH_ASYNC);
     a_lost_consume_queue_is_rebuilt(path);
+    a_lost_file_of_a_consume_queue_is_rebuilt(path);
+    a_lost_index_file_is_built_again(path);
     a_deleted_topic_starts_over(path);
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);

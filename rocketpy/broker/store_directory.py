@@ -1,0 +1,28 @@
+"""The directories a store needs, made or refused with the configuration key that names them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .._core.errors import StoreIOError
+
+
+def make_store_directory(key: str, path: Path) -> None:
+    """Raises StoreIOError: which key, what is wrong with its value, what to do."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        in_the_way = next((each for each in (path, *path.parents) if each.exists() and not each.is_dir()), path)
+        raise StoreIOError(f"{key}={path}: {in_the_way} is no directory; name another place, or move that file away") from None
+    except OSError as error:
+        raise StoreIOError(f"{key}={path} cannot be made: {error.strerror}; {_remedy(path)}") from None
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise StoreIOError(f"{key}={path} cannot be written by this user; {_remedy(path)}")
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        raise StoreIOError(f"{key}={path} lies on a file system that is mounted read-only; mount it for writing, or name another place")
+
+
+def _remedy(path: Path) -> str:
+    place = next((each for each in (path, *path.parents) if each.exists()), path)
+    return f"name another place, or: sudo chown $USER {place}"
