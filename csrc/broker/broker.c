@@ -94,12 +94,13 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
 /* ---- waking those who wait for disk or slaves ---- */
 
 /* The look at the counters is a read-modify-write like the parking itself: either we see the response and wake its lane, or the
- * lane sees the new offset when it looks again after parking. */
-static void wake_parked(rp_broker *broker) {
+ * lane sees the new offset when it looks again after parking. A lane whose first response ends behind `reached` is left alone. */
+static void wake_parked(rp_broker *broker, int64_t reached) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++) {
         rp_lane *lane = broker->lanes[i];
-        int waiting = atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0;
+        int waiting = atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0 &&
+                      atomic_load_explicit(&lane->parked.head_end, memory_order_acquire) <= reached;
         if (i == 0)
             waiting |= atomic_fetch_add_explicit(&broker->durable.count, 0, memory_order_acq_rel) > 0;
         if (waiting)
@@ -109,12 +110,12 @@ static void wake_parked(rp_broker *broker) {
 
 static void on_flushed(void *context, int64_t flushed_offset) {
     (void)flushed_offset; /* the lanes read it where the flusher wrote it */
-    wake_parked(context);
+    wake_parked(context, INT64_MAX);
 }
 
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
-    wake_parked(broker);
+    wake_parked(broker, offset);
 }
 
 /* ---- options and settings ---- */

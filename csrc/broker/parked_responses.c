@@ -15,7 +15,8 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
     for (uint32_t i = 0; i < parked->count; i++)
         free(parked->ring[(parked->head + i) & (parked->capacity - 1)].large);
     free(parked->ring);
-    *parked = (rp_parked_responses){0};
+    parked->ring = NULL;
+    parked->capacity = parked->head = parked->count = 0;
 }
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
@@ -40,6 +41,11 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *c
         needs |= RP_NEEDS_SLAVES;
     }
     return needs;
+}
+
+static void publish_head(rp_parked_responses *parked) {
+    const rp_parked_response *head = &parked->ring[parked->head & (parked->capacity - 1)];
+    atomic_store_explicit(&parked->head_end, head->end_offset, memory_order_release);
 }
 
 static int grow(rp_parked_responses *parked) {
@@ -76,7 +82,8 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
     entry->size = size;
     entry->code = (int16_t)code;
     entry->needs = (uint16_t)needs;
-    parked->count++;
+    if (parked->count++ == 0)
+        publish_head(parked);
     if (needs & RP_NEEDS_FLUSH)
         parked->flush_wanted = end_offset;
     /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (see rp_broker_wake_parked). */
@@ -161,6 +168,8 @@ int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {
         update_needs(lane, entry, &log);
         if (entry->needs != 0) {
             next = deadline_of(lane, entry);
+            if (sent > 0)
+                publish_head(parked);
             break;
         }
         send_head(lane, entry);

@@ -39,6 +39,8 @@ typedef struct rp_parked_responses {
     rp_parked_response *ring; /* capacity is a power of two, grown by doubling */
     uint32_t capacity, head, count;
     int64_t flush_wanted, flush_requested; /* log offsets */
+    /* The head's end_offset, or an earlier one: an ack below it need not wake the reactor. Only grows; written by the reactor, release. */
+    _Atomic int64_t head_end;
 } rp_parked_responses;
 
 void rp_parked_responses_free(rp_parked_responses *parked);
