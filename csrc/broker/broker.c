@@ -113,6 +113,10 @@ static void on_flushed(void *context, int64_t flushed_offset) {
     wake_parked(context, INT64_MAX);
 }
 
+void rp_broker_set_in_sync(rp_broker *broker, int64_t offset) {
+    atomic_store_explicit(&broker->in_sync_offset, offset, memory_order_relaxed);
+}
+
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
     wake_parked(broker, offset);
@@ -163,6 +167,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->lite_pull_enable, from->lite_pull_enable, memory_order_relaxed);
     atomic_store_explicit(&live->broker_id_min, from->broker_id_min, memory_order_relaxed);
     atomic_store_explicit(&live->flush_mode, from->flush_mode, memory_order_relaxed);
+    atomic_store_explicit(&live->slaves_min, from->slaves_min, memory_order_relaxed);
     atomic_store_explicit(&live->slave_acks, from->slave_acks, memory_order_relaxed);
     atomic_store_explicit(&live->slave_gap_bytes_max, from->slave_gap_bytes_max, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
@@ -246,6 +251,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     rp_broker_settings_default(&settings);
     rp_broker_set_settings(broker, &settings);
     atomic_store(&broker->replicated_offset, -1);
+    atomic_store(&broker->in_sync_offset, -1);
     broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close};
     rp_message_store_on_flushed(broker->store, on_flushed, broker);
     rp_message_store_on_arrival(broker->store, rp_long_polling_arrived, broker);

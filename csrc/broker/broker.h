@@ -67,6 +67,7 @@ typedef struct rp_broker_settings {
     int32_t lite_pull_enable;    /* litePullMessageEnable, default 1 */
     int64_t broker_id_min;       /* smallest live broker id of this group: 0 while the master lives */
     int32_t flush_mode;          /* rp_flush_mode: RP_FLUSH_SYNC answers a send when it is on disk */
+    int32_t slaves_min;          /* SYNC_MASTER: slaves that must be in sync, or sends are refused before they are stored; 0 none */
     int32_t slave_acks;          /* SYNC_MASTER: slaves that must hold a message before its response; 0 none */
     int64_t slave_gap_bytes_max; /* haMaxGapNotInSync 268,435,456: slaves further behind answer SLAVE_NOT_AVAILABLE */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
@@ -74,6 +75,9 @@ typedef struct rp_broker_settings {
 } rp_broker_settings;
 void rp_broker_settings_default(rp_broker_settings *settings);
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
+/* The commit log offset that slaves_min slaves hold; -1 with fewer. Any thread. */
+void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
+
 /* The commit log offset that slave_acks slaves hold; -1 with fewer slaves. Any thread; wakes the responses it completes. */
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 

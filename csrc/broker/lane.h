@@ -60,7 +60,8 @@ typedef struct rp_lane {
 
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
 typedef struct rp_live_settings {
-    _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, store_writable, flush_mode, slave_acks;
+    _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, store_writable, flush_mode, slave_acks,
+        slaves_min;
     _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max;
     pthread_mutex_t reason_mutex; /* leaf; only on the way to an error */
     char store_reason[128];       /* guarded by reason_mutex */
@@ -80,6 +81,7 @@ struct rp_broker {
     rp_histogram *put_ns;
     rp_live_settings settings;
     _Atomic uint64_t offset_version;   /* relaxed */
+    _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
     _Atomic uint64_t own_messages, own_bytes; /* relaxed: appended by Python */

@@ -61,6 +61,16 @@ static int answer_not_yet(const send_request *request, int64_t accept_after_ms) 
                      "broker unable to service, until %s,%03d", text, (int)(accept_after_ms % 1000));
 }
 
+/* minInSyncReplicas: with fewer slaves close behind, nothing is stored. */
+static int are_slaves_enough(const rp_broker *broker) {
+    const rp_live_settings *settings = &broker->settings;
+    if (atomic_load_explicit(&settings->slaves_min, memory_order_relaxed) <= 0)
+        return 1;
+    int64_t in_sync = atomic_load_explicit(&broker->in_sync_offset, memory_order_relaxed);
+    int64_t gap_max = atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed);
+    return in_sync >= 0 && rp_commit_log_max_offset(broker->commit_log) - in_sync <= gap_max;
+}
+
 /* What concerns the broker alone. RP_OK: go on. */
 static int check_broker(const send_request *request) {
     const rp_live_settings *settings = &request->lane->broker->settings;
@@ -72,6 +82,8 @@ static int check_broker(const send_request *request) {
     int64_t stuck_ms = rp_commit_log_stuck_ms(request->lane->broker->commit_log, rp_reactor_now_ns(request->lane->reactor));
     if (stuck_ms > 0)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED RP_SLOW_APPEND, stuck_ms);
+    if (!are_slaves_enough(request->lane->broker))
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT, "in-sync replicas not enough");
     if (rp_parked_responses_are_full(&request->lane->parked, request->lane->sends.send_count))
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     return RP_OK;

@@ -47,7 +47,7 @@ struct rp_ha_master {
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
-    atomic_uint slaves_required;
+    atomic_uint slaves_required, slaves_min;
     atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
@@ -77,6 +77,9 @@ static int check_options(const rp_ha_master_options *options, rp_error *error) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha master needs a commit log, its file size and a bind address");
     if (options->slaves_max < 1 || options->slaves_max > RP_HA_SLAVES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "slaves_max is %u, must be 1..%u", options->slaves_max, RP_HA_SLAVES_MAX);
+    if (options->slaves_min > options->slaves_max)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "minInSyncReplicas needs %u slaves, must be 0..%u", options->slaves_min,
+                            options->slaves_max);
     if (options->slaves_required < 1 || options->slaves_required > options->slaves_max)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "inSyncReplicas needs %u slaves, must be 1..%u", options->slaves_required,
                             options->slaves_max);
@@ -97,10 +100,13 @@ static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, u
 /* ---- slaves, ha thread ---- */
 
 static void tell_acked(rp_ha_master *master) {
-    if (master->options.on_acked == NULL)
-        return;
+    const rp_ha_master_options *options = &master->options;
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
-    master->options.on_acked(master->options.context, rp_ha_master_acked_offset(master, required));
+    uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
+    if (options->on_in_sync != NULL && min > 0)
+        options->on_in_sync(options->context, rp_ha_master_acked_offset(master, min));
+    if (options->on_acked != NULL)
+        options->on_acked(options->context, rp_ha_master_acked_offset(master, required));
 }
 
 static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why) {
@@ -426,6 +432,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha master");
     master->options = *options;
     atomic_init(&master->slaves_required, options->slaves_required);
+    atomic_init(&master->slaves_min, options->slaves_min);
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
@@ -458,10 +465,11 @@ void rp_ha_master_close(rp_ha_master *master) {
 
 uint16_t rp_ha_master_port(const rp_ha_master *master) { return master->port; }
 
-int rp_ha_master_require(rp_ha_master *master, uint32_t slaves) {
-    if (slaves < 1 || slaves > master->options.slaves_max)
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min) {
+    if (slaves_required < 1 || slaves_required > master->options.slaves_max || slaves_min > master->options.slaves_max)
         return RP_E_INVALID;
-    atomic_store_explicit(&master->slaves_required, slaves, memory_order_release);
+    atomic_store_explicit(&master->slaves_required, slaves_required, memory_order_release);
+    atomic_store_explicit(&master->slaves_min, slaves_min, memory_order_release);
     tell_acked(master);
     return RP_OK;
 }

@@ -57,7 +57,9 @@ typedef struct rp_ha_master_options {
     /* On the ha thread (or in rp_ha_master_require's), whenever it may have moved: the offset that slaves_required slaves hold,
      * -1 with fewer. May be NULL. */
     void (*on_acked)(void *context, int64_t acked_offset);
-    void *context;
+    uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: it is not told */
+    void (*on_in_sync)(void *context, int64_t acked_offset);
+    void *context; /* of both */
 } rp_ha_master_options;
 
 void rp_ha_master_options_default(rp_ha_master_options *options);
@@ -71,8 +73,8 @@ uint16_t rp_ha_master_port(const rp_ha_master *master);
  * sendmsg to each slave that has kept up, unless another appender is about to. Never waits for a lock. */
 void rp_ha_master_notify(rp_ha_master *master);
 
-/* Changes slaves_required (1..slaves_max) and tells on_acked. RP_OK, RP_E_INVALID. */
-int rp_ha_master_require(rp_ha_master *master, uint32_t slaves);
+/* Changes slaves_required (1..slaves_max) and slaves_min (0..slaves_max) and tells both. RP_OK, RP_E_INVALID. */
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min);
 
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);

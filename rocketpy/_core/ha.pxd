@@ -14,6 +14,7 @@ cdef extern from "ha/ha_master.h" nogil:
         rp_commit_log *commit_log
         rp_log *log
         void (*on_acked)(void *context, int64_t acked_offset) noexcept nogil
+        void (*on_in_sync)(void *context, int64_t acked_offset) noexcept nogil
         void *context
     ctypedef struct rp_ha_slave_row:
         pass
@@ -24,7 +25,7 @@ cdef extern from "ha/ha_master.h" nogil:
     void rp_ha_master_close(rp_ha_master *master)
     uint16_t rp_ha_master_port(const rp_ha_master *master)
     void rp_ha_master_notify(rp_ha_master *master)
-    int rp_ha_master_require(rp_ha_master *master, uint32_t slaves)
+    int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min)
     int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves)
     uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset)
     uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master)

@@ -18,8 +18,8 @@ class HaMaster(NativeObject):
         """options are the fields of rp_ha_master_options. Acks of slaves_required slaves complete the broker's parked responses."""
     @property
     def port(self) -> int: ...
-    def require(self, slaves: int) -> None:
-        """How many slaves must hold a message before a SYNC_MASTER response leaves. Raises InvalidArgument."""
+    def require(self, slaves_required: int, slaves_min: int = 0) -> None:
+        """How many slaves must hold a message before a SYNC_MASTER response leaves, and how many be in sync. Raises InvalidArgument."""
     def acked_offset(self, slaves: int = 1) -> int:
         """The commit log offset that this many slaves hold; -1 with fewer connected."""
     def in_sync_slaves(self, master_max_offset: int) -> int:

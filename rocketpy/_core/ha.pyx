@@ -3,7 +3,7 @@
 # Two native threads meet here without Python: an append notifies the master's transfer, an ack completes parked responses.
 
 from rocketpy._core.base cimport RP_E_INVALID, check, log_of, read_fields, rp_field_row, set_fields
-from rocketpy._core.broker cimport rp_broker_set_replicated
+from rocketpy._core.broker cimport rp_broker_set_in_sync, rp_broker_set_replicated
 from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_forget_appended, rp_message_store_on_appended
 from rocketpy._core.errors import InvalidArgument
 
@@ -16,7 +16,7 @@ cdef extern from *:
     static const rp_field_row ha_master_option_rows[] = {
         ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
         ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(gap_not_in_sync_bytes), ROW(flow_bytes_per_second),
-        ROW(appenders_send), ROW(slaves_required), RP_FIELD_END};
+        ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
     static const rp_field_row ha_slave_row_rows[] = {
@@ -51,6 +51,10 @@ cdef void complete_responses(void *context, int64_t acked_offset) noexcept nogil
     rp_broker_set_replicated(<rp_broker *>context, acked_offset)
 
 
+cdef void tell_in_sync(void *context, int64_t acked_offset) noexcept nogil:
+    rp_broker_set_in_sync(<rp_broker *>context, acked_offset)
+
+
 cdef void notify_transfer(void *context) noexcept nogil:
     rp_ha_master_notify(<rp_ha_master *>context)
 
@@ -69,6 +73,7 @@ cdef class HaMaster(NativeObject):
             native_options.log = log_of(log)
             if broker is not None:
                 native_options.on_acked = complete_responses
+                native_options.on_in_sync = tell_in_sync
                 native_options.context = broker.native
             error.status = 0
             with nogil:
@@ -93,14 +98,14 @@ cdef class HaMaster(NativeObject):
         finally:
             self.leave()
 
-    def require(self, uint32_t slaves):
+    def require(self, uint32_t slaves_required, uint32_t slaves_min=0):
         cdef int status
         self.enter()
         try:
             with nogil:
-                status = rp_ha_master_require(self.native, slaves)
+                status = rp_ha_master_require(self.native, slaves_required, slaves_min)
             if status == RP_E_INVALID:
-                raise InvalidArgument(f"{slaves} required slaves: must be 1 and at most slaves_max")
+                raise InvalidArgument(f"{slaves_required} required slaves, {slaves_min} at least: must be 1 or 0 and at most slaves_max")
             check(status, NULL)
         finally:
             self.leave()

@@ -92,6 +92,7 @@ class BrokerSettings(TypedDict, total=False):
     lite_pull_enable: int
     broker_id_min: int
     flush_mode: int
+    slaves_min: int
     slave_acks: int
     slave_gap_bytes_max: int
     store_writable: int

@@ -81,6 +81,7 @@ def native_settings(config: Config) -> NativeSettings:
         "offset_check_in_slave": int(config.boolean("offsetCheckInSlave")),
         "lite_pull_enable": int(config.boolean("litePullMessageEnable")),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
+        "slaves_min": config.integer("minInSyncReplicas") - 1 if role == SYNC_MASTER else 0,
         "slave_acks": max(1, config.integer("inSyncReplicas") - 1) if role == SYNC_MASTER else 0,
         "slave_gap_bytes_max": config.integer("haMaxGapNotInSync"),
     }

@@ -373,6 +373,8 @@ class BrokerService:
         self._settings.current = broker_settings(self.config)
         if self._stopping or self.parts is None:
             return
+        if self._ha is not None:
+            self._ha.apply(HaSettings.of(self.config))
         self._native.set_settings(**native_settings(self.config))
         if "namesrvAddr" in changes:
             self.parts.registration.announce_all(self.config.addresses("namesrvAddr"))

@@ -34,6 +34,7 @@ class HaSettings:
     bind_address: str
     port: int
     slaves_required: int
+    slaves_min: int
     transfer_bytes: int
     heartbeat_interval_ms: int
     housekeeping_interval_ms: int
@@ -50,6 +51,7 @@ class HaSettings:
             bind_address=config.text("bindAddress"),
             port=config.integer("haListenPort"),
             slaves_required=max(1, config.integer("inSyncReplicas") - 1),
+            slaves_min=config.integer("minInSyncReplicas") - 1,
             transfer_bytes=config.integer("haTransferBatchSize"),
             heartbeat_interval_ms=config.integer("haSendHeartbeatInterval"),
             housekeeping_interval_ms=config.integer("haHousekeepingInterval"),
@@ -110,6 +112,7 @@ class HaService:
             flow_bytes_per_second=settings.flow_bytes_per_second,
             appenders_send=int(settings.is_sync),
             slaves_required=settings.slaves_required,
+            slaves_min=settings.slaves_min,
         )
 
     def close(self) -> None:
@@ -117,6 +120,11 @@ class HaService:
         for part in (self._master, self._slave):
             if part is not None:
                 part.close()
+
+    def apply(self, settings: HaSettings) -> None:
+        """What may change while it runs: how many slaves must hold a message. Raises InvalidArgument."""
+        if self._master is not None:
+            self._master.require(settings.slaves_required, settings.slaves_min)
 
     def follow(self, ha_address: str | None) -> None:
         """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""

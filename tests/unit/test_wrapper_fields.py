@@ -17,7 +17,7 @@ BY_HAND = {
     "rp_server_options": {"clock", "log"},
     "rp_message_store_options": {"root_path", "clock", "file_ops", "log"},
     "rp_broker_options": {"store", "log"},
-    "rp_ha_master_options": {"commit_log", "clock", "log", "on_acked", "context"},
+    "rp_ha_master_options": {"commit_log", "clock", "log", "on_acked", "on_in_sync", "context"},
     "rp_ha_slave_options": {"commit_log", "clock", "log"},
     "rp_load_options": {"start_offsets"},
     "rp_load_result": {"totals", "error_codes", "latency"},

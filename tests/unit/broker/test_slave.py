@@ -140,6 +140,22 @@ def test_a_busy_master_sends_consumers_to_the_slave_and_takes_them_back(tmp_path
     run(test)
 
 
+def test_with_too_few_replicas_in_sync_nothing_is_stored(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master={"minInSyncReplicas": "2"}) as both:
+            assert (await both.master.send("t", b"one")).code == 0
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"minInSyncReplicas=3\n")).code == 0
+            refused = await both.master.send("t", b"two")
+            assert refused.code == ResponseCode.SYSTEM_ERROR and refused.remark == "in-sync replicas not enough"
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"minInSyncReplicas=1\n")).code == 0
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"inSyncReplicas=3\n")).code == 0
+            alone = await both.master.send("t", b"three")
+            assert alone.code == ResponseCode.SLAVE_NOT_AVAILABLE and "inSyncReplicas" in (alone.remark or "")
+            assert alone.fields["queueOffset"] == "1", "the refused one was not stored, this one was"
+
+    run(test)
+
+
 def test_lag_and_rate_of_replication_are_in_the_runtime_info_of_both(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:

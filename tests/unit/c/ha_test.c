@@ -335,7 +335,7 @@ static void a_half_open_connection_is_no_second_replica(void) {
     pair both;
     open_pair(&both);
     close_slave(&both);
-    CHECK(rp_ha_master_require(both.ha_master, 2) == RP_OK);
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0) == RP_OK);
     append(&both, 5);
     int64_t settled = max_of(&both.master);
     int other = connect_from(&both, 2);
