@@ -1,9 +1,7 @@
 /* message_store_test.c: append, read, roll over, restart, delete, and bounds of the store, in one thread. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -92,24 +90,13 @@ static void a_lost_file_of_a_consume_queue_is_rebuilt(const char *path) {
     }
 }
 
-static int64_t found_by_key(rp_message_store *store) {
-    static int64_t offsets[5000];
-    int64_t end_ms = (int64_t)time(NULL) * 1000 + 1000000;
-    return rp_message_store_query(store, fixture_slice("TopicTest"), fixture_slice("k"), 0, end_ms, offsets, 5000).found;
-}
-
 static void a_lost_index_file_is_built_again(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
     char directory[4096], name[4096 + 300] = "";
     snprintf(directory, sizeof directory, "%s/index", path);
     rp_message_store *store = fixture_open(&options);
-    rp_message_store_stats stats;
-    do { /* the builder catches up by itself */
-        rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    } while (stats.indexed_offset < stats.commit_log_max_offset);
-    int64_t before = found_by_key(store);
+    int64_t before = fixture_found_by_key(store, "TopicTest");
     CHECK(before > 0);
     fixture_close(store);
     DIR *names = opendir(directory);
@@ -122,11 +109,7 @@ static void a_lost_index_file_is_built_again(const char *path) {
     closedir(names);
     CHECK(unlink(name) == 0);
     store = fixture_open(&options);
-    do {
-        rp_message_store_read_stats(store, &stats);
-        sched_yield();
-    } while (stats.indexed_offset < stats.commit_log_max_offset);
-    CHECK(found_by_key(store) == before);
+    CHECK(fixture_found_by_key(store, "TopicTest") == before);
     fixture_close(store);
 }
 

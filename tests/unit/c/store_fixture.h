@@ -3,10 +3,12 @@
 #define RP_TESTS_STORE_FIXTURE_H
 
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../../../csrc/base/error.h"
@@ -97,6 +99,18 @@ static inline int fixture_append(rp_message_store *store, rp_consume_queue *queu
     rp_append_item item = fixture_item(queue, body, size);
     rp_commit_log_append(rp_message_store_commit_log(store), &item, 1);
     return item.status;
+}
+
+/* Messages of the topic that the index knows by the key all of them have, once it has caught up with the log. */
+static inline int64_t fixture_found_by_key(rp_message_store *store, const char *topic) {
+    static int64_t offsets[5000];
+    rp_message_store_stats stats;
+    do {
+        rp_message_store_read_stats(store, &stats);
+        sched_yield();
+    } while (stats.indexed_offset < stats.commit_log_max_offset);
+    int64_t end_ms = (int64_t)time(NULL) * 1000 + 1000000;
+    return rp_message_store_query(store, fixture_slice(topic), fixture_slice("k"), 0, end_ms, offsets, 5000).found;
 }
 
 /* 0 when entry `number` of the queue leads to the record fixture_append wrote. */

@@ -1,0 +1,124 @@
+"""Producers beside consumers that read a backlog from disk: what the producers' p99 is without and with them.
+
+The producers are paced (open loop: a message counts from when it was due), because the question is whether readers stall them, not who gets
+the processor. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many did is printed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from rocketpy._core.load import Load
+
+from .conftest import Figure, Figures, Size
+from .servers import Durability, RocketpyServer
+from .test_send_pull import QUEUES
+
+BACKLOG, FRESH = "backlog", "fresh"
+SEND, PULL = 1, 2
+MESSAGE_BYTES = 1024
+RATE = 4000.0  # of the producers, a second
+READERS = 4  # connections
+ROUNDS = 5
+WANTED = 0.20  # the p99 with readers is at most this much above that without
+
+
+def run(**options: Any) -> dict[str, Any]:
+    with Load(queue_count=QUEUES, message_size=MESSAGE_BYTES, **options) as load:
+        load.start()
+        assert load.wait(110), "the load does not end"
+        return dict(load.result())
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[RocketpyServer]:
+    """With a backlog on disk."""
+    server = RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON")
+    server.start(BACKLOG, QUEUES)
+    run(
+        address=server.address,
+        topic=BACKLOG,
+        mode=SEND,
+        connections=16,
+        in_flight=32,
+        count=size.of(500, 1_500_000),
+    )
+    yield server
+    server.stop()
+
+
+def drop_pages(store: Path) -> None:
+    """The commit log has to come from the disk again."""
+    os.sync()
+    for path in sorted((store / "commitlog").glob("[0-9]*")):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def bytes_read(pid: int) -> int:
+    """From disk, by this process."""
+    lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("read_bytes")).split()[1])
+
+
+def producers_p99_ms(address: str, size: Size) -> float:
+    result = run(
+        address=address,
+        topic=FRESH,
+        mode=SEND,
+        connections=16,
+        in_flight=8,
+        rate=RATE,
+        duration_ms=size.of(100, 3000),
+        warm_up_ms=size.of(10, 500),
+    )
+    return float(result["latency"]["publish"]["p99_ns"]) / 1e6
+
+
+def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, broker: RocketpyServer, size: Size, figures: Figures) -> None:
+    rounds = size.of(1, ROUNDS)
+    quiet, beside, read, pulled = [], [], 0, 0
+    producers_p99_ms(broker.address, size)
+    for _ in range(rounds):
+        drop_pages(broker.home / "master" / "store")
+        quiet.append(producers_p99_ms(broker.address, size))
+        drop_pages(broker.home / "master" / "store")
+        before = bytes_read(broker.main_process.pid)
+        with Load(
+            address=broker.address,
+            topic=BACKLOG,
+            queue_count=QUEUES,
+            mode=PULL,
+            connections=READERS,
+            message_size=MESSAGE_BYTES,
+            repeat=1,
+            duration_ms=size.of(200, 4000),
+        ) as readers:
+            readers.start()
+            beside.append(producers_p99_ms(broker.address, size))
+            assert readers.wait(30), "the readers do not end"
+            pulled += readers.result()["totals"]["received"]
+        read += bytes_read(broker.main_process.pid) - before
+    benchmark.pedantic(producers_p99_ms, args=(broker.address, size), rounds=1)
+    change = median(beside) / median(quiet) - 1
+    benchmark.extra_info |= {"quiet_p99_ms": quiet, "beside_p99_ms": beside, "change": change, "pulled": pulled, "read_bytes": read}
+    assert pulled > 0
+    figures.rows.append(
+        Figure(
+            f"p99 of {RATE:,.0f} sends/s beside cold readers ({change:+.0%}, ≤ {WANTED:+.0%})",
+            median(beside),
+            median(quiet),
+            "ms",
+            f"without them; {pulled:,} pulled, {read >> 20:,} MiB from disk",
+            "ASYNC_FLUSH, no slave",
+        )
+    )
