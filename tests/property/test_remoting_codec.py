@@ -178,7 +178,9 @@ def test_numbers_are_parsed_exactly_or_refused(number: int) -> None:
 
 
 # As producers write them: the same fields in the same order, with values of a few lengths, so that forms are found again.
-sent_texts = st.sampled_from(["", "a", "b", "7", "10", "TopicA", "TopicB", "UNIQ_KEY\x01A1\x02", "UNIQ_KEY\x01B2\x02", 'say "no"', "c:\\dir", "ü"])
+sent_texts = st.sampled_from(
+    ["", "a", "b", "7", "10", "TopicA", "TopicB", "UNIQ_KEY\x01A1\x02", "UNIQ_KEY\x01B2\x02", 'say "no"', "c:\\dir", "ü"]
+)
 sent_commands = st.builds(
     Command,
     st.sampled_from([10, 310]),
