@@ -54,7 +54,7 @@ class Topics:
             found = self.at_times(times)
             if options["startingOffsetsByTimestampStrategy"] == "error":
                 for queue, offset in found.items():
-                    if offset == self.max_offsets[queue]:
+                    if self.min_offsets[queue] < offset == self.max_offsets[queue]:  # an empty queue has nothing to miss
                         raise InvalidArgument(
                             f"{queue} has no message stored at {times[queue]} ms or later; set startingOffsetsByTimestampStrategy=latest "
                             "to start at its end"

@@ -116,6 +116,11 @@ def test_a_time_behind_the_last_message_is_an_error_or_the_end(read: Read, topic
     assert read(topic=topic, endingTimestamp=late).count() == 120
 
 
+def test_an_empty_queue_does_not_stand_in_the_way_of_a_time(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, [(2, b"alone", "")])
+    assert read(topic=topic, startingTimestamp=1000).count() == 1
+
+
 def test_settings_may_have_the_java_clients_names(spark: Any, cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(40))
     options = {"rocketmq.client.namesrvAddr": cluster.name_server, "rocketmq.client.pullBatchSize": "7", "topic": topic}
