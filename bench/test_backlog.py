@@ -30,7 +30,7 @@ WANTED = 0.20  # the p99 with readers is at most this much above that without
 
 
 def run(**options: Any) -> dict[str, Any]:
-    with Load(queue_count=QUEUES, message_size=MESSAGE_BYTES, **options) as load:
+    with Load(queue_count=QUEUES, **options) as load:
         load.start()
         assert load.wait(110), "the load does not end"
         return dict(load.result())
@@ -40,17 +40,13 @@ def run(**options: Any) -> dict[str, Any]:
 def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[RocketpyServer]:
     """With a backlog on disk."""
     server = RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON")
-    server.start(BACKLOG, QUEUES)
-    run(
-        address=server.address,
-        topic=BACKLOG,
-        mode=SEND,
-        connections=16,
-        in_flight=32,
-        count=size.of(500, 1_500_000),
-    )
-    yield server
-    server.stop()
+    try:
+        server.start(BACKLOG, QUEUES)
+        messages = size.of(500, 1_500_000)
+        run(address=server.address, topic=BACKLOG, mode=SEND, message_size=MESSAGE_BYTES, connections=16, in_flight=32, count=messages)
+        yield server
+    finally:
+        server.stop()
 
 
 def drop_pages(store: Path) -> None:
@@ -77,6 +73,7 @@ def producers_p99_ms(address: str, size: Size) -> float:
         mode=SEND,
         connections=16,
         in_flight=8,
+        message_size=MESSAGE_BYTES,
         rate=RATE,
         duration_ms=size.of(100, 3000),
         warm_up_ms=size.of(10, 500),
