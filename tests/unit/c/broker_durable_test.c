@@ -169,7 +169,7 @@ static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
 /* A disk whose syncs hang until it is opened again. */
 typedef struct slow_disk {
     pthread_mutex_t gate;
-    int fails; /* set while the gate is closed */
+    int fails; /* guarded by gate */
 } slow_disk;
 
 static int slow_sync_data(void *context, int fd) {

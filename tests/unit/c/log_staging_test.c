@@ -2,6 +2,7 @@
  * failed write left behind is never taken for the log's next record. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -11,7 +12,7 @@ enum { BATCH = 40 };
 /* A disk that writes at most `piece` bytes a call, and reports EIO for what it has written while `lies` is set. */
 typedef struct odd_disk {
     size_t piece;
-    int lies;
+    _Atomic int lies;
 } odd_disk;
 
 static int64_t odd_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
