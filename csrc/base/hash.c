@@ -31,10 +31,31 @@ static size_t decode_utf8(const uint8_t *p, size_t size, uint32_t *point) {
     return length;
 }
 
+#define POWER_2 961u
+#define POWER_3 29791u
+#define POWER_4 923521u
+#define POWER_5 28629151u
+#define POWER_6 887503681u
+#define POWER_7 1742810335u /* modulo 2^32 from here on */
+#define POWER_8 2487512833u /* 852891037441 modulo 2^32 */
+
 int32_t rp_hash_java(const uint8_t *utf8, size_t size) {
     uint32_t hash = 0;
     size_t at = 0;
     while (at < size) {
+        uint64_t word;
+        for (; size - at >= 8; at += 8) { /* eight ASCII characters: products that do not wait for each other */
+            memcpy(&word, utf8 + at, 8);
+            if ((word & UINT64_C(0x8080808080808080)) != 0) {
+                break;
+            }
+            const uint8_t *c = utf8 + at;
+            hash = hash * POWER_8 + c[0] * POWER_7 + c[1] * POWER_6 + c[2] * POWER_5 + c[3] * POWER_4 + c[4] * POWER_3 + c[5] * POWER_2 +
+                   c[6] * 31u + c[7];
+        }
+        if (at == size) {
+            break;
+        }
         uint32_t point = 0xFFFD;
         size_t length = 1;
         if (utf8[at] < 0x80) {

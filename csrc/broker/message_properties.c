@@ -9,7 +9,7 @@
 #include "../base/hash.h"
 #include "../remoting/command.h"
 
-enum pair_meaning { PLAIN, DROPPED, SPECIAL, TAGS, UNIQUE_KEY, WAIT };
+enum pair_meaning { PLAIN, DROPPED, SPECIAL, TAGS, KEYS, UNIQUE_KEY, WAIT };
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
 #define IS(text) equals(name, text, sizeof(text) - 1)
@@ -18,7 +18,7 @@ static int equals(rp_slice left, const char *text, size_t size) { return left.si
 static int meaning_of(rp_slice name) {
     switch (name.size) {
     case 4:
-        return IS("TAGS") ? TAGS : IS("WAIT") ? WAIT : PLAIN;
+        return IS("TAGS") ? TAGS : IS("KEYS") ? KEYS : IS("WAIT") ? WAIT : PLAIN;
     case 5:
         return IS("DELAY") ? SPECIAL : PLAIN;
     case 6:
@@ -76,6 +76,9 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     switch (meaning) {
     case TAGS:
         properties->tags_code = rp_hash_java(value.data, value.size);
+        break;
+    case KEYS:
+        properties->has_keys = 1;
         break;
     case UNIQUE_KEY:
         properties->unique_key = value;

@@ -23,6 +23,7 @@ typedef struct rp_sent_properties {
     rp_slice unique_key; /* data NULL: none */
     int64_t tags_code;
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
+    int32_t has_keys;    /* KEYS: more to index than the unique key */
     int32_t special;     /* delay, timer, transaction or inner batch: not for the fast path */
 } rp_sent_properties;
 

@@ -109,6 +109,8 @@ void rp_commit_log_close(rp_commit_log *log) {
     free(log);
 }
 
+void rp_commit_log_feed_index(rp_commit_log *log, rp_index_feed *feed) { log->index_feed = feed; }
+
 int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context) {
     for (int i = 0; i < RP_LOG_FOLLOWERS_MAX; i++) {
         if (atomic_load_explicit(&log->followers[i].appended, memory_order_relaxed) == NULL) {

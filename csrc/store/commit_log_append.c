@@ -16,6 +16,7 @@
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
+#include "index_key.h"
 #include "message_encode.h"
 
 #define LOCK_SPINS 100 /* about 2 µs: two or three appends of somebody else */
@@ -43,6 +44,7 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
         return RP_E_TOO_LARGE;
     }
     source_of(log, item, &source);
+    item->index_hash = item->index_key.data == NULL ? RP_INDEX_HASH_UNKNOWN : rp_index_key_hash(source.topic, item->index_key);
     int64_t size = rp_message_encoded_size(&source);
     if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
@@ -90,6 +92,10 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 
 /* Under the lock: the record and its entry are there for readers. */
 static void publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (log->index_feed != NULL) {
+        rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash};
+        rp_index_feed_put(log->index_feed, &fed);
+    }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     if (is_consumed(item->sys_flag)) {
         rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "commit_log_writer.h"
+#include "index_feed.h"
 #include "log_staging.h"
 #include "mapped_file_inl.h"
 
@@ -41,6 +42,8 @@ struct rp_commit_log {
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
     void *dispatch_context;
+
+    rp_index_feed *index_feed; /* fixed before the first append and after the last; NULL: nobody indexes */
 
     struct {
         void (*_Atomic appended)(void *context); /* stored last, released; NULL: free. Removed only while nobody appends. */

@@ -147,6 +147,9 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
                           (long long)offset);
     }
     if (rc == RP_OK) {
+        if (log->index_feed != NULL) {
+            rp_index_feed_stop(log->index_feed, log->position);
+        }
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);

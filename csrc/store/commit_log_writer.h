@@ -12,6 +12,7 @@
 #include "../base/file_ops.h"
 #include "../base/log.h"
 #include "commit_log.h"
+#include "index_feed.h"
 #include "mapped_file_queue.h"
 #include "message.h"
 #include "preallocation.h"
@@ -57,6 +58,8 @@ int64_t rp_commit_log_dispatched_offset(rp_commit_log *log);
 
 /* Called with context after every append that published bytes, outside the lock. RP_OK; RP_E_BUSY past RP_LOG_FOLLOWERS_MAX. */
 int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context);
+/* Where appends put their hashed keys; NULL: nowhere. Only while nobody appends. */
+void rp_commit_log_feed_index(rp_commit_log *log, rp_index_feed *feed);
 /* Only while nobody appends. */
 void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);

@@ -11,9 +11,13 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
+#include "commit_log_writer.h"
+#include "index_feed.h"
 #include "message.h"
 
 #define PASS_BYTES (1u << 20) /* pinned and decoded at a time */
+#define FEED_CAPACITY 131072u   /* 3 MB: a quarter of a second at 500,000 messages a second */
+#define FEED_PASS 4096          /* entries between two looks at the clock */
 #define RETRY_MS 1000
 #define MS_NS 1000000LL
 
@@ -22,7 +26,10 @@ struct rp_index_builder {
     rp_index_builder_options options;
     rp_thread *thread;
     int wake_fd;
+    rp_index_feed *feed;
     /* index thread */
+    rp_index_feed_entry held; /* taken from the feed and not entered yet, as the disk was full */
+    int has_held;
     int64_t last_sync_ns;
     int is_dirty;
     int has_complained;
@@ -80,12 +87,62 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
     return (int64_t)done;
 }
 
+/* What the appender could not hash in advance: the keys of one record, from the log. */
+static int enter_record(rp_index_builder *builder, const rp_index_feed_entry *entry, rp_error *error) {
+    rp_log_range range;
+    rp_commit_log *log = builder->options.commit_log;
+    int status = rp_commit_log_read(log, entry->log_offset, entry->size, &range);
+    if (status < 0)
+        return entry->log_offset < rp_commit_log_min_offset(log)
+                   ? RP_OK /* deleted meanwhile */
+                   : rp_error_set(error, status, 0, NULL, entry->log_offset, "the record cannot be read: %s", rp_status_text(status));
+    rp_message message;
+    int kind = rp_message_decode(range.address, range.size, RP_CHECK_NO_CRC, &message, error);
+    status = kind == RP_RECORD_MESSAGE ? rp_key_index_put_message(builder->options.index, &message, error) : RP_OK;
+    rp_log_range_release(range.pin);
+    return status;
+}
+
+static int enter_held(rp_index_builder *builder, rp_error *error) {
+    const rp_index_feed_entry *entry = &builder->held;
+    int status = entry->key_hash == RP_INDEX_HASH_UNKNOWN
+                     ? enter_record(builder, entry, error)
+                     : rp_key_index_put(builder->options.index, entry->key_hash, entry->log_offset, entry->store_time_ms, error);
+    if (status == RP_OK) {
+        builder->is_dirty = 1;
+        builder->has_held = 0;
+        advance_to(builder, entry->log_offset + entry->size);
+    }
+    return status;
+}
+
+/* While the feed runs: enters what it holds below the log's published end. Returns as enter_some. */
+static int enter_fed(rp_index_builder *builder, int64_t max, rp_error *error) {
+    int64_t start = offset_of(builder), end = rp_index_feed_end(builder->feed), limit = max < end ? max : end;
+    for (int count = 0; count < FEED_PASS; count++) {
+        if (!builder->has_held && !(builder->has_held = rp_index_feed_take(builder->feed, limit, &builder->held))) {
+            advance_to(builder, limit); /* records without a key have no entry; padding has none either */
+            break;
+        }
+        int status = enter_held(builder, error);
+        if (status < 0)
+            return status;
+    }
+    if (offset_of(builder) == end)
+        rp_index_feed_request(builder->feed); /* all of it is entered; on from here by reading the log, until the next feed begins */
+    return offset_of(builder) > start;
+}
+
 /* One pinned piece. 1 moved on, 0 nothing whole is there, negative: try again later. */
 static int enter_some(rp_index_builder *builder, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
     int64_t offset = offset_of(builder), max = rp_commit_log_max_offset(log), min = rp_commit_log_min_offset(log);
     if (offset < min)
         advance_to(builder, offset = min);
+    int64_t from = rp_index_feed_from(builder->feed); /* after max: what is published beyond it is in the feed */
+    if (offset >= from)
+        return enter_fed(builder, max, error);
+    max = max < from ? max : from;
     int64_t limit = next_file(builder, offset) < max ? next_file(builder, offset) : max;
     int64_t available = limit - offset;
     if (available <= 0)
@@ -191,12 +248,21 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
     int status = builder->wake_fd < 0
                      ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the index builder: %s", strerror(errno))
                      : RP_OK;
+    builder->feed = rp_index_feed_create(FEED_CAPACITY);
+    if (status == RP_OK && builder->feed == NULL)
+        status = rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for %u keys on their way to the index", FEED_CAPACITY);
+    if (status == RP_OK) {
+        rp_index_feed_request(builder->feed);
+        rp_commit_log_feed_index(options->commit_log, builder->feed);
+    }
     if (status == RP_OK) {
         status = rp_thread_start(&builder->thread, "index", index_builder_run, builder);
         if (status < 0)
             rp_error_set(error, status, 0, NULL, -1, "cannot start the index thread");
     }
     if (status < 0) {
+        rp_commit_log_feed_index(options->commit_log, NULL);
+        rp_index_feed_destroy(builder->feed);
         if (builder->wake_fd >= 0)
             close(builder->wake_fd);
         free(builder);
@@ -218,6 +284,8 @@ void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
                           memory_order_release);
     wake(builder);
     rp_thread_join(builder->thread);
+    rp_commit_log_feed_index(builder->options.commit_log, NULL);
+    rp_index_feed_destroy(builder->feed);
     close(builder->wake_fd);
     free(builder);
 }

@@ -201,10 +201,7 @@ static int add_file(rp_key_index *index, rp_error *error) {
     return RP_OK;
 }
 
-static int put_key(rp_key_index *index, const rp_message *message, rp_slice key, rp_error *error) {
-    int32_t hash = rp_index_key_hash(message->topic, key);
-    if (hash < 0)
-        return RP_OK;
+int rp_key_index_put(rp_key_index *index, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
     rp_index_file *file = growing_file(index);
     if (file == NULL || rp_index_file_is_full(file)) {
         int status = add_file(index, error);
@@ -213,14 +210,15 @@ static int put_key(rp_key_index *index, const rp_message *message, rp_slice key,
         file = growing_file(index);
     }
     index->is_dirty = 1;
-    return rp_index_file_put(file, hash, message->physical_offset, message->store_timestamp_ms, error);
+    return rp_index_file_put(file, key_hash, log_offset, store_time_ms, error);
 }
 
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error) {
     rp_index_keys keys = rp_index_keys_of(message);
     rp_slice key;
     while (rp_index_keys_next(&keys, &key)) {
-        int status = put_key(index, message, key, error);
+        int32_t hash = rp_index_key_hash(message->topic, key);
+        int status = hash < 0 ? RP_OK : rp_key_index_put(index, hash, message->physical_offset, message->store_timestamp_ms, error);
         if (status < 0)
             return status;
     }

@@ -41,6 +41,8 @@ void rp_key_index_close(rp_key_index *index); /* syncs */
 
 /* Enters a message. RP_OK (also when it has no key); RP_E_DISK_FULL, RP_E_IO: nothing more is entered, call again later with the same. */
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error);
+/* Enters one key of a message by its hash. Returns as put_message does. */
+int rp_key_index_put(rp_key_index *index, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 /* The log offset from which put_message has to go on after open; -1: from the log's start. */
 int64_t rp_key_index_next_offset(const rp_key_index *index);
 /* Syncs what changed. Returns the store time of the last message that is now safe, 0 when there is none, or a negative status. */

@@ -73,7 +73,9 @@ static void nothing_is_lost(const char *path, const outcome *seen, bool has_shor
         CHECK(fixture_check(store, queue, i) == 0);
     }
     CHECK(fixture_append(store, queue, max) == RP_OK && fixture_check(store, queue, max) == 0);
-    CHECK(fixture_found_by_key(store, "Fault") == max + 1); /* whatever became of index files, the index is built again */
+    /* Whatever became of index files, the index is built again; a record that broke off has lost its key with its properties. */
+    int64_t found = fixture_found_by_key(store, "Fault");
+    CHECK(found == max + 1 || (has_short_writes && found == max));
     fixture_close(store);
 }
 
