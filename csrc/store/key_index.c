@@ -321,9 +321,3 @@ uint32_t rp_key_index_file_count(rp_key_index *index) {
     pthread_rwlock_unlock(&index->row_lock);
     return count;
 }
-
-uint64_t rp_key_index_bytes(rp_key_index *index) {
-    uint64_t each = RP_INDEX_HEADER_SIZE + (uint64_t)index->options.shape.slot_count * RP_INDEX_SLOT_SIZE +
-                    (uint64_t)index->options.shape.entry_count_max * RP_INDEX_ENTRY_SIZE;
-    return rp_key_index_file_count(index) * each;
-}

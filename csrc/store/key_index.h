@@ -63,6 +63,5 @@ rp_key_query rp_key_index_query(rp_key_index *index, rp_slice topic, rp_slice ke
                                 uint32_t offsets_max);
 
 uint32_t rp_key_index_file_count(rp_key_index *index);
-uint64_t rp_key_index_bytes(rp_key_index *index);
 
 #endif

@@ -178,7 +178,7 @@ def shape_batch(settings: ReadSettings, batch: ArrowBatch) -> pa.RecordBatch:
 
 
 def decompress_bodies(table: pa.RecordBatch) -> pa.RecordBatch:
-    """Replaces compressed bodies; a batch without any is returned as it is."""
+    """Replaces compressed bodies; a batch without any is returned as it is. Rows that stand for damage have neither flags nor a body."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -187,7 +187,7 @@ def decompress_bodies(table: pa.RecordBatch) -> pa.RecordBatch:
         return table
     bodies = table.column("body").to_pylist()
     for row, flag in enumerate(flags.to_pylist()):
-        if flag & COMPRESSED:
+        if flag is not None and flag & COMPRESSED:
             bodies[row] = decompress_body(bodies[row], flag)
     index = table.schema.names.index("body")
     return table.set_column(index, table.schema.field(index), pa.array(bodies, pa.binary()))

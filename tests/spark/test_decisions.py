@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
 from rocketpy.spark.options import READS, Use, parse_options
 from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, split_ranges
 from rocketpy.spark.positions import first_not_before
-from rocketpy.spark.queue_read import parse_tags
+from rocketpy.spark.queue_read import decompress_bodies, parse_tags
 from rocketpy.spark.report import Report
 from rocketpy.spark.writer import row_ids
 
@@ -144,3 +145,12 @@ def test_a_report_escapes_what_it_shows(tmp_path: Path) -> None:
     report.lines("l", {"<y>": [(0, 1), (1, 2)]})
     text = report.write(tmp_path / "r.html").read_text()
     assert "<script>" not in text and "<x>" not in text and text.count("<svg") == 2
+
+
+def test_bodies_are_decompressed_around_rows_that_stand_for_damage() -> None:
+    import pyarrow as pa
+
+    table = pa.RecordBatch.from_pydict(
+        {"sysFlag": pa.array([0, None, 1 | 3 << 8], pa.int32()), "body": [b"plain", None, zlib.compress(b"packed")]}
+    )
+    assert decompress_bodies(table).column("body").to_pylist() == [b"plain", None, b"packed"]
