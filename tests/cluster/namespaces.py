@@ -13,6 +13,7 @@ import array
 import fcntl
 import os
 import random
+import shutil
 import socket
 import struct
 import subprocess
@@ -23,11 +24,14 @@ import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
 SIOCETHTOOL = 0x8946
+SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # a user's path need not have the administrator's tools
+IP = shutil.which("ip", path=SYSTEM_PATH) or "ip"
+TC = shutil.which("tc", path=SYSTEM_PATH)
 OFFLOADS = (0x17, 0x1F, 0x24)  # checksums, TSO, GSO: what a raw socket would see unfinished
 
 
 def ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([IP, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
 
@@ -51,7 +55,7 @@ class Host:
         self.namespace = name
         self.address, self.outside = f"10.{net}.{host}.2", f"10.{net}.{host}.1"
         self.inner = f"10.{net}.0.{host}"
-        self.inside = ("ip", "netns", "exec", name)
+        self.inside = (IP, "netns", "exec", name)
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
         ip("link", "add", f"{name}c", "type", "veth", "peer", "name", "control", "netns", name)
@@ -108,7 +112,8 @@ class Network:
         if self._cable is None:
             for host in (self.master, self.slave):
                 how = ("delay", f"{delay_s * 1000:g}ms", "loss", f"{loss * 100:g}%")
-                subprocess.run(["tc", "-n", host.namespace, "qdisc", "replace", "dev", "inner", "root", "netem", *how], check=True)
+                assert TC is not None  # it has said that there is netem
+                subprocess.run([TC, "-n", host.namespace, "qdisc", "replace", "dev", "inner", "root", "netem", *how], check=True)
             return
         assert self._cable.stdin is not None and self._cable.stdout is not None
         self._cable.stdin.write(f"{delay_s} {loss}\n".encode())
@@ -125,7 +130,7 @@ class Network:
     def _join_directly(self) -> bool:
         """Both hosts by one veth pair under netem; False, and no trace, where the kernel has none."""
         ip("-n", self.master.namespace, "link", "add", "inner", "type", "veth", "peer", "name", "inner", "netns", self.slave.namespace)
-        probe = ["tc", "-n", self.master.namespace, "qdisc", "replace", "dev", "inner", "root", "netem", "delay", "0ms"]
+        probe = [TC or "false", "-n", self.master.namespace, "qdisc", "replace", "dev", "inner", "root", "netem", "delay", "0ms"]
         if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
             ip("-n", self.master.namespace, "link", "del", "inner")
             return False
