@@ -208,7 +208,6 @@ static void sleep_until_appended(rp_index_builder *builder) {
 
 static void index_builder_run(void *context) {
     rp_index_builder *builder = context;
-    rp_thread_give_way();
     for (;;) {
         rp_error error;
         int moved = enter_some(builder, &error);
