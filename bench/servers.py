@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import time
+from abc import ABC, abstractmethod
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +41,7 @@ class Durability:
         return f"{self.flush}, {'no slave' if self.replication == 'NONE' else self.replication + ' + 1 slave'}"
 
 
-class Server:
+class Server(ABC):
     """What is loaded: one address, and the processes behind it."""
 
     name = ""
@@ -52,8 +53,9 @@ class Server:
         self.home = home
         self.processes: list[Process] = []
 
+    @abstractmethod
     def start(self, topic: str, queues: int) -> None:
-        raise NotImplementedError
+        """Returns when the topic is there and can be loaded."""
 
     @property
     def main_process(self) -> Process:
@@ -89,11 +91,13 @@ class BrokerServer(Server):
         self._slave_conf: Path | None = None
         self.namesrv = ""
 
+    @abstractmethod
     def namesrv_process(self, port: int, home: Path) -> Process:
-        raise NotImplementedError
+        """The product's name server, started."""
 
+    @abstractmethod
     def broker_process(self, conf: Path, namesrv: str, home: Path) -> Process:
-        raise NotImplementedError
+        """The product's broker, started."""
 
     def start(self, topic: str, queues: int) -> None:
         namesrv_port = free_port()

@@ -44,7 +44,8 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
         return RP_E_TOO_LARGE;
     }
     source_of(log, item, &source);
-    item->index_hash = item->index_key.data == NULL ? RP_INDEX_HASH_UNKNOWN : rp_index_key_hash(source.topic, item->index_key);
+    bool is_hashed = item->index_key.data != NULL && log->index_feed != NULL;
+    item->index_hash = is_hashed ? rp_index_key_hash(source.topic, item->index_key) : RP_INDEX_HASH_UNKNOWN;
     int64_t size = rp_message_encoded_size(&source);
     if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
