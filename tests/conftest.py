@@ -2,7 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("rocketpy", deadline=None, print_blob=True)
 settings.load_profile("rocketpy")
+
+
+@pytest.fixture
+def foreign_directory() -> Iterator[Path]:
+    """A directory this user may read and not write. Root, who may write anywhere, is nobody while the test runs."""
+    with tempfile.TemporaryDirectory(prefix="rocketpy-foreign-") as name:
+        directory = Path(name)
+        directory.chmod(0o555)
+        user = os.getuid()
+        if user == 0:
+            os.setresuid(65534, 65534, 0)
+        try:
+            yield directory
+        finally:
+            if user == 0:
+                os.setresuid(0, 0, 0)
+            directory.chmod(0o755)
