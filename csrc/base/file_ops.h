@@ -26,7 +26,8 @@ typedef struct rp_file_ops {
     /* Of a mapping's pages. wait 0: the disk starts to read them (MADV_WILLNEED); 1: returns when they are there (MADV_POPULATE_READ;
      * EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL before Linux 5.14). */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);
-    /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync. fd may be -1. */
+    /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync. Large ranges leave the page
+     * tables, so that the next touch of them costs a fault. fd may be -1. */
     int (*sync_range)(void *context, int fd, void *address, int64_t offset, size_t size);
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);
