@@ -142,7 +142,7 @@ static int fill_keys(rp_column *column, rp_record_context *context, uint32_t mem
 }
 
 static void add_offset_msg_id(rp_column *column, const rp_message *message) {
-    char *target = (char *)column->values.data + column->values.size;
+    uint8_t *target = column->values.data + column->values.size;
     rp_column_end_text(column, rp_offset_msg_id(message->store_host, message->physical_offset, target));
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../base/bytes_inl.h"
+#include "../base/hex_inl.h"
 
 int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value) {
     while (properties->size > 0) {
@@ -130,21 +130,11 @@ uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]) {
     return (uint32_t)snprintf(text, RP_HOST_TEXT_MAX, is_v6 ? "[%s]:%u" : "%s:%u", address, port);
 }
 
-/* Eight upper-case hex digits at once: the nibbles spread over bytes, then '0' or 'A' - 10 added. */
-static void put_hex(char *target, uint32_t value) {
-    uint64_t x = value;
-    x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);
-    x = (x | x << 8) & UINT64_C(0x00FF00FF00FF00FF);
-    x = (x | x << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
-    rp_put_u64((uint8_t *)target, x + UINT64_C(0x3030303030303030) + is_letter * 7);
-}
-
-uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, char id[RP_OFFSET_MSG_ID_MAX]) {
-    uint32_t host_size = store_host.size == 20 ? 20 : 8;
-    for (uint32_t at = 0; at < host_size; at += 4)
-        put_hex(id + 2 * at, at + 4 <= store_host.size ? rp_get_u32(store_host.data + at) : 0);
-    put_hex(id + 2 * host_size, (uint32_t)((uint64_t)commit_log_offset >> 32));
-    put_hex(id + 2 * host_size + 8, (uint32_t)commit_log_offset);
-    return 2 * (host_size + 8);
+uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, uint8_t id[RP_OFFSET_MSG_ID_MAX]) {
+    static const uint8_t nowhere[8] = {0};
+    rp_slice host = store_host.size == 8 || store_host.size == 20 ? store_host : (rp_slice){nowhere, sizeof nowhere};
+    uint8_t *end = id;
+    for (uint32_t at = 0; at < host.size; at += 4)
+        end = rp_put_hex_u32(end, rp_get_u32(host.data + at));
+    return (uint32_t)(rp_put_hex_u64(end, (uint64_t)commit_log_offset) - id);
 }

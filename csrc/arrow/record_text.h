@@ -18,6 +18,6 @@ uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json);
 /* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);
 /* Upper-case hex of host, port and offset, as RocketMQ's createMessageId. */
-uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, char id[RP_OFFSET_MSG_ID_MAX]);
+uint32_t rp_offset_msg_id(rp_slice store_host, int64_t commit_log_offset, uint8_t id[RP_OFFSET_MSG_ID_MAX]);
 
 #endif

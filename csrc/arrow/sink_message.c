@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/bytes_inl.h"
+#include "../base/hex_inl.h"
 #include "json_object.h"
 
 #define PROPERTIES_SIZE_MAX 32767u
@@ -136,12 +136,9 @@ static int put_delay(making *make) {
 }
 
 static int put_id(making *make, const uint8_t *id_prefix) {
-    static const char HEX[] = "0123456789ABCDEF";
     uint8_t id[RP_ID_PREFIX_SIZE + 8];
-    uint32_t number = (uint32_t)make->number;
     memcpy(id, id_prefix, RP_ID_PREFIX_SIZE);
-    for (int digit = 0; digit < 8; digit++)
-        id[RP_ID_PREFIX_SIZE + digit] = (uint8_t)HEX[number >> (28 - 4 * digit) & 15];
+    rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number);
     return put_property(make, text_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
 }
 

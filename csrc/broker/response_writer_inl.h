@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/hex_inl.h"
 #include "../remoting/command.h"
 
 #define RP_RESPONSE_VERSION 479 /* MQVersion V5_3_3 */
@@ -62,29 +63,6 @@ static inline uint8_t *rp_decimal(uint8_t *at, int64_t value) {
     return at + sizeof digits - place;
 }
 
-/* 16 hex digits, eight at a time in one register: nibbles are spread over bytes, and those above 9 moved on to the letters. */
-static inline uint8_t *rp_hex_upper_u64(uint8_t *at, uint64_t value) {
-    for (int half = 1; half >= 0; half--) {
-        uint64_t x = (uint32_t)(value >> (32 * half));
-        x = (x << 16 | x) & UINT64_C(0x0000FFFF0000FFFF);
-        x = (x << 8 | x) & UINT64_C(0x00FF00FF00FF00FF);
-        x = (x << 4 | x) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-        uint64_t is_letter = ((x + UINT64_C(0x0606060606060606)) >> 4) & UINT64_C(0x0101010101010101);
-        rp_put_u64(at, x + UINT64_C(0x3030303030303030) + is_letter * ('A' - '0' - 10));
-        at += 8;
-    }
-    return at;
-}
-
-static inline uint8_t *rp_hex_upper(uint8_t *at, const uint8_t *bytes, uint32_t size) {
-    static const char digits[] = "0123456789ABCDEF";
-    for (uint32_t i = 0; i < size; i++) {
-        *at++ = (uint8_t)digits[bytes[i] >> 4];
-        *at++ = (uint8_t)digits[bytes[i] & 15];
-    }
-    return at;
-}
-
 static inline void rp_response_put_escaped(rp_response_writer *writer, rp_slice text) {
     uint8_t *at = writer->at;
     for (uint32_t i = 0; i < text.size; i++) {
@@ -96,7 +74,7 @@ static inline void rp_response_put_escaped(rp_response_writer *writer, rp_slice 
             *at++ = c;
         } else {
             memcpy(at, "\\u00", 4);
-            at = rp_hex_upper(at + 4, &c, 1);
+            at = rp_put_hex_bytes(at + 4, &c, 1);
         }
     }
     writer->at = at;

@@ -117,7 +117,7 @@ static void init_binary(rp_send_template *template, const rp_broker_options *opt
 
 void rp_send_template_init(rp_send_template *template, const rp_broker_options *options) {
     uint8_t *hex = (uint8_t *)template->store_host_hex;
-    template->store_host_hex_size = (uint32_t)(rp_hex_upper(hex, options->store_host, options->store_host_is_v6 ? 20 : 8) - hex);
+    template->store_host_hex_size = (uint32_t)(rp_put_hex_bytes(hex, options->store_host, options->store_host_is_v6 ? 20 : 8) - hex);
     init_json(template, options);
     init_binary(template, options);
 }
@@ -127,7 +127,7 @@ static void write_more_ids(const rp_send_template *template, rp_response_writer 
     for (uint32_t i = 1; i < count; i++) {
         *writer->at++ = ',';
         rp_response_put(writer, template->store_host_hex, template->store_host_hex_size);
-        writer->at = rp_hex_upper_u64(writer->at, (uint64_t)items[i].commit_log_offset);
+        writer->at = rp_put_hex_u64(writer->at, (uint64_t)items[i].commit_log_offset);
     }
     if (!writer->json)
         rp_put_u32(writer->start + BINARY_ID_SIZE, count * (template->store_host_hex_size + 17) - 1);
@@ -137,7 +137,7 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
     int binary = send->to.serialize_type != RP_SERIALIZE_JSON;
     rp_response_writer writer = {.start = target, .json = !binary};
     memcpy(target, template->head[binary], template->head_size[binary]);
-    writer.at = rp_hex_upper_u64(target + template->head_size[binary], (uint64_t)items[0].commit_log_offset);
+    writer.at = rp_put_hex_u64(target + template->head_size[binary], (uint64_t)items[0].commit_log_offset);
     if (send->item_count > 1)
         write_more_ids(template, &writer, items, send->item_count);
     if (!binary)

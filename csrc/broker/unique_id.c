@@ -5,8 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/bytes_inl.h"
-#include "response_writer_inl.h"
+#include "../base/hex_inl.h"
 
 void rp_unique_id_init(rp_unique_id *id, const uint8_t address[4], uint64_t random) {
     *id = (rp_unique_id){0};
@@ -33,5 +32,5 @@ void rp_unique_id_next(rp_unique_id *id, int64_t wall_ms, uint8_t text[RP_UNIQUE
     memcpy(bytes, id->fixed, sizeof id->fixed);
     rp_put_u32(bytes + 10, (uint32_t)(wall_ms - id->month_begin_ms));
     rp_put_u16(bytes + 14, id->counter++);
-    rp_hex_upper(text, bytes, sizeof bytes);
+    rp_put_hex_bytes(text, bytes, sizeof bytes);
 }

@@ -9,6 +9,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/error.h"
+#include "../base/hex_inl.h"
 
 #define LANGUAGE_OTHER 7    /* LanguageCode.OTHER */
 #define CLIENT_VERSION 513  /* MQVersion V5_5_0 */
@@ -258,21 +259,8 @@ void rp_load_template_close(rp_load_template *template) { free(template); }
 
 uint32_t rp_load_template_size(const rp_load_template *template) { return template->size; }
 
-/* Eight upper-case hexadecimal digits, all at once: spread the nibbles over bytes, then add '0' or 'A' - 10. */
-static void put_hex(uint8_t *target, uint32_t value) {
-    uint64_t x = value;
-    x = (x | x << 16) & UINT64_C(0x0000FFFF0000FFFF);
-    x = (x | x << 8) & UINT64_C(0x00FF00FF00FF00FF);
-    x = (x | x << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
-    uint64_t is_letter = (x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
-    x += UINT64_C(0x3030303030303030) + is_letter * 7;
-    rp_put_u64(target, x);
-}
-
 static void put_key(uint8_t *target, const rp_payload_head *head) {
-    put_hex(target + KEY_FIXED, head->producer);
-    put_hex(target + KEY_FIXED + 8, (uint32_t)(head->sequence >> 32));
-    put_hex(target + KEY_FIXED + 16, (uint32_t)head->sequence);
+    rp_put_hex_u64(rp_put_hex_u32(target + KEY_FIXED, head->producer), head->sequence);
 }
 
 static void put_ten_digits(uint8_t *target, uint32_t value) {
