@@ -19,19 +19,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rocketpy._core.load import Load, floor_replicated, floor_sync
+from rocketpy._core.load import floor_replicated, floor_sync
 
+from .loads import ENCODINGS, MESSAGE_BYTES, PULL, QUEUES, RECORD_BYTES, SEND, TOPIC, run_load
 from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save
 from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
 from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
-TOPIC = "bench"
-QUEUES = 16
-MESSAGE_SIZE = 1024
-RECORD_SIZE = 1200  # of such a message in the commit log
-SEND, PULL = 1, 2
 RETOUCHED_SHARE = 0.25
-ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
 
@@ -54,45 +49,22 @@ class Plan:
 
 
 def load_once(address: str, plan: Plan, shape: str, *, duration_ms: int = 0, warm_up_ms: int = 0, count: int = 0) -> dict[str, float]:
-    """One run of the generator. Raises what the native side raises; a run with failures of verification is an error."""
-    with ExitStack() as stack:
-        if shape == "pull":
-            load = Load(
-                address=address,
-                topic=TOPIC,
-                mode=PULL,
-                serialize_type=ENCODINGS[plan.encoding],
-                queue_count=QUEUES,
-                connections=QUEUES,
-                message_size=MESSAGE_SIZE,
-                repeat=1,
-                duration_ms=duration_ms,
-                warm_up_ms=warm_up_ms,
-            )
-        else:
-            connections, in_flight = (int(part) for part in shape.split("x"))
-            load = Load(
-                address=address,
-                topic=TOPIC,
-                mode=SEND,
-                serialize_type=ENCODINGS[plan.encoding],
-                queue_count=QUEUES,
-                connections=connections,
-                in_flight=in_flight,
-                message_size=MESSAGE_SIZE,
-                duration_ms=duration_ms,
-                warm_up_ms=warm_up_ms,
-                count=count,
-                request_timeout_ms=10000,
-            )
-        stack.enter_context(load)
-        load.start()
-        while not load.wait(1.0):
-            pass
-        result = load.result()
-    if result["totals"]["failures"]:
-        raise RuntimeError(f"{shape} at {address}: {result['first_offender']}")
+    """One run of the generator. Raises what the native side raises; one that received something else than it had sent is an error."""
     pulled = shape == "pull"
+    connections, in_flight = (QUEUES, 1) if pulled else (int(part) for part in shape.split("x"))
+    result = run_load(
+        errors_allowed=True,
+        address=address,
+        mode=PULL if pulled else SEND,
+        serialize_type=ENCODINGS[plan.encoding],
+        connections=connections,
+        in_flight=in_flight,
+        repeat=int(pulled),
+        duration_ms=duration_ms,
+        warm_up_ms=warm_up_ms,
+        count=count,
+        request_timeout_ms=10000,
+    )
     messages, elapsed = ("measured_received", "measured_receive_ns") if pulled else ("measured_sent", "measured_ns")
     latency = result["latency"]["fetch" if pulled else "publish"]
     return {
@@ -107,14 +79,14 @@ def load_once(address: str, plan: Plan, shape: str, *, duration_ms: int = 0, war
 
 def sync_loop_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     """A bare pwrite + fdatasync loop of a record's size: what one synchronous producer could have at best."""
-    rate = floor_sync(str(directory / "sync.dat"), RECORD_SIZE, plan.measured_ms)
+    rate = floor_sync(str(directory / "sync.dat"), RECORD_BYTES, plan.measured_ms)
     p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
     return Sample(SYNC_LOOP, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
 
 def relay_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     """A bare client, master and slave in three threads that block: what one producer of a replicated message could have at best."""
-    rate = floor_replicated(str(directory / "relay.dat"), RECORD_SIZE, plan.measured_ms)
+    rate = floor_replicated(str(directory / "relay.dat"), RECORD_BYTES, plan.measured_ms)
     p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
     return Sample(RELAY, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
@@ -181,13 +153,13 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
         SYNC_LOOP: "pwrite + fdatasync, no server",
         RELAY: "two round trips, two appends, no server",
     }
-    what = f"{MESSAGE_SIZE} bytes, {QUEUES} queues, {plan.encoding} headers"
+    what = f"{MESSAGE_BYTES} bytes, {QUEUES} queues, {plan.encoding} headers"
     print_report(samples, footprints, durabilities, plan.durability.flush, plan.durability.replication, what)
     settings = {
         "flush": plan.durability.flush,
         "replication": plan.durability.replication,
         "encoding": plan.encoding,
-        "message_size": MESSAGE_SIZE,
+        "message_size": MESSAGE_BYTES,
         "queues": QUEUES,
         "rounds": plan.rounds,
         "measured_ms": plan.measured_ms,

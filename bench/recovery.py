@@ -26,16 +26,13 @@ from statistics import median
 
 from rich.console import Console
 
-from rocketpy._core.load import Load
 from rocketpy._core.store import MessageStore
 from tests.processes import BROKER_PORTS, free_port
 
+from .loads import QUEUES, SEND, TOPIC, run_load
 from .servers import BrokerServer, Durability, PeerServer, RocketpyServer, find_peer
 
-TOPIC = "bench"
-QUEUES = 16
 ENCODING = "JSON"
-SEND = 1
 GB = 1e9
 TARGET_RATIO = 5.0
 BOOTS_WITHIN_S = 300.0
@@ -59,20 +56,15 @@ def fill(server: BrokerServer, messages: int) -> Path:
     """The store that the killed broker leaves. A cold RocketMQ answers some sends SYSTEM_BUSY: what is there is counted afterwards."""
     server.start(TOPIC, QUEUES)
     try:
-        with Load(
+        run_load(
+            errors_allowed=True,
             address=server.address,
-            topic=TOPIC,
             mode=SEND,
-            queue_count=QUEUES,
             connections=QUEUES,
             in_flight=32,
-            message_size=1024,
             count=messages,
             request_timeout_ms=10000,
-        ) as load:
-            load.start()
-            while not load.wait(1.0):
-                pass
+        )
         server.processes.pop().kill()
     finally:
         server.stop()

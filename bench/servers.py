@@ -117,6 +117,9 @@ class BrokerServer(Server):
         if self._slave_conf is not None:
             self.start_slave()
             self._await_brokers(2, self.processes[1])
+        self.make_topic(topic, queues)
+
+    def make_topic(self, topic: str, queues: int) -> None:
         wait_until(partial(self._has_topic, topic, queues), STARTS_WITHIN_S, f"a route of {topic}", not_yet=RocketpyError)
 
     def start_slave(self) -> None:

@@ -17,23 +17,14 @@ import pytest
 from rocketpy._core.load import Load
 
 from .conftest import Figure, Figures, Size
+from .loads import MESSAGE_BYTES, PULL, QUEUES, SEND, run_load
 from .servers import Durability, RocketpyServer
-from .test_send_pull import QUEUES
 
 BACKLOG, FRESH = "backlog", "fresh"
-SEND, PULL = 1, 2
-MESSAGE_BYTES = 1024
 RATE = 4000.0  # of the producers, a second
 READERS = 4  # connections
 ROUNDS = 5
 WANTED = 0.20  # the p99 with readers is at most this much above that without
-
-
-def run(**options: Any) -> dict[str, Any]:
-    with Load(queue_count=QUEUES, **options) as load:
-        load.start()
-        assert load.wait(110), "the load does not end"
-        return dict(load.result())
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +33,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[Roc
     server = RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON")
     try:
         server.start(BACKLOG, QUEUES)
+        server.make_topic(FRESH, QUEUES)
         messages = size.of(500, 1_500_000)
-        run(address=server.address, topic=BACKLOG, mode=SEND, message_size=MESSAGE_BYTES, connections=16, in_flight=32, count=messages)
+        run_load(address=server.address, topic=BACKLOG, mode=SEND, connections=16, in_flight=32, count=messages)
         yield server
     finally:
         server.stop()
@@ -67,13 +59,12 @@ def bytes_read(pid: int) -> int:
 
 
 def producers_p99_ms(address: str, size: Size) -> float:
-    result = run(
+    result = run_load(
         address=address,
         topic=FRESH,
         mode=SEND,
         connections=16,
         in_flight=8,
-        message_size=MESSAGE_BYTES,
         rate=RATE,
         duration_ms=size.of(100, 3000),
         warm_up_ms=size.of(10, 500),

@@ -12,6 +12,7 @@ from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode
 
 from .conftest import Figure, Figures, Size, least
+from .loads import ENCODINGS
 
 MILLION = 1e6
 FIELDS = {
@@ -29,7 +30,6 @@ FIELDS = {
     "l": "0",
     "m": "false",
 }
-ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
 VERBS = {"decode": "bench_decode", "encode": "bench_encode"}
 
 

@@ -11,13 +11,12 @@ import pytest
 from rocketpy._core.load import floor_sync
 
 from .conftest import Figure, Figures, Size
+from .loads import ENCODINGS, QUEUES, RECORD_BYTES, TOPIC, send
 from .plot import bar_chart
 from .servers import Durability, RocketpyServer, Server
-from .test_send_pull import QUEUES, TOPIC, send
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
-RECORD_BYTES = 1222  # a 1 KB body with the properties of a real client
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +46,9 @@ def test_sync_beside_async(
     rate = {}
     for flush, server in brokers.items():
         if flush == "SYNC_FLUSH":
-            result = benchmark.pedantic(send, args=(server.address, SHAPES[shape], 0, size), rounds=1)
+            result = benchmark.pedantic(send, args=(server.address, SHAPES[shape], ENCODINGS["JSON"], size), rounds=1)
         else:
-            result = send(server.address, SHAPES[shape], 0, size)
+            result = send(server.address, SHAPES[shape], ENCODINGS["JSON"], size)
         rate[flush] = result["measured_sent"] / result["measured_ns"] * 1e9
     rates[shape] = rate
     benchmark.extra_info |= rate
@@ -61,7 +60,7 @@ def test_a_lone_synchronous_producer_beside_the_bare_loop(
 ) -> None:
     bare = floor_sync(str(tmp_path / "loop.dat"), RECORD_BYTES, size.of(50, 2000))
     loop = bare.rounds / bare.elapsed_ns * 1e9
-    result = benchmark.pedantic(send, args=(brokers["SYNC_FLUSH"].address, (1, 1), 0, size), rounds=1)
+    result = benchmark.pedantic(send, args=(brokers["SYNC_FLUSH"].address, (1, 1), ENCODINGS["JSON"], size), rounds=1)
     rate = result["measured_sent"] / result["measured_ns"] * 1e9
     benchmark.extra_info |= {"rate": rate, "bare_loop": loop}
     figures.rows.append(Figure("send 1x1", rate, loop, "a second", "bare pwrite + fdatasync loop", "SYNC_FLUSH, no slave"))

@@ -23,9 +23,9 @@ from rocketpy.remoting.codes import RequestCode
 from tests.cluster.link import Link
 
 from .conftest import Figure, Figures, Size
+from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, run_load, send
 from .plot import bar_chart
 from .servers import Durability, RocketpyServer, Server
-from .test_send_pull import QUEUES, TOPIC, run, send
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
@@ -70,7 +70,7 @@ def markdown(collected: dict[str, dict[str, dict[str, float]]]) -> str:
 def test_send(
     shape: str, benchmark: Any, broker: Server, size: Size, figures: Figures, table: dict[str, dict[str, dict[str, float]]]
 ) -> None:
-    result = benchmark.pedantic(send, args=(broker.address, SHAPES[shape], 0, size), rounds=1)
+    result = benchmark.pedantic(send, args=(broker.address, SHAPES[shape], ENCODINGS["JSON"], size), rounds=1)
     rate = result["measured_sent"] / result["measured_ns"] * 1e9
     p99_ms = result["latency"]["publish"]["p99_ns"] / 1e6
     benchmark.extra_info |= {"rate": rate, "p99_ms": p99_ms, "durability": broker.durability}
@@ -80,13 +80,6 @@ def test_send(
     figures.rows.append(Figure(f"send {shape}", rate, cheapest, "a second", "ASYNC_FLUSH without a slave", broker.durability))
 
 
-RECORD_BYTES = 1222  # a 1 KB body with the properties of a real client
-
-
-def p50_us(result: dict[str, Any]) -> float:
-    return float(result["latency"]["publish"]["p50_ns"]) / 1e3
-
-
 def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The relay: client, master and slave in three threads that block; both round trips and both appends, and nothing else."""
     mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
@@ -94,7 +87,7 @@ def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size:
     try:
         server.start(TOPIC, QUEUES)
         bare = floor_replicated(str(tmp_path / "relay.dat"), RECORD_BYTES, size.of(50, 3000))
-        result = benchmark.pedantic(send, args=(server.address, (1, 1), 0, size), rounds=1)
+        result = benchmark.pedantic(send, args=(server.address, (1, 1), ENCODINGS["JSON"], size), rounds=1)
     finally:
         server.stop()
     ours, limit = p50_us(result), bare.p50_ns / 1e3
@@ -128,10 +121,10 @@ def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Si
     server = RocketpyServer(tmp_path / "pair", mode, "JSON")
     try:
         server.start(TOPIC, QUEUES)
-        run(address=server.address, mode=1, connections=1, in_flight=1, count=10)
+        run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=10)
         asyncio.run(follow(server))
         server.stop_slave()
-        run(address=server.address, mode=1, connections=16, in_flight=32, count=size.of(2000, 4_400_000))
+        run_load(address=server.address, mode=SEND, connections=16, in_flight=32, count=size.of(2000, 4_400_000))
         os.sync()  # the slave shall not pay for its master's dirty pages
         files = sorted((tmp_path / "pair" / "master" / "store" / "commitlog").iterdir())
         bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
@@ -151,16 +144,16 @@ def test_two_milliseconds_to_the_slave_cost_latency_and_little_throughput(
     mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
     server = RocketpyServer(tmp_path / "pair", mode, "JSON")
     options = {"duration_ms": 3000, "warm_up_ms": 500} if size.full else {"count": 4000}
-    load = {"mode": 1, "connections": 32, "in_flight": 64, **options}
+    load = {"mode": SEND, "connections": 32, "in_flight": 64, **options}
     try:
         server.start(TOPIC, QUEUES)
         with Link(int(server.address.rpartition(":")[2]) + 1) as link:
             server.move_slave_behind(f"127.0.0.1:{link.port}")
             asyncio.run(follow(server))
-            near = run(address=server.address, **load)
+            near = run_load(address=server.address, **load)
             link.delay_s = 0.001
-            lone = run(address=server.address, mode=1, connections=1, in_flight=1, count=size.of(20, 300))
-            far = benchmark.pedantic(run, kwargs={"address": server.address, **load}, rounds=1)
+            lone = run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=size.of(20, 300))
+            far = benchmark.pedantic(run_load, kwargs={"address": server.address, **load}, rounds=1)
     finally:
         server.stop()
     rate, limit = (each["measured_sent"] / each["measured_ns"] * 1e9 for each in (far, near))
