@@ -3,8 +3,12 @@ package rocketpy.interop;
 import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.impl.MQClientManager;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
@@ -37,7 +41,36 @@ final class Admin {
         }
     }
 
-    Admin() {
+    /**
+     * mqadmin names its client after the current millisecond: of two commands that begin in the same one the second is refused, or loses its
+     * connections when the first closes them, which some commands report as nothing found. Here each command has names of its own.
+     */
+    private static final class ClientsPerCommand extends ConcurrentHashMap<String, MQClientInstance> {
+        private static Object own(Object name) {
+            Object command = PRINTED.get();
+            return command == null ? name : name + "#" + System.identityHashCode(command);
+        }
+
+        @Override
+        public MQClientInstance get(Object name) {
+            return super.get(own(name));
+        }
+
+        @Override
+        public MQClientInstance putIfAbsent(String name, MQClientInstance client) {
+            return super.putIfAbsent((String) own(name), client);
+        }
+
+        @Override
+        public MQClientInstance remove(Object name) {
+            return super.remove(own(name));
+        }
+    }
+
+    Admin() throws ReflectiveOperationException {
+        Field table = MQClientManager.class.getDeclaredField("factoryTable");
+        table.setAccessible(true);
+        table.set(MQClientManager.getInstance(), new ClientsPerCommand());
         PrintStream both = new PrintStream(new PerCommand(System.err), true, StandardCharsets.UTF_8);
         System.setOut(both);
         System.setErr(both);
@@ -56,14 +89,9 @@ final class Admin {
         return printed;
     }
 
-    /**
-     * mqadmin is not made for company: it names its client after the current millisecond, so of two that start in the same one the second is
-     * refused, or loses its connections when the first closes them; and it adds its commands to a common list each time.
-     */
+    /** mqadmin adds its commands to a list common to all each time it begins, while another may be walking over it. */
     private static boolean wasDisturbed(String printed) {
-        return printed.contains("has created already, specified another name please")
-            || printed.contains("RemotingSendRequestException")
-            || printed.contains("ConcurrentModificationException") && printed.contains("findSubCommand");
+        return printed.contains("ConcurrentModificationException") && printed.contains("findSubCommand");
     }
 
     private static String runOnce(String[] arguments) {
