@@ -39,6 +39,13 @@ def c_test_programs() -> list[Path]:
     return sorted((ROOT / "tests" / "unit" / "c").glob("*_test.c"))
 
 
+def c_test_environment() -> dict[str, str]:
+    """Where the C programs find what Python tells the broker at its start."""
+    from rocketpy._core.liburing import liburing_path
+
+    return {"ROCKETPY_TEST_LIBURING": liburing_path() or ""}
+
+
 def fuzzers() -> list[Path]:
     return sorted((ROOT / "csrc").rglob("*_fuzz.c"))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.native_build import ROOT, build_library, build_program, c_test_programs, fuzzers
+from tests.native_build import ROOT, build_library, build_program, c_test_environment, c_test_programs, fuzzers
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
@@ -30,8 +30,9 @@ SANITIZER_OPTIONS = {
 
 def run_program(program: Path) -> subprocess.CompletedProcess[str]:
     """One that hangs is ended and counts as failed with the exit code of timeout(1)."""
+    environment = os.environ | SANITIZER_OPTIONS | c_test_environment()
     try:
-        return subprocess.run([program], capture_output=True, text=True, timeout=300, check=False, env=os.environ | SANITIZER_OPTIONS)
+        return subprocess.run([program], capture_output=True, text=True, timeout=300, check=False, env=environment)
     except subprocess.TimeoutExpired as hung:
         return subprocess.CompletedProcess([program], 124, str(hung.stdout or ""), f"{hung.stderr or ''}\nended after {hung.timeout} s")
 

@@ -3,22 +3,38 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/log_inl.h"
 #include "../base/uring.h"
 #include "store_path.h"
 
 #define BLOCK_BYTES 4096
 #define ROUNDS 9
 #define MEASURE_NS_MAX INT64_C(100000000)
-#define WORTH_IT(io_uring_ns, syscall_ns) ((io_uring_ns) * 10 < (syscall_ns) * 9) /* noise is no reason to change */
 
 struct rp_flush_backend {
     int32_t kind;
-    rp_uring *ring; /* owned; NULL for SYSCALL */
+    rp_liburing liburing; /* empty for SYSCALL */
+    rp_uring *ring;       /* owned; NULL for SYSCALL */
 };
+
+static int open_ring(rp_flush_backend *backend, const char *liburing_path, rp_error *error) {
+    int rc = rp_liburing_load(liburing_path, &backend->liburing, error);
+    if (rc == RP_OK && (rc = rp_uring_open(&backend->liburing, &backend->ring, error)) != RP_OK) {
+        rp_liburing_unload(&backend->liburing);
+    }
+    return rc;
+}
+
+static void close_ring(rp_flush_backend *backend) {
+    rp_uring_close(backend->ring);
+    backend->ring = NULL;
+    rp_liburing_unload(&backend->liburing);
+}
 
 /* Nanoseconds of a write and its sync; -1 when one fails. */
 static int64_t time_sync(const rp_file_ops *ops, int fd, int filling) {
@@ -52,9 +68,11 @@ static int failed(rp_error *error, const char *path) {
     return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot write and sync: %s", strerror(errno));
 }
 
+/* ring is NULL when there is none. */
 static int measure(const char *directory, rp_uring *ring, rp_sync_times *times, rp_error *error) {
     const rp_file_ops *ops = rp_file_ops_system();
     char path[RP_PATH_MAX];
+    *times = (rp_sync_times){.syscall_ns = -1, .io_uring_ns = -1, .taken = RP_FLUSH_BACKEND_SYSCALL};
     int rc = rp_path_join(path, directory, "flush-backend.tmp", error);
     if (rc != RP_OK) {
         return rc;
@@ -63,51 +81,63 @@ static int measure(const char *directory, rp_uring *ring, rp_sync_times *times, 
     if (fd < 0) {
         return failed(error, path);
     }
-    *times = (rp_sync_times){.syscall_ns = -1, .io_uring_ns = -1, .io_uring_errno = times->io_uring_errno};
     time_both(fd, ring, times);
+    bool is_faster = times->io_uring_ns > 0 && times->io_uring_ns * 10 < times->syscall_ns * 9; /* noise is no reason to change */
+    times->taken = is_faster ? RP_FLUSH_BACKEND_IO_URING : RP_FLUSH_BACKEND_SYSCALL;
     rc = times->syscall_ns < 0 ? failed(error, path) : RP_OK;
     ops->close(ops->context, fd);
     ops->unlink(ops->context, path);
     return rc;
 }
 
-int rp_flush_backend_measure(const char *directory, rp_sync_times *times, rp_error *error) {
-    rp_uring *ring = NULL;
+int rp_flush_backend_measure(const char *directory, const char *liburing_path, rp_sync_times *times, rp_error *error) {
+    rp_flush_backend backend = {0};
     rp_error refused = {0};
-    *times = (rp_sync_times){.syscall_ns = -1, .io_uring_ns = -1};
-    if (rp_uring_open(&ring, &refused) != RP_OK) {
-        times->io_uring_errno = refused.os_errno;
-    }
-    int rc = measure(directory, ring, times, error);
-    rp_uring_close(ring);
+    open_ring(&backend, liburing_path, &refused);
+    int rc = measure(directory, backend.ring, times, error);
+    memcpy(times->refusal, refused.message, sizeof times->refusal);
+    close_ring(&backend);
     return rc;
 }
 
-int rp_flush_backend_open(int32_t wanted, const char *directory, rp_flush_backend **out, rp_error *error) {
-    if (wanted < RP_FLUSH_BACKEND_AUTO || wanted > RP_FLUSH_BACKEND_IO_URING) {
+/* AUTO, with a ring. */
+static int32_t take_the_faster(const rp_flush_backend_setup *setup, rp_uring *ring) {
+    rp_sync_times times;
+    rp_error error = {0};
+    if (measure(setup->directory, ring, &times, &error) != RP_OK) {
+        rp_log_write(setup->log, RP_LOG_WARNING, "flushBackend=AUTO: msync and fdatasync sync; not measured: %s [%s]", error.message,
+                     error.file);
+        return RP_FLUSH_BACKEND_SYSCALL;
+    }
+    rp_log_write(setup->log, RP_LOG_INFO, "flushBackend=AUTO: %s; a sync takes %lld us by msync and fdatasync, %lld us by io_uring (%s)",
+                 times.taken == RP_FLUSH_BACKEND_IO_URING ? "io_uring syncs" : "msync and fdatasync sync",
+                 (long long)times.syscall_ns / 1000, (long long)times.io_uring_ns / 1000, setup->liburing_path);
+    return times.taken;
+}
+
+int rp_flush_backend_open(const rp_flush_backend_setup *setup, rp_flush_backend **out, rp_error *error) {
+    if (setup->wanted < RP_FLUSH_BACKEND_AUTO || setup->wanted > RP_FLUSH_BACKEND_IO_URING) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flushBackend must be AUTO, SYSCALL or IO_URING");
     }
     rp_flush_backend *backend = calloc(1, sizeof *backend);
     if (backend == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flush backend");
     }
-    backend->kind = RP_FLUSH_BACKEND_SYSCALL;
     rp_error refused = {0};
-    int rc = wanted == RP_FLUSH_BACKEND_SYSCALL ? RP_E_UNSUPPORTED : rp_uring_open(&backend->ring, &refused);
-    if (rc != RP_OK && wanted == RP_FLUSH_BACKEND_IO_URING) {
+    int rc = setup->wanted == RP_FLUSH_BACKEND_SYSCALL ? RP_OK : open_ring(backend, setup->liburing_path, &refused);
+    if (rc != RP_OK && setup->wanted == RP_FLUSH_BACKEND_IO_URING) {
         free(backend);
-        return rp_error_set(error, rc, refused.os_errno, NULL, -1,
-                            "flushBackend=IO_URING, but %s; allow it (sysctl kernel.io_uring_disabled=0, the container's seccomp profile), "
-                            "or set flushBackend=AUTO",
+        return rp_error_set(error, rc, refused.os_errno, NULL, -1, "flushBackend=IO_URING, but %s; or set flushBackend=AUTO",
                             refused.message);
     }
-    rp_sync_times times = {0};
-    if (rc == RP_OK && (wanted == RP_FLUSH_BACKEND_IO_URING || (measure(directory, backend->ring, &times, NULL) == RP_OK &&
-                                                                times.io_uring_ns > 0 && WORTH_IT(times.io_uring_ns, times.syscall_ns)))) {
-        backend->kind = RP_FLUSH_BACKEND_IO_URING;
-    } else {
-        rp_uring_close(backend->ring);
-        backend->ring = NULL;
+    if (rc != RP_OK) {
+        rp_log_write(setup->log, RP_LOG_INFO, "flushBackend=AUTO: msync and fdatasync sync; %s", refused.message);
+    }
+    backend->kind = setup->wanted != RP_FLUSH_BACKEND_AUTO ? setup->wanted
+                    : backend->ring != NULL                ? take_the_faster(setup, backend->ring)
+                                                           : RP_FLUSH_BACKEND_SYSCALL;
+    if (backend->kind == RP_FLUSH_BACKEND_SYSCALL) {
+        close_ring(backend);
     }
     *out = backend;
     return RP_OK;
@@ -115,7 +145,7 @@ int rp_flush_backend_open(int32_t wanted, const char *directory, rp_flush_backen
 
 void rp_flush_backend_close(rp_flush_backend *backend) {
     if (backend != NULL) {
-        rp_uring_close(backend->ring);
+        close_ring(backend);
         free(backend);
     }
 }

@@ -1,9 +1,11 @@
 /* flush_backend.h: by which system calls syncs are made; chosen at start.
  *
  *   SYSCALL   msync of the range, fdatasync. Always there.
- *   IO_URING  fsync requests of a ring (uring.h); RP_E_UNSUPPORTED where the kernel or a container forbids it.
- *   AUTO      both are timed for a few syncs in the store's own directory, and the faster is taken; where a sync costs what it costs
- *             (docs/design-store.md) that is SYSCALL by the price of waking io_uring's worker thread.
+ *   IO_URING  fsync requests of a ring, through liburing (uring.h); RP_E_UNSUPPORTED where the library is missing, or where the kernel or
+ *             a container forbids it.
+ *   AUTO      both are timed for a few syncs in the store's own directory, and io_uring is taken when it is a tenth faster; where a sync
+ *             costs what it costs (docs/design-store.md) that is SYSCALL by the price of waking io_uring's worker thread. The log says
+ *             which was taken and why.
  *
  * Threads  the owner's.
  */
@@ -14,25 +16,33 @@
 
 #include "../base/error.h"
 #include "../base/file_ops.h"
+#include "../base/log.h"
 
 enum rp_flush_backend_kind { RP_FLUSH_BACKEND_AUTO = 0, RP_FLUSH_BACKEND_SYSCALL = 1, RP_FLUSH_BACKEND_IO_URING = 2 };
 
 typedef struct rp_flush_backend rp_flush_backend;
 
+typedef struct rp_flush_backend_setup {
+    int32_t wanted;            /* rp_flush_backend_kind */
+    const char *directory;     /* exists and is writable */
+    const char *liburing_path; /* absolute; NULL: there is none */
+    rp_log *log;
+} rp_flush_backend_setup;
+
 typedef struct rp_sync_times {
     int64_t syscall_ns, io_uring_ns; /* the least of a write of 4 KB and its sync; -1: not to be had */
-    int32_t io_uring_errno;          /* why not */
+    int32_t taken;                   /* rp_flush_backend_kind that AUTO takes by these times */
+    char refusal[RP_ERROR_MESSAGE_MAX]; /* why there is no io_uring, and what to do; "" when there is */
 } rp_sync_times;
 
-/* directory exists and is writable. wanted is an rp_flush_backend_kind; IO_URING that is not to be had is an error, AUTO then means
- * SYSCALL. RP_OK, RP_E_UNSUPPORTED, RP_E_INVALID, RP_E_NO_MEMORY. */
-int rp_flush_backend_open(int32_t wanted, const char *directory, rp_flush_backend **backend, rp_error *error);
+/* IO_URING that is not to be had is an error, AUTO then means SYSCALL. RP_OK, RP_E_UNSUPPORTED, RP_E_INVALID, RP_E_NO_MEMORY. */
+int rp_flush_backend_open(const rp_flush_backend_setup *setup, rp_flush_backend **backend, rp_error *error);
 void rp_flush_backend_close(rp_flush_backend *backend);
 int32_t rp_flush_backend_kind_of(const rp_flush_backend *backend);
 /* Valid until the backend is closed. */
 const rp_file_ops *rp_flush_backend_ops(const rp_flush_backend *backend);
 
 /* Times both on a file of its own in directory, which is removed again; bounded by 100 ms and a sync. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
-int rp_flush_backend_measure(const char *directory, rp_sync_times *times, rp_error *error);
+int rp_flush_backend_measure(const char *directory, const char *liburing_path, rp_sync_times *times, rp_error *error);
 
 #endif

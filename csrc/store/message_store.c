@@ -139,7 +139,9 @@ static int choose_backend(rp_message_store *store, rp_error *error) {
     if (options->read_only || options->file_ops != NULL) {
         return RP_OK;
     }
-    int rc = rp_flush_backend_open(wanted, store->paths.root, &store->backend, error);
+    rp_flush_backend_setup setup = {
+        .wanted = wanted, .directory = store->paths.root, .liburing_path = options->liburing_path, .log = options->log};
+    int rc = rp_flush_backend_open(&setup, &store->backend, error);
     store->ops = rc == RP_OK ? rp_flush_backend_ops(store->backend) : store->ops;
     return rc;
 }
@@ -352,7 +354,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     rc = rc == RP_OK ? recover(store, error) : rc;
     rc = rc == RP_OK && options->index_enable ? open_index(store, error) : rc;
     rc = rc == RP_OK && !options->read_only ? start(store, error) : rc;
-    store->options.delay_levels = NULL;
+    store->options.delay_levels = store->options.liburing_path = NULL;
     if (rc != RP_OK) {
         destroy(store);
         return rc;

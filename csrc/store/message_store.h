@@ -31,6 +31,7 @@ typedef struct rp_message_store_options {
     uint32_t message_size_max;          /* maxMessageSize, default 4 MiB, of the body */
     int32_t flush_mode;                 /* rp_flush_mode */
     int32_t flush_backend;              /* rp_flush_backend_kind; AUTO times both under RP_FLUSH_SYNC, else it is SYSCALL */
+    const char *liburing_path;          /* absolute path of the shared object, read at open; NULL: no io_uring */
     uint32_t flush_interval_ms;         /* flushIntervalCommitLog 500 */
     uint32_t flush_least_pages;         /* flushCommitLogLeastPages 4 */
     uint32_t flush_thorough_interval_ms;/* flushCommitLogThoroughInterval 10,000 */

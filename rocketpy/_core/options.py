@@ -36,6 +36,7 @@ class MessageStoreOptions(TypedDict, total=False):
     message_size_max: int
     flush_mode: int
     flush_backend: int
+    liburing_path: str | None
     flush_interval_ms: int
     flush_least_pages: int
     flush_thorough_interval_ms: int

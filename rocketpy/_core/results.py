@@ -69,4 +69,5 @@ class SyncTimes(NamedTuple):
 
     syscall_ns: int
     io_uring_ns: int
-    io_uring_errno: int
+    taken: str  # SYSCALL or IO_URING: what flushBackend=AUTO means here
+    refusal: str  # why there is no io_uring, and what to do about it

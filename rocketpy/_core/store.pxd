@@ -56,11 +56,13 @@ cdef extern from "store/commit_log.h" nogil:
     void rp_log_range_release(void *pin)
 
 cdef extern from "store/flush_backend.h" nogil:
+    enum: RP_FLUSH_BACKEND_IO_URING
     ctypedef struct rp_sync_times:
         int64_t syscall_ns
         int64_t io_uring_ns
-        int32_t io_uring_errno
-    int rp_flush_backend_measure(const char *directory, rp_sync_times *times, rp_error *error)
+        int32_t taken
+        const char refusal[]
+    int rp_flush_backend_measure(const char *directory, const char *liburing_path, rp_sync_times *times, rp_error *error)
 
 cdef extern from "store/message_store.h" nogil:
     ctypedef struct rp_message_store:

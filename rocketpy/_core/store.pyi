@@ -12,7 +12,7 @@ from .results import KeyQuery as KeyQuery
 from .results import Message as Message
 from .results import SyncTimes as SyncTimes
 
-def measure_sync(directory: str | os.PathLike[str]) -> SyncTimes:
+def measure_sync(directory: str | os.PathLike[str], liburing_path: str | None) -> SyncTimes:
     """Times the ways to sync on a file of its own in directory, for at most 100 ms and a sync. Raises IoError, DiskFull."""
 
 def decode_message(record: bytes | bytearray | memoryview, check_crc: bool = True) -> Message:

@@ -20,7 +20,7 @@ cdef extern from *:
     #include "store/message_store.h"
     #define ROW(member) RP_FIELD_ROW(rp_message_store_options, member)
     static const rp_field_row store_option_rows[] = {
-        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode), ROW(flush_backend),
+        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode), ROW(flush_backend), ROW(liburing_path),
         ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms), ROW(queue_flush_interval_ms),
         ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes), ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(queues_max),
         ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
@@ -117,17 +117,20 @@ def decode_message(const uint8_t[::1] record not None, bint check_crc=True):
     return message_of(&message)
 
 
-def measure_sync(directory):
+def measure_sync(directory, liburing_path):
     cdef rp_sync_times times
     cdef rp_error error
     cdef int status
     cdef bytes path = os.fsencode(directory)
+    cdef bytes library = os.fsencode(liburing_path) if liburing_path is not None else b""
     cdef const char *name = PyBytes_AS_STRING(path)
+    cdef const char *library_name = PyBytes_AS_STRING(library) if library else NULL
     error.status = 0
     with nogil:
-        status = rp_flush_backend_measure(name, &times, &error)
+        status = rp_flush_backend_measure(name, library_name, &times, &error)
     check(status, &error)
-    return SyncTimes(times.syscall_ns, times.io_uring_ns, times.io_uring_errno)
+    taken = "IO_URING" if times.taken == RP_FLUSH_BACKEND_IO_URING else "SYSCALL"
+    return SyncTimes(times.syscall_ns, times.io_uring_ns, taken, times.refusal.decode("utf-8", "replace"))
 
 
 ctypedef struct queue_list:

@@ -9,6 +9,7 @@ import os
 
 from .._core.broker import BrokerOptions
 from .._core.broker import BrokerSettings as NativeSettings
+from .._core.liburing import liburing_path
 from .._core.remoting import ServerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
@@ -27,6 +28,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "message_size_max": config.integer("maxMessageSize"),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
         "flush_backend": FLUSH_BACKENDS.index(config.text("flushBackend")),
+        "liburing_path": liburing_path(),
         "flush_interval_ms": config.integer("flushIntervalCommitLog"),
         "flush_least_pages": config.integer("flushCommitLogLeastPages"),
         "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),

@@ -68,19 +68,20 @@ def check_kernel(directory: Path) -> Finding:
 def check_sync(directory: Path) -> Finding:
     """Times a small write and its sync both ways where the store will be, as flushBackend=AUTO does at the start with SYNC_FLUSH."""
     from .._core.errors import RocketpyError
+    from .._core.liburing import liburing_path
     from .._core.store import measure_sync
+    from .servers import BACKENDS
 
-    place = existing(directory)
+    place, library = existing(directory), liburing_path()
     try:
-        times = measure_sync(place)
+        times = measure_sync(place, library)
     except RocketpyError as error:
         return Finding("sync", "bad", f"{place}: {error}")
-    taken = f"{times.syscall_ns / 1000:,.0f} µs by msync and fdatasync"
-    if times.io_uring_ns >= 0:
-        faster = "io_uring" if times.io_uring_ns * 10 < times.syscall_ns * 9 else "msync and fdatasync"
-        return Finding("sync", "ok", f"{taken}, {times.io_uring_ns / 1000:,.0f} µs by io_uring: the flusher uses {faster} (flushBackend)")
-    remedy = "sudo sysctl kernel.io_uring_disabled=0, or the container's seccomp profile"
-    return Finding("sync", "ok", f"{taken}; no io_uring ({os.strerror(times.io_uring_errno)}; {remedy}), nothing is lost by it")
+    by_calls = f"{times.syscall_ns / 1000:,.0f} µs by {BACKENDS['SYSCALL']}"
+    if times.refusal:
+        return Finding("sync", "ok", f"{by_calls}; no io_uring: {times.refusal} (nothing is lost without it)")
+    by_ring = f"{times.io_uring_ns / 1000:,.0f} µs by io_uring ({library})" if times.io_uring_ns >= 0 else f"not by io_uring ({library})"
+    return Finding("sync", "ok", f"{by_calls}, {by_ring}: the flusher uses {BACKENDS[times.taken]} (flushBackend)")
 
 
 def check_open_files(directory: Path) -> Finding:

@@ -62,7 +62,7 @@ OWN_KEYS: tuple[Key, ...] = (
     number("requestRingCapacity", 10000, "Requests waiting for Python before SYSTEM_BUSY.", "requests", least=16),
     long("bufferBytesMax", 1024**3, "Buffers of all connections together.", "bytes", least=1024 * 1024),
     number("stallTimeoutMillis", 30000, "A connection that does not read its answers this long is closed.", "ms", least=100),
-    choice("flushBackend", "AUTO", "AUTO SYSCALL IO_URING", "How syncs are made; AUTO times both at the start with SYNC_FLUSH."),
+    choice("flushBackend", "AUTO", "AUTO SYSCALL IO_URING", "How syncs are made (io_uring: by pyuring); SYNC_FLUSH with AUTO times both."),
     text("logPath", "", "Directory of log files; empty writes to standard error."),
     choice("logLevel", "INFO", "DEBUG INFO WARNING ERROR", "Least level that is logged.", live=True),
     choice("logFormat", "text", "text json", "One line of text or one JSON object a record."),

@@ -1,8 +1,9 @@
-/* flush_backend_test.c: syncs through io_uring keep what they promise, also when the power goes; where it is forbidden the system calls
- * take over, and who insists is told what to do. */
+/* flush_backend_test.c: syncs through io_uring keep what they promise, also when the power goes; where it is forbidden, or where liburing is
+ * missing or another one, the system calls take over, and who insists is told what to do. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -16,13 +17,30 @@
 
 enum { MESSAGES = 300 };
 
+/* pyuring's, as Python tells a broker; NULL where it is not installed. */
+static const char *liburing_path(void) {
+    const char *path = getenv("ROCKETPY_TEST_LIBURING");
+    return path != NULL && path[0] != 0 ? path : NULL;
+}
+
+static int opens_ring(rp_liburing *library, rp_uring **ring) {
+    rp_error error = {0};
+    int rc = rp_liburing_load(liburing_path(), library, &error);
+    rc = rc == RP_OK ? rp_uring_open(library, ring, &error) : rc;
+    if (rc != RP_OK) {
+        printf("%s: not tried\n", error.message);
+        rp_liburing_unload(library);
+    }
+    return rc == RP_OK;
+}
+
 /* Over a file layer that loses power: what was waited for through the ring is in the image. */
 static void a_power_cut_takes_nothing_that_the_ring_has_synced(int flush_mode) {
     char base[400], live[512], durable[512], image[512];
+    rp_liburing library;
     rp_uring *ring = NULL;
     rp_error error = {0};
-    if (rp_uring_open(&ring, &error) != RP_OK) {
-        printf("%s: not tried\n", error.message);
+    if (!opens_ring(&library, &ring)) {
         return;
     }
     fixture_directory(base, sizeof base);
@@ -65,6 +83,7 @@ static void a_power_cut_takes_nothing_that_the_ring_has_synced(int flush_mode) {
     power_cut_destroy(cut);
     free(cut);
     rp_uring_close(ring);
+    rp_liburing_unload(&library);
     fixture_remove(base);
 }
 
@@ -75,6 +94,7 @@ static void each_backend_serves_the_same_store(int has_io_uring) {
     fixture_directory(path, sizeof path);
     fixture_options(&options, path);
     options.flush_mode = RP_FLUSH_SYNC;
+    options.liburing_path = liburing_path();
     int64_t next = 0;
     for (int32_t kind = RP_FLUSH_BACKEND_AUTO; kind <= RP_FLUSH_BACKEND_IO_URING; kind++) {
         rp_message_store *store = NULL;
@@ -120,16 +140,19 @@ static void where_io_uring_is_forbidden_the_system_calls_sync(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
+        rp_liburing library;
         rp_uring *ring = NULL;
         rp_error error = {0};
         rp_sync_times times;
-        if (forbid_io_uring() != 0) {
-            printf("no seccomp here: not tried\n");
+        if (forbid_io_uring() != 0 || rp_liburing_load(liburing_path(), &library, NULL) != RP_OK) {
+            printf("no seccomp or no liburing here: not tried\n");
             exit(0);
         }
-        CHECK(rp_uring_open(&ring, &error) == RP_E_UNSUPPORTED && error.os_errno == EPERM);
-        CHECK(rp_flush_backend_measure("/tmp", &times, &error) == RP_OK);
-        CHECK(times.syscall_ns > 0 && times.io_uring_ns == -1 && times.io_uring_errno == EPERM);
+        CHECK(rp_uring_open(&library, &ring, &error) == RP_E_UNSUPPORTED && error.os_errno == EPERM);
+        rp_liburing_unload(&library);
+        CHECK(rp_flush_backend_measure("/tmp", liburing_path(), &times, &error) == RP_OK);
+        CHECK(times.syscall_ns > 0 && times.io_uring_ns == -1 && times.taken == RP_FLUSH_BACKEND_SYSCALL);
+        CHECK(strstr(times.refusal, strerror(EPERM)) != NULL && strstr(times.refusal, "seccomp") != NULL);
         each_backend_serves_the_same_store(0);
         exit(0);
     }
@@ -137,13 +160,125 @@ static void where_io_uring_is_forbidden_the_system_calls_sync(void) {
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* AUTO takes the system calls and says why; IO_URING is refused with the cause and both remedies. */
+static void a_library_that_is_of_no_use_is_named(const char *path, const char *cause) {
+    rp_flush_backend *backend = NULL;
+    rp_error error = {0};
+    rp_sync_times times;
+    rp_log_line line = {0};
+    rp_log *log = NULL;
+    CHECK(rp_log_create(&log) == RP_OK);
+    rp_flush_backend_setup setup = {.wanted = RP_FLUSH_BACKEND_AUTO, .directory = "/tmp", .liburing_path = path, .log = log};
+    CHECK(rp_flush_backend_open(&setup, &backend, &error) == RP_OK);
+    CHECK(rp_flush_backend_kind_of(backend) == RP_FLUSH_BACKEND_SYSCALL);
+    CHECK(rp_flush_backend_ops(backend) == rp_file_ops_system());
+    rp_flush_backend_close(backend);
+    CHECK(rp_log_take(log, &line, 1) == 1 && strstr(line.text, cause) != NULL);
+    setup.wanted = RP_FLUSH_BACKEND_IO_URING;
+    CHECK(rp_flush_backend_open(&setup, &backend, &error) == RP_E_UNSUPPORTED);
+    CHECK(strstr(error.message, cause) != NULL && strstr(error.message, "pip install") != NULL);
+    CHECK(strstr(error.message, "flushBackend=AUTO") != NULL);
+    CHECK(rp_flush_backend_measure("/tmp", path, &times, &error) == RP_OK);
+    CHECK(times.syscall_ns > 0 && times.io_uring_ns == -1 && times.taken == RP_FLUSH_BACKEND_SYSCALL);
+    CHECK(strstr(times.refusal, cause) != NULL);
+    rp_log_destroy(log);
+}
+
+/* liburing with one call replaced by one that fails as the kernel may. */
+static rp_liburing real;
+static int submissions, exits;
+
+static int submit_nothing(struct io_uring *ring, unsigned wait_count) {
+    (void)ring, (void)wait_count;
+    submissions++;
+    return -EAGAIN;
+}
+
+static int lose_the_result(struct io_uring *ring, struct io_uring_cqe **cqe, unsigned submitted, unsigned wait_count, sigset_t *mask) {
+    real.get_cqe(ring, cqe, submitted, wait_count, mask);
+    *cqe = NULL;
+    return -EBADF;
+}
+
+static int fail_the_sync(struct io_uring *ring, struct io_uring_cqe **cqe, unsigned submitted, unsigned wait_count, sigset_t *mask) {
+    int rc = real.get_cqe(ring, cqe, submitted, wait_count, mask);
+    (*cqe)->res = -EIO;
+    return rc;
+}
+
+static int lay_out_otherwise(unsigned entries, struct io_uring *ring, struct io_uring_params *params) {
+    int rc = real.queue_init_params(entries, ring, params);
+    params->cq_off.head += 64;
+    return rc;
+}
+
+static void count_exit(struct io_uring *ring) {
+    exits++;
+    real.queue_exit(ring);
+}
+
+/* Two syncs by a ring of this library, and the errno of each. */
+static void sync_twice(const rp_liburing *library, int *first, int *second) {
+    char path[] = "/tmp/rp_flush_backend_XXXXXX";
+    rp_uring *ring = NULL;
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && write(fd, path, sizeof path) == sizeof path);
+    CHECK(rp_uring_open(library, &ring, NULL) == RP_OK);
+    const rp_file_ops *ops = rp_uring_file_ops(ring);
+    *first = ops->sync_data(ops->context, fd) == 0 ? 0 : errno;
+    *second = ops->sync_data(ops->context, fd) == 0 ? 0 : errno;
+    rp_uring_close(ring);
+    close(fd);
+    unlink(path);
+}
+
+static void what_the_ring_cannot_do_is_done_by_system_calls_and_what_failed_has_failed(void) {
+    rp_uring *ring = NULL;
+    rp_error error = {0};
+    int first = -1, second = -1;
+    if (!opens_ring(&real, &ring)) {
+        return;
+    }
+    rp_uring_close(ring);
+    sync_twice(&real, &first, &second);
+    CHECK(first == 0 && second == 0);
+
+    rp_liburing library = real;
+    library.submit_and_wait = submit_nothing;
+    sync_twice(&library, &first, &second);
+    CHECK(first == 0 && second == 0 && submissions == 1); /* not asked again */
+
+    library = real;
+    library.get_cqe = lose_the_result;
+    sync_twice(&library, &first, &second);
+    CHECK(first == EBADF && second == 0); /* the second by fdatasync */
+
+    library = real;
+    library.get_cqe = fail_the_sync;
+    sync_twice(&library, &first, &second);
+    CHECK(first == EIO && second == EIO); /* never retried into a success */
+
+    library = real;
+    library.queue_init_params = lay_out_otherwise;
+    library.queue_exit = count_exit;
+    CHECK(rp_uring_open(&library, &ring, &error) == RP_E_UNSUPPORTED && strstr(error.message, "lays its rings out") != NULL);
+    CHECK(exits == 1);
+    rp_liburing_unload(&real);
+}
+
 int main(void) {
     where_io_uring_is_forbidden_the_system_calls_sync(); /* first: it forks */
+    rp_liburing library;
     rp_uring *ring = NULL;
-    int has_io_uring = rp_uring_open(&ring, NULL) == RP_OK;
+    int has_io_uring = opens_ring(&library, &ring);
     rp_uring_close(ring);
+    rp_liburing_unload(&library);
     each_backend_serves_the_same_store(has_io_uring);
     a_power_cut_takes_nothing_that_the_ring_has_synced(RP_FLUSH_SYNC);
     a_power_cut_takes_nothing_that_the_ring_has_synced(RP_FLUSH_ASYNC);
+    a_library_that_is_of_no_use_is_named(NULL, "no liburing is known");
+    a_library_that_is_of_no_use_is_named("/nonexistent/liburingwrap.so", "/nonexistent/liburingwrap.so: cannot open shared object file");
+    a_library_that_is_of_no_use_is_named("libm.so.6", "has no io_uring_queue_init_params");
+    what_the_ring_cannot_do_is_done_by_system_calls_and_what_failed_has_failed();
     return 0;
 }

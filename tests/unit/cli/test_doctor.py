@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.liburing import liburing_path
 from rocketpy.cli import doctor
 from rocketpy.cli.doctor import CHECKS, Finding, run_doctor
 from tests.unit.cli.processes import run
@@ -34,6 +35,23 @@ def test_a_little_disk_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 def test_a_directory_that_cannot_be_written_is_bad(foreign_directory: Path) -> None:
     assert doctor.check_disk(foreign_directory).grade == "bad"
+
+
+def test_the_sync_is_timed_and_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = liburing_path()
+    if library is not None:  # io_uring may be forbidden here all the same: then it says that
+        text = doctor.check_sync(tmp_path).text
+        assert f"by io_uring ({library}): the flusher uses" in text or "no io_uring: the kernel refuses" in text
+    monkeypatch.setattr("rocketpy._core.liburing.liburing_path", lambda: str(tmp_path / "liburingwrap.so"))
+    finding = doctor.check_sync(tmp_path)
+    assert finding.grade == "ok"
+    assert f"{tmp_path}/liburingwrap.so: cannot open shared object file" in finding.text
+    assert "pip install" in finding.text
+
+
+def test_liburing_is_the_one_that_pyuring_bundles() -> None:
+    pyuring = pytest.importorskip("pyuring")
+    assert liburing_path() == str(Path(pyuring.__file__).parent / "lib" / "liburingwrap.so")
 
 
 def test_the_command_prints_its_findings() -> None:
