@@ -1,7 +1,7 @@
 """Logs of a server process: one structured line a record, into rotating files or standard error, native threads included.
 RocketMQ: the logback files rmq.namesrv.logback.xml and rmq.broker.logback.xml (5.3.3 distribution/).
 
-    logging ──────────────────────────────► LogfmtFormatter | JsonFormatter ─► logPath/NAME.log, .1, .2 … and warnings to stderr
+    logging ──────────────────────────────► LogfmtFormatter | JsonFormatter ─► logPath/NAME.log, .1, .2 … and notices to stderr
     C threads ─ LogTap ring ─ event fd ─ NativeLog ─┘
 
 A record is `time=… level=… logger=… msg="…"` (logFormat=text) or the same keys as one JSON object (logFormat=json).
@@ -22,6 +22,8 @@ from ._core.base import LogTap
 from .config import Config, Value
 
 NATIVE_LOGGER = "rocketpy.native"
+NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
+logging.addLevelName(NOTICE, "NOTICE")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,;~*#$&!?()[]{}<>|^'")
 
 
@@ -70,7 +72,7 @@ class TerminalFormatter(logging.Formatter):
 def start_logging(name: str, config: Config, *, foreground: bool = False) -> None:
     """Directs this process's records as logPath, logLevel, logFormat, logFileSize and logFileCount say. `name` is the file's.
 
-    Without logPath everything goes to standard error; with it only warnings do, unless the process is not in the foreground."""
+    Without logPath everything goes to standard error; with it only notices and warnings do, unless the process is not in the foreground."""
     formatter = JsonFormatter() if config.text("logFormat") == "json" else LogfmtFormatter()
     directory = config.text("logPath")
     handlers: list[logging.Handler] = []
@@ -90,7 +92,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
     if foreground or not directory:
         terminal = logging.StreamHandler(sys.stderr)
         terminal.setFormatter(TerminalFormatter() if foreground else formatter)
-        terminal.setLevel(logging.WARNING if foreground else logging.NOTSET)
+        terminal.setLevel(NOTICE if foreground else logging.NOTSET)
         handlers.append(terminal)
     root = logging.getLogger()
     for handler in root.handlers[:]:

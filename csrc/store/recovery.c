@@ -242,7 +242,7 @@ static void tell_progress(const rp_recovery *recovery, progress *told) {
     told->told_ns = now_ns;
     double done = (double)(recovery->end - recovery->start), all = (double)(rp_mapped_file_queue_end(files(recovery)) - recovery->start);
     double seconds = (double)(now_ns - told->started_ns) / NS_PER_S, rate = done / seconds;
-    rp_log_write(recovery->log, RP_LOG_INFO,
+    rp_log_write(recovery->log, RP_LOG_NOTICE,
                  "recovery: %.0f of at most %.0f MiB of the commit log checked (%.0f %%), %.0f MiB/s, at most %.0f s to go", done / MIB,
                  all / MIB, all > 0 ? done * 100 / all : 100, rate / MIB, rate > 0 ? (all - done) / rate : 0);
 }
@@ -321,8 +321,9 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
         double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / NS_PER_S;
-        rp_log_write(recovery->log, RP_LOG_INFO, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)",
-                     mib, (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
+        int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* who has seen it go on sees it end */
+        rp_log_write(recovery->log, level, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)", mib,
+                     (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
     }
     return rc;
 }

@@ -13,7 +13,7 @@ import pytest
 
 from rocketpy._core.remoting import Server
 from rocketpy.config import load_config
-from rocketpy.logs import JsonFormatter, LogfmtFormatter, NativeLog, start_logging
+from rocketpy.logs import NOTICE, JsonFormatter, LogfmtFormatter, NativeLog, start_logging
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +69,19 @@ def test_files_rotate_and_the_level_can_change(tmp_path: Path) -> None:
     config.update({"logLevel": "DEBUG"})
     logger.debug("seen")
     assert "msg=seen" in (tmp_path / "namesrv.log").read_text()
+
+
+def test_a_terminal_beside_the_file_shows_notices_and_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("broker", load_config("broker", None, {"logPath": str(tmp_path)}), foreground=True)
+    logger = logging.getLogger("rocketpy.native")
+    logger.info("only in the file")
+    logger.log(NOTICE, "recovery: 5 of at most 10 MiB")
+    logger.warning("a queue is rebuilt")
+    shown = capsys.readouterr().err
+    assert "NOTICE  recovery: 5 of at most 10 MiB" in shown
+    assert "a queue is rebuilt" in shown
+    assert "only in the file" not in shown
+    assert "level=NOTICE" in (tmp_path / "broker.log").read_text()
 
 
 def test_native_lines_reach_logging(caplog: pytest.LogCaptureFixture) -> None:

@@ -110,6 +110,36 @@ static void the_pass_ends_at_the_first_damage(const rp_message_store_options *op
     fixture_close(store);
 }
 
+static int64_t a_second_later(void *context) { return __atomic_add_fetch((int64_t *)context, INT64_C(1000000000), __ATOMIC_RELAXED); }
+
+static int64_t wall_of_system(void *context) { return (void)context, rp_clock_wall_ms(NULL); }
+
+/* Lines for the terminal: how far it is while it takes seconds, and the end. A pass that is over at once says so in the log alone. */
+static void a_pass_that_takes_seconds_says_how_far_it_is(const rp_message_store_options *options) {
+    for (int is_slow = 0; is_slow <= 1; is_slow++) {
+        int64_t now_ns = 0;
+        rp_clock slow = {a_second_later, wall_of_system, &now_ns};
+        rp_message_store_options told = *options;
+        CHECK(rp_log_create(&told.log) == RP_OK);
+        told.clock = is_slow ? &slow : NULL;
+        make_unclean(options->root_path);
+        rp_message_store *store = fixture_open(&told);
+        rp_log_line line;
+        int steps = 0, ends = 0;
+        while (rp_log_take(told.log, &line, 1) == 1) {
+            if (strstr(line.text, "recovery: ") != NULL) {
+                int is_step = strstr(line.text, "to go") != NULL;
+                CHECK(line.level == (is_slow ? RP_LOG_NOTICE : RP_LOG_INFO));
+                steps += is_step;
+                ends += !is_step;
+            }
+        }
+        CHECK(ends == 1 && (is_slow ? steps > 0 : steps == 0));
+        fixture_close(store);
+        rp_log_destroy(told.log);
+    }
+}
+
 int main(void) {
     char path[400];
     rp_message_store_options options;
@@ -120,6 +150,7 @@ int main(void) {
     int64_t end = fill(&options);
     everything_is_found_again(&options, end);
     a_disk_that_cannot_read_refuses_the_start(&options);
+    a_pass_that_takes_seconds_says_how_far_it_is(&options);
     the_pass_ends_at_the_first_damage(&options, end);
     fixture_remove(path);
     return 0;
