@@ -76,4 +76,9 @@ uint32_t rp_crc32_copy(uint32_t crc, void *target, const void *source, size_t si
     return rp_crc32_portable(crc, source, size);
 }
 
-const char *rp_crc32_implementation(void) { return cpu_folds() ? "pclmulqdq" : "portable"; }
+const char *rp_crc32_implementation(void) {
+    if (cpu_folds_wide()) {
+        return "vpclmulqdq";
+    }
+    return cpu_folds() ? "pclmulqdq" : "portable";
+}

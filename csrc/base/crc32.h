@@ -18,7 +18,7 @@ uint32_t rp_crc32_copy(uint32_t crc, void *target, const void *source, size_t si
 /* The portable version, for tests and for CPUs without PCLMULQDQ. */
 uint32_t rp_crc32_portable(uint32_t crc, const void *data, size_t size);
 
-/* "pclmulqdq" or "portable": the one in use. Static storage. */
+/* "vpclmulqdq", "pclmulqdq" or "portable": the fastest this CPU has, in use for all but a few bytes. Static storage. */
 const char *rp_crc32_implementation(void);
 
 #endif

@@ -99,11 +99,8 @@ static void wake_parked(rp_broker *broker, int64_t reached) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++) {
         rp_lane *lane = broker->lanes[i];
-        int waiting = atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0 &&
-                      atomic_load_explicit(&lane->parked.head_end, memory_order_acquire) <= reached;
-        if (i == 0)
-            waiting |= atomic_fetch_add_explicit(&broker->durable.count, 0, memory_order_acq_rel) > 0;
-        if (waiting)
+        if (atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0 &&
+            atomic_load_explicit(&lane->parked.head_end, memory_order_acquire) <= reached)
             rp_reactor_wake(lane->reactor);
     }
 }
@@ -286,44 +283,9 @@ void rp_broker_close(rp_broker *broker) {
     uint32_t lanes = atomic_load(&broker->lane_count);
     for (uint32_t i = 0; i < lanes; i++)
         rp_lane_destroy(broker->lanes[i]);
-    rp_durable_responses_free(&broker->durable);
     rp_group_table_destroy(broker->groups);
     rp_histogram_destroy(broker->put_ns);
     pthread_mutex_destroy(&broker->settings.reason_mutex);
     free(broker->strings);
     free(broker);
-}
-
-/* ---- for Python ---- */
-
-int rp_broker_append(rp_broker *broker, rp_append_item *item) {
-    rp_commit_log_append(broker->commit_log, item, 1);
-    if (item->status != RP_OK)
-        return item->status;
-    const rp_queue_slot *slot = rp_consume_queue_user(item->queue);
-    if (slot != NULL) {
-        atomic_fetch_add_explicit(&slot->topic->messages_in, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&slot->topic->bytes_in, item->size, memory_order_relaxed);
-    }
-    atomic_fetch_add_explicit(&broker->own_messages, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&broker->own_bytes, item->size, memory_order_relaxed);
-    return RP_OK;
-}
-
-int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end,
-                              const rp_command *response) {
-    if (atomic_load_explicit(&broker->lane_count, memory_order_acquire) == 0)
-        return rp_server_send(server, connection_id, response);
-    int32_t code = 0;
-    rp_lane *lane = broker->lanes[0];
-    if (rp_parked_needs(broker, commit_log_end, &code) == 0 && code == 0)
-        return rp_server_send(server, connection_id, response);
-    int status = rp_durable_responses_submit(&broker->durable, server, connection_id, commit_log_end,
-                                             rp_clock_monotonic_ns(rp_clock_system()), response);
-    if (status == RP_OK) {
-        if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-            rp_message_store_request_flush(broker->store, commit_log_end);
-        rp_reactor_wake(lane->reactor);
-    }
-    return status;
 }

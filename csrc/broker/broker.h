@@ -121,14 +121,6 @@ int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice t
 /* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 
-/* Appends one message for Python (rewritten delays, half messages, retries). item->queue from rp_message_store_queue. */
-int rp_broker_append(rp_broker *broker, rp_append_item *item);
-/* Sends response on a connection of server (an attached one) when the flush and replication mode in force allow: now, or once
- * commit_log_end is durable; its code is replaced by FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE when that fails.
- * Any thread. RP_OK (sent or parked), RP_E_CLOSED, RP_E_NO_MEMORY, RP_E_BUSY. */
-int rp_broker_respond_durable(rp_broker *broker, rp_server *server, uint64_t connection_id, int64_t commit_log_end,
-                              const rp_command *response);
-
 /* Counters per topic, group and the whole broker. */
 typedef struct rp_topic_stats {
     rp_slice topic;

@@ -46,8 +46,6 @@ void rp_lane_schedule(rp_lane *lane) {
 void rp_lane_complete(rp_lane *lane) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor);
     int64_t next = rp_parked_responses_complete(lane, now_ns);
-    if (lane->index == 0)
-        next = earlier(next, rp_durable_responses_complete(lane, now_ns));
     if (next != lane->safe_deadline_ns) {
         lane->safe_deadline_ns = next;
         rp_lane_schedule(lane);

@@ -18,7 +18,6 @@
 #include "../remoting/server.h"
 #include "../store/message_store.h"
 #include "broker.h"
-#include "durable_responses.h"
 #include "get_message.h"
 #include "group_table.h"
 #include "long_polling.h"
@@ -53,7 +52,7 @@ typedef struct rp_lane {
     rp_get_scratch scratch;
     rp_parked_responses parked;
     rp_suspended_pulls suspended;
-    int64_t safe_deadline_ns; /* of parked (lane 0: and durable) responses */
+    int64_t safe_deadline_ns; /* of parked responses */
     int pulled;               /* a pull was answered in this turn */
     rp_lane_counters counters;
 } rp_lane;
@@ -84,8 +83,6 @@ struct rp_broker {
     _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
-    _Atomic uint64_t own_messages, own_bytes; /* relaxed: appended by Python */
-    rp_durable_responses durable;
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */
     rp_lane *lanes[RP_LANES_MAX];
     uint32_t server_count; /* owner's thread */

@@ -68,7 +68,6 @@ void rp_ha_master_options_default(rp_ha_master_options *options) {
         .transfer_bytes_max = 1u << 20,
         .heartbeat_interval_ms = 5000,
         .housekeeping_interval_ms = 20000,
-        .gap_not_in_sync_bytes = 256ll << 20,
     };
 }
 
@@ -489,24 +488,6 @@ int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves) {
         sorted[place] = acked;
     }
     return slaves >= 1 && slaves <= sorted_count ? sorted[slaves - 1] : -1;
-}
-
-uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset) {
-    uint32_t in_sync = 0;
-    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
-        int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
-        if (acked >= 0 && master_max_offset - acked <= master->options.gap_not_in_sync_bytes)
-            in_sync++;
-    }
-    return in_sync;
-}
-
-uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master) {
-    uint32_t connected = 0;
-    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++)
-        if (atomic_load_explicit(&master->acked[slot], memory_order_acquire) >= 0)
-            connected++;
-    return connected;
 }
 
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max) {

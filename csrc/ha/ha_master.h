@@ -47,7 +47,6 @@ typedef struct rp_ha_master_options {
     uint32_t transfer_bytes_max;       /* what it may grow to, default 1 MiB, at most RP_HA_FRAME_BYTES_MAX */
     uint32_t heartbeat_interval_ms;    /* haSendHeartbeatInterval 5,000 */
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent slave is dropped */
-    int64_t gap_not_in_sync_bytes;     /* haMaxGapNotInSync 268,435,456 */
     int64_t flow_bytes_per_second;     /* maxHaTransferByteInSecond when haFlowControlEnable, else 0: no limit */
     int32_t appenders_send; /* 1: who appends sends the bytes to slaves that have kept up: soonest when answers wait for acks (SYNC_MASTER);
                                0, the default: the ha thread sends all, and appenders never wait for a socket's system call */
@@ -78,9 +77,6 @@ int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_
 
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);
-/* Connected slaves whose gap to master_max_offset is within gap_not_in_sync_bytes. */
-uint32_t rp_ha_master_in_sync_slaves(const rp_ha_master *master, int64_t master_max_offset);
-uint32_t rp_ha_master_connected_slaves(const rp_ha_master *master);
 
 #define RP_HA_ADDRESS_TEXT_MAX 56
 

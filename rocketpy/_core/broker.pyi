@@ -1,6 +1,6 @@
 """Stub of rocketpy._core.broker: the broker's native data plane (csrc/broker/broker.h)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from typing_extensions import disjoint_base
@@ -8,7 +8,7 @@ from typing_extensions import disjoint_base
 from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
-from .remoting import Handler, Request, Server
+from .remoting import Handler
 from .store import MessageStore
 
 @disjoint_base
@@ -62,16 +62,6 @@ class Broker(Handler):
         """(group, topic, queue id, offset) of all offsets."""
     @property
     def offset_version(self) -> int: ...
-    def respond_durable(
-        self,
-        server: Server,
-        request: Request,
-        commit_log_end: int,
-        code: int,
-        remark: str | None = None,
-        fields: Mapping[str, str] | None = None,
-    ) -> bool:
-        """Answers when commit_log_end is as durable as the settings ask; when that fails the code says so (FLUSH_DISK_TIMEOUT…)."""
     def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
         """(topic, messages in, bytes in, messages out, bytes out)."""
     def group_stats(self) -> list[tuple[str, str, int, int]]:

@@ -1,4 +1,4 @@
-# broker.pyx: the broker's native data plane (csrc/broker): its tables, settings, counters and durable responses.
+# broker.pyx: the broker's native data plane (csrc/broker): its tables, settings and counters.
 #
 # The tables' functions take short native locks and copy little: they are called without the GIL, as every call that may lock.
 # The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
@@ -6,9 +6,8 @@
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
-from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, check, log_of, read_fields, rp_field_row, set_fields
+from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
-from rocketpy._core.remoting cimport RP_COMMAND_ONEWAY, Request, fill_command, rp_command_clear_response
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
@@ -395,31 +394,6 @@ cdef class Broker(Handler):
         try:
             return rp_broker_offset_version(self.native)
         finally:
-            self.leave()
-
-    def respond_durable(
-        self, Server server not None, Request request not None, int64_t commit_log_end, int code, str remark=None, fields=None
-    ):
-        cdef rp_command response
-        cdef int status
-        if request.flag & RP_COMMAND_ONEWAY or request.native == NULL:
-            return False
-        if server.is_closed:
-            raise Closed("the server is closed")
-        rp_command_clear_response(&response, &request.native.command, code)
-        fields = fields if fields is None or type(fields) is dict else dict(fields)
-        fill_command(&response, remark, fields, b"")
-        self.enter()
-        server.enter()
-        try:
-            with nogil:
-                status = rp_broker_respond_durable(self.native, server.native, request.connection_id, commit_log_end, &response)
-            if status in (RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_BUSY):
-                return False
-            check(status, NULL)
-            return True
-        finally:
-            server.leave()
             self.leave()
 
     def topic_stats(self):

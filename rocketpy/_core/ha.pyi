@@ -20,10 +20,6 @@ class HaMaster(NativeObject):
     def port(self) -> int: ...
     def require(self, slaves_required: int, slaves_min: int = 0) -> None:
         """How many slaves must hold a message before a SYNC_MASTER response leaves, and how many be in sync. Raises InvalidArgument."""
-    def acked_offset(self, slaves: int = 1) -> int:
-        """The commit log offset that this many slaves hold; -1 with fewer connected."""
-    def in_sync_slaves(self, master_max_offset: int) -> int:
-        """Slaves whose gap is within haMaxGapNotInSync."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms)."""
     def stats(self) -> dict[str, int]: ...

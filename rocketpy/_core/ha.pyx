@@ -15,7 +15,7 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_ha_master_options, member)
     static const rp_field_row ha_master_option_rows[] = {
         ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
-        ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(gap_not_in_sync_bytes), ROW(flow_bytes_per_second),
+        ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(flow_bytes_per_second),
         ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
@@ -107,20 +107,6 @@ cdef class HaMaster(NativeObject):
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{slaves_required} required slaves, {slaves_min} at least: must be 1 or 0 and at most slaves_max")
             check(status, NULL)
-        finally:
-            self.leave()
-
-    def acked_offset(self, uint32_t slaves=1):
-        self.enter()
-        try:
-            return rp_ha_master_acked_offset(self.native, slaves)
-        finally:
-            self.leave()
-
-    def in_sync_slaves(self, int64_t master_max_offset):
-        self.enter()
-        try:
-            return rp_ha_master_in_sync_slaves(self.native, master_max_offset)
         finally:
             self.leave()
 

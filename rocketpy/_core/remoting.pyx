@@ -52,7 +52,7 @@ cdef rp_arena *decode_arena = NULL
 
 cdef class Handler(NativeObject):
     cdef int attach_native(self, Server server) except -1:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} attaches its native handler to the server: attach_native")
 
 
 cdef class Command:

@@ -108,7 +108,6 @@ class HaService:
             transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             housekeeping_interval_ms=settings.housekeeping_interval_ms,
-            gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes,
             flow_bytes_per_second=settings.flow_bytes_per_second,
             appenders_send=int(settings.is_sync),
             slaves_required=settings.slaves_required,

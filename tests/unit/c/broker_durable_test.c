@@ -305,44 +305,6 @@ static void a_stuck_append_keeps_no_other_send_waiting_and_is_named(void) {
     fixture_close(&fx);
 }
 
-static void pythons_responses_wait_in_the_same_way(void) {
-    fixture fx;
-    fixture_init(&fx);
-    fx.broker_options.slave_timeout_ms = 60000;
-    fixture_open(&fx);
-    set_modes(&fx, RP_FLUSH_ASYNC, 1);
-    rp_broker_set_replicated(fx.broker, 0);
-    client c = client_open(&fx, RP_SERIALIZE_JSON);
-    rp_command requests[3], response;
-    int64_t ends[3] = {0};
-    uint64_t connection_id = 0;
-    for (int i = 0; i < 3; i++) {
-        requests[i] = request_of(&c, 999);
-        client_send(&c, &requests[i]);
-        rp_request *punted = take_punted(&fx);
-        connection_id = punted->connection_id;
-        rp_request_free(punted);
-        rp_append_item item = {.queue = rp_message_store_queue(fx.store, text("T"), 2, 1, NULL), .body = text("from elsewhere")};
-        CHECK(rp_broker_append(fx.broker, &item) == RP_OK);
-        ends[i] = item.commit_log_offset + item.size;
-    }
-    for (int i = 2; i >= 0; i--) { /* the last first: they are answered in the order of the log */
-        rp_command answer = {.code = 0, .version = 479, .opaque = requests[i].opaque, .flag = RP_COMMAND_RESPONSE};
-        with_text(&answer, "number", i == 0 ? "zero" : i == 1 ? "one" : "two");
-        CHECK(rp_broker_respond_durable(fx.broker, fx.server, connection_id, ends[i], &answer) == RP_OK);
-    }
-    CHECK(client_receive(&c, &response, 5) == 0);
-    rp_broker_set_replicated(fx.broker, ends[1]);
-    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && slice_is(rp_command_field(&response, "number"), "zero"));
-    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && slice_is(rp_command_field(&response, "number"), "one"));
-    CHECK(client_receive(&c, &response, 5) == 0);
-    rp_broker_set_replicated(fx.broker, -1); /* the slave left before it had the rest */
-    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SLAVE_NOT_AVAILABLE);
-    client_close(&c);
-    drop_events(&fx);
-    fixture_close(&fx);
-}
-
 int main(void) {
     RUN(a_sync_flush_answers_when_the_message_is_on_disk);
     RUN(without_slaves_a_sync_master_says_so);
@@ -352,6 +314,5 @@ int main(void) {
     RUN(a_disk_that_does_not_answer_is_reported_and_the_message_stays);
     RUN(a_failed_sync_answers_everybody_at_once_and_ends_writing);
     RUN(a_stuck_append_keeps_no_other_send_waiting_and_is_named);
-    RUN(pythons_responses_wait_in_the_same_way);
     return 0;
 }

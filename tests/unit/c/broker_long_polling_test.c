@@ -177,7 +177,7 @@ static void a_deleted_topic_answers_its_waiting_pulls_and_may_come_back(void) {
     fixture_close(&fx);
 }
 
-static void python_appends_wake_pulls_too(void) {
+static void what_no_client_sent_wakes_pulls_too(void) {
     fixture fx;
     fixture_init(&fx);
     fixture_open(&fx);
@@ -186,7 +186,7 @@ static void python_appends_wake_pulls_too(void) {
     client_send_pull(&c, &pull);
     wait_suspended(&fx, 1);
     rp_append_item item = {.queue = rp_message_store_queue(fx.store, text("T"), 2, 1, NULL), .body = text("from elsewhere")};
-    CHECK(rp_broker_append(fx.broker, &item) == RP_OK && item.queue_offset == 0);
+    CHECK(rp_commit_log_append(rp_message_store_commit_log(fx.store), &item, 1) == 1 && item.queue_offset == 0);
     rp_command response;
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
     client_close(&c);
@@ -253,7 +253,7 @@ int main(void) {
     RUN(a_closed_connection_takes_its_pulls_along);
     RUN(the_bound_of_suspended_pulls_holds);
     RUN(a_deleted_topic_answers_its_waiting_pulls_and_may_come_back);
-    RUN(python_appends_wake_pulls_too);
+    RUN(what_no_client_sent_wakes_pulls_too);
     RUN(a_pull_that_python_must_answer_comes_back_with_its_next_offset);
     RUN(a_consumer_that_does_not_read_is_not_fed_until_it_does);
     return 0;
