@@ -102,9 +102,10 @@ class TopicAdmin:
 
     async def _apply(self, changes: list[tuple[TopicConfig, Mapping[str, str]]]) -> Response:
         changed = []
+        is_unsaved = self._parts.saved.topics.is_dirty  # what failed before and is asked for again is on disk when this is answered
         try:
             for config, attributes in changes:
-                if self._parts.topics.update(config, attributes):
+                if self._parts.topics.update(config, attributes) or is_unsaved:
                     changed.append(config.topic_name)
         except AttributeFault as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, str(error)) from error

@@ -8,6 +8,11 @@ from pathlib import Path
 from .._core.errors import StoreIOError
 
 
+def is_mounted_read_only(path: Path) -> bool:
+    """Also a file system that made itself read-only after an error."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
 def make_store_directory(key: str, path: Path) -> None:
     """Raises StoreIOError: which key, what is wrong with its value, what to do."""
     try:
@@ -19,10 +24,10 @@ def make_store_directory(key: str, path: Path) -> None:
         raise StoreIOError(f"{key}={path} cannot be made: {error.strerror}; {_remedy(path)}") from None
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise StoreIOError(f"{key}={path} cannot be written by this user; {_remedy(path)}")
-    if os.statvfs(path).f_flag & os.ST_RDONLY:
-        raise StoreIOError(f"{key}={path} lies on a file system that is mounted read-only; mount it for writing, or name another place")
 
 
 def _remedy(path: Path) -> str:
     place = next((each for each in (path, *path.parents) if each.exists()), path)
+    if is_mounted_read_only(place):  # its owner and mode are no matter then
+        return f"the file system of {place} is mounted read-only: mount it for writing (look at dmesg first), or name another place"
     return f"name another place, or: sudo chown $USER {place}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from .. import __version__
+from ..broker.store_directory import is_mounted_read_only
 from ..config import local_address, reach_warning
 
 Grade = Literal["ok", "note", "bad"]
@@ -119,6 +120,10 @@ def existing(directory: Path) -> Path:
 
 def check_disk(directory: Path) -> Finding:
     place = existing(directory)
+    if is_mounted_read_only(place):
+        return Finding(
+            "disk", "bad", f"{place}: mounted read-only; mount it for writing (look at dmesg first), or choose another storePathRootDir"
+        )
     if not os.access(place, os.W_OK):
         return Finding(
             "disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo chown $USER {place}"

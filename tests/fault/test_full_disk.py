@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.remoting import Command, encode_command
-from rocketpy.remoting.codes import ResponseCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.crash.broker_process import BrokerProcess
 from tests.processes import wait_until
 
@@ -138,3 +138,48 @@ def test_a_broker_killed_on_a_full_disk_starts_and_serves_readers_while_it_is_st
     broker.kill()
     broker.start()
     assert read_all(broker) == acknowledged
+
+
+TABLES = {
+    "topic": (
+        RequestCode.UPDATE_AND_CREATE_TOPIC,
+        {
+            "topic": "Made", "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "6",
+            "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+        },
+        b"",
+        "topics.json",
+    ),
+    "group": (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, b'{"groupName":"Made","consumeEnable":true}', "subscriptionGroup.json"),
+    "request mode": (
+        RequestCode.SET_MESSAGE_REQUEST_MODE,
+        {},
+        b'{"topic":"Made","consumerGroup":"Made","mode":"POP","popShareQueueNum":1}',
+        "messageRequestMode.json",
+    ),
+}  # fmt: skip
+
+
+def change(broker: BrokerProcess, table: str) -> Command:
+    code, fields, body, _ = TABLES[table]
+    with Wire(broker.port) as wire:
+        wire.write(encode_command(code, fields, body, opaque=1))
+        answer = wire.read()
+    assert answer is not None, "the broker closed the connection"
+    return answer
+
+
+def test_a_change_whose_file_cannot_be_written_is_an_error_until_it_is_written(disk: Path, broker: BrokerProcess) -> None:
+    ballast = use_up(disk)
+    for _ in range(2):  # the second finds nothing to change, but it is not on disk either
+        for table, (_, _, _, name) in TABLES.items():
+            answer = change(broker, table)
+            assert answer.code == ResponseCode.SYSTEM_ERROR, f"{table}: {answer.code} {answer.remark}"
+            assert name in (answer.remark or "") and "No space left on device" in (answer.remark or "")
+    ballast.unlink()
+    for table in TABLES:
+        assert change(broker, table).code == ResponseCode.SUCCESS, table
+    broker.kill()
+    for *_, name in TABLES.values():
+        assert "Made" in (disk / "store" / "config" / name).read_text()
+    broker.start()

@@ -159,6 +159,37 @@ def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: 
     assert reloaded(case) == ["t1", "t2", "t3"]
 
 
+@pytest.mark.parametrize("ends", [None, errno.ENOSPC, errno.EIO])
+def test_a_write_that_takes_a_part_only_is_gone_on_with(
+    case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, ends: int | None
+) -> None:
+    """As a disk that fills up does it: some bytes are taken, and then none."""
+    first = written_twice(case)
+    first.change(3)
+    real_write = os.write
+    calls = 0
+
+    def short(descriptor: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if ends is not None and calls == 3:
+            raise OSError(ends, os.strerror(ends))
+        return real_write(descriptor, data[: max(1, len(data) // 3)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", short)
+        if ends is None:
+            asyncio.run(first.saved.save())
+        else:
+            with pytest.raises(DiskFull if ends == errno.ENOSPC else StoreIOError, match=os.strerror(ends)):
+                asyncio.run(first.saved.save())
+    assert calls >= 3
+    assert first.saved.is_dirty == (ends is not None)
+    assert reloaded(case) == (["t1", "t2", "t3"] if ends is None else ["t1", "t2"])
+    asyncio.run(first.saved.save())
+    assert reloaded(case) == ["t1", "t2", "t3"]
+
+
 FAILING_CALLS = ["open", "write", "fsync", "link", "replace"]
 
 
