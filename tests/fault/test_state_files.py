@@ -160,9 +160,7 @@ def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: 
 
 
 @pytest.mark.parametrize("ends", [None, errno.ENOSPC, errno.EIO])
-def test_a_write_that_takes_a_part_only_is_gone_on_with(
-    case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, ends: int | None
-) -> None:
+def test_a_write_that_takes_a_part_is_gone_on_with(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch, ends: int | None) -> None:
     """As a disk that fills up does it: some bytes are taken, and then none."""
     first = written_twice(case)
     first.change(3)
