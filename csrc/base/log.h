@@ -21,7 +21,8 @@ typedef struct rp_log_line {
 
 int rp_log_create(rp_log **log);
 void rp_log_destroy(rp_log *log);
-/* printf's format (C files include log_inl.h and have it checked). log may be NULL: then warnings and errors go to stderr, the rest nowhere. */
+/* printf's format (C files include log_inl.h and have it checked). log may be NULL: then warnings and errors go to stderr, the rest
+ * nowhere. */
 void rp_log_write(rp_log *log, int level, const char *format, ...);
 /* Takes up to lines_max of the oldest lines; when none is left the event fd is cleared. One consumer thread. */
 uint32_t rp_log_take(rp_log *log, rp_log_line *lines, uint32_t lines_max);

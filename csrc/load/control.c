@@ -1,4 +1,5 @@
-/* control.c: the few questions a run asks before it begins, on a blocking connection of its own: minimum and maximum offset of each queue. */
+/* control.c: the few questions a run asks before it begins, on a blocking connection of its own: minimum and maximum offset of each
+ * queue. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

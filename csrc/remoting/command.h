@@ -73,8 +73,8 @@ size_t rp_command_size_max(const rp_command *command);
 
 /* Encodes into target in command->serialize_type; returns the bytes written, RP_E_TOO_LARGE when target_size is too small or the header
  * passes 16 MB, RP_E_INVALID for an unknown serialize_type and for a code, version or key size the binary encoding has no room for.
- * Fields without value (data NULL) are left out. With body.data NULL and body.size > 0 the frame announces the body and the caller sends it behind
- * (what is written then ends with the header). */
+ * Fields without value (data NULL) are left out. With body.data NULL and body.size > 0 the frame announces the body and the caller sends
+ * it behind (what is written then ends with the header). */
 int64_t rp_command_encode(const rp_command *command, uint8_t *target, size_t target_size);
 
 /* Decimal parse of a whole slice. 0, or RP_E_PROTOCOL for empty, signs alone, other characters, overflow. */

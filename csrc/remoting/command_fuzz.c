@@ -1,4 +1,5 @@
-/* command_fuzz.c: libFuzzer target for frames and both header encodings. Built by clang -fsanitize=fuzzer,address,undefined; not in the library.
+/* command_fuzz.c: libFuzzer target for frames and both header encodings. Built by clang -fsanitize=fuzzer,address,undefined; not in the
+ * library.
  *
  * Input   the bytes of a connection, after one byte that chooses: even, as they are; odd, with a prefix that makes them one valid frame,
  *         so that the fuzzer need not guess sizes to reach the header decoders.

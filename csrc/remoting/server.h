@@ -114,7 +114,8 @@ int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *
 /* Gives a punted request to the handler again on its reactor (after Python created the topic). Takes ownership of request
  * in any case. RP_OK, RP_E_CLOSED, RP_E_BUSY: then the client gets no answer from here. */
 int rp_server_resubmit(rp_server *server, rp_request *request);
-/* Closes it at its reactor's next turn, after what was queued by then had one chance to leave. RP_OK, RP_E_CLOSED, RP_E_BUSY, RP_E_NO_MEMORY. */
+/* Closes it at its reactor's next turn, after what was queued by then had one chance to leave. RP_OK, RP_E_CLOSED, RP_E_BUSY,
+ * RP_E_NO_MEMORY. */
 int rp_server_close_connection(rp_server *server, uint64_t connection_id);
 
 /* ---- for handlers, on the reactor's own thread ---- */
@@ -151,7 +152,8 @@ typedef struct rp_file_range {
     void *owner;
 } rp_file_range;
 
-/* Queues ranges behind what was committed; they leave by writev, or sendfile when large. RP_OK; RP_E_NO_MEMORY (nothing queued or released). */
+/* Queues ranges behind what was committed; they leave by writev, or sendfile when large. RP_OK; RP_E_NO_MEMORY: nothing was queued or
+ * released. */
 int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ranges, uint32_t range_count);
 
 /* ---- figures ---- */

@@ -121,7 +121,7 @@ static int enter_fed(rp_index_builder *builder, int64_t max, rp_error *error) {
     int64_t start = offset_of(builder), end = rp_index_feed_end(builder->feed), limit = max < end ? max : end;
     for (int count = 0; count < FEED_PASS; count++) {
         if (!builder->has_held && !(builder->has_held = rp_index_feed_take(builder->feed, limit, &builder->held))) {
-            advance_to(builder, limit); /* records without a key have no entry; padding has none either */
+            advance_to(builder, limit); /* over the padding, which has no entry */
             break;
         }
         int status = enter_held(builder, error);

@@ -1,9 +1,10 @@
 /* index_builder.h: follows the commit log and enters its messages into the key index, off the append path.
  * RocketMQ: the index part of ReputMessageService (5.3.3 store/DefaultMessageStore.java).
  *
- * The appender hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index slots are hit at random, so entries are made in batches by a thread of their own: it sleeps while there is nothing, is
- * woken by the first append after that, and after a pass lingers linger_ms so that a stream of appends wakes it once per batch
- * and not once per append. A key is therefore found a few milliseconds after its message.
+ * The appender hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index slots are hit at random, so
+ * entries are made in batches by a thread of their own: it sleeps while there is nothing, is woken by the first append after that, and
+ * after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append. A key is therefore found a
+ * few milliseconds after its message.
  *
  * Threads  one ("index"). notify and figures: any thread.
  * Owns     its thread. Borrows log and index, which must be closed after it.

@@ -32,7 +32,8 @@ typedef struct rp_index_shape {
     uint32_t entry_count_max; /* 2..2^31-1 */
 } rp_index_shape;
 
-/* Creates an empty file (RP_E_EXISTS when there is one). previous_offset and previous_time_ms: the end of the file before it, 0 for the first. */
+/* Creates an empty file (RP_E_EXISTS when there is one). previous_offset and previous_time_ms: the end of the file before it, 0 for the
+ * first. */
 int rp_index_file_create(const rp_file_ops *ops, const char *path, rp_index_shape shape, int64_t previous_offset, int64_t previous_time_ms,
                          rp_index_file **file, rp_error *error);
 /* Opens one that exists. RP_E_CORRUPT when its size or header is not of this shape. */
@@ -42,7 +43,8 @@ void rp_index_file_close(rp_index_file *file); /* does not sync */
 /* RP_OK; RP_E_BUSY when the file is full; RP_E_DISK_FULL or RP_E_IO when its space cannot grow. */
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 
-/* Log offsets of entries with this hash and a store time (to the second) in begin..end, newest first. How many; never more than offsets_max. */
+/* Log offsets of entries with this hash and a store time (to the second) in begin..end, newest first. How many; never more than
+ * offsets_max. */
 uint32_t rp_index_file_select(const rp_index_file *file, int32_t key_hash, int64_t begin_ms, int64_t end_ms, int64_t *offsets,
                               uint32_t offsets_max);
 

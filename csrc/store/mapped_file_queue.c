@@ -178,14 +178,15 @@ static int drop_file(rp_mapped_file_queue *row, const char *path, int64_t offset
     const rp_file_ops *ops = row->ops;
     char aside[RP_PATH_MAX];
     int rc = RP_OK;
-    atomic_fetch_add(&row->name_changes, 1);
     if (keep && row->aside_directory != NULL) {
         rc = rp_path_make_directories(row->aside_directory, error);
         rc = rc == RP_OK ? rp_path_of_offset(aside, row->aside_directory, offset, error) : rc;
         if (rc == RP_OK && ops->rename(ops->context, path, aside) == 0) {
+            atomic_fetch_add(&row->name_changes, 1);
             return RP_OK;
         }
     } else if (ops->unlink(ops->context, path) == 0 || errno == ENOENT) {
+        atomic_fetch_add(&row->name_changes, 1);
         return RP_OK;
     }
     return rc != RP_OK ? rc
@@ -337,14 +338,16 @@ int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file 
     pthread_mutex_lock(&row->lock);
     int64_t begin = atomic_load(&row->begin);
     int rc = RP_E_NOT_FOUND;
+    rp_mapped_file *first = NULL;
     if (begin != atomic_load(&row->end)) {
         atomic_store_explicit(&row->begin, begin + (int64_t)row->file_size, memory_order_release);
         rc = remove_file(row, begin, false, error);
-        if (removed != NULL) {
-            *removed = row->removed;
-        }
+        first = row->removed;
     }
     pthread_mutex_unlock(&row->lock);
+    if (removed != NULL) {
+        *removed = first;
+    }
     return rc;
 }
 
@@ -364,8 +367,11 @@ int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error)
 
 int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error) {
     static const uint8_t untouched[16];
+    uint8_t first[sizeof untouched] = {0};
     rp_mapped_file *last = rp_mapped_file_queue_find(row, atomic_load(&row->end) - 1, NULL);
-    bool keep = last != NULL && memcmp(rp_mapped_file_address(last), untouched, sizeof untouched) != 0;
+    /* Read, not looked at in the map: on a full tmpfs a mapped hole is a SIGBUS. */
+    bool keep = last != NULL && (row->ops->read_at(row->ops->context, last->fd, first, sizeof first, 0) < 0 ||
+                                 memcmp(first, untouched, sizeof untouched) != 0);
     if (last != NULL) {
         rp_mapped_file_release(last);
     }

@@ -77,7 +77,8 @@ uint32_t rp_message_store_reclaim(rp_message_store *store);
 void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 
 /* Called after each sync that moved the flushed offset, on the thread that did it (the flusher's, or a waiter's). Two syncs may call in
- * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set before the first append; taking it away (NULL) returns when it runs no more. */
+ * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set
+ * before the first append; taking it away (NULL) returns when it runs no more. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),

@@ -38,8 +38,8 @@ struct rp_record_check {
     int64_t checked;        /* guarded by lock once ended, the thread's before */
     int rc;                 /* as checked: RP_OK, or why bytes could not be read */
     rp_error error;         /* as checked */
-    batch batches
-        [RP_CHECK_BATCHES]; /* batch n in place n % RP_CHECK_BATCHES: the thread's until it is filled, the pass's until taken again */
+    /* Batch n in place n % RP_CHECK_BATCHES: the thread's until it is filled, the pass's until it takes the next. */
+    batch batches[RP_CHECK_BATCHES];
 };
 
 /* The file that holds offset is check->file. False: there is none, or it cannot be opened, which the pass will find out. */

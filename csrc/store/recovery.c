@@ -90,8 +90,8 @@ static bool entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, int64_
     return is_true;
 }
 
-/* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a message
- * in the middle of the log may have lost its first file. Our own checkpoint knows. */
+/* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a
+ * message in the middle of the log may have lost its first file. Our own checkpoint knows. */
 static bool begins_too_late(const rp_recovery *recovery, rp_consume_queue *queue) {
     int64_t first = rp_consume_queue_min_offset(queue);
     rp_queue_entry entry;
@@ -159,7 +159,7 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
     rp_queue_entry last;
     int64_t offset = rp_consume_queue_offset_by_log_offset(queue, ends->end), begin = rp_mapped_file_queue_begin(files(ends->recovery));
-    /* A queue that begins later than 0 lost its first files to retention, or their names to a crash: not to retention while the log is whole. */
+    /* A queue that begins later than 0 lost its first files to retention, or their names to a crash; while the log is whole, to a crash. */
     bool lost_its_start = offset == rp_consume_queue_min_offset(queue) && offset > 0 && begin == 0;
     if (ends->recovery->queues_damaged || lost_its_start) {
         ends->rc = rp_consume_queue_clear(queue, ends->error);
