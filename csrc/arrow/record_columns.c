@@ -7,8 +7,6 @@
 #include "../base/error.h"
 #include "column_inl.h"
 
-#define JSON_ROOM(properties) ((uint64_t)(properties).size * 6 + 16) /* RP_PROPERTIES_JSON_MAX of this text */
-
 static int fill_i32(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)context;
     int status = rp_column_reserve(column, count, 0);
@@ -89,7 +87,7 @@ static int fill_properties(rp_column *column, rp_record_context *context, uint32
     if (context->properties_as_map)
         return fill_map(column, messages, count);
     for (uint32_t i = 0; i < count; i++) {
-        int status = rp_column_reserve(column, 1, JSON_ROOM(messages[i].properties));
+        int status = rp_column_reserve(column, 1, RP_PROPERTIES_JSON_MAX(messages[i].properties.size));
         if (status < 0)
             return status;
         rp_column_end_text(column, rp_properties_to_json(messages[i].properties, column->values.data + column->values.size));

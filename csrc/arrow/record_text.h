@@ -8,12 +8,13 @@
 
 #define RP_HOST_TEXT_MAX 64
 #define RP_OFFSET_MSG_ID_MAX 56
-/* Properties are at most 65,535 bytes; a control character becomes six, and each name and value gets quotes and a separator. */
-#define RP_PROPERTIES_JSON_MAX (65535 * 6 + 16)
+/* What the JSON of so many bytes of properties needs: a control character becomes six, and each name and value gets quotes and a
+ * separator for the byte that ends it. */
+#define RP_PROPERTIES_JSON_MAX(size) ((uint64_t)(size) * 6 + 16)
 
 /* Takes the next name\1value\2 off properties. 0 when none is left. Text without \1 is skipped, as RocketMQ's reader does. */
 int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value);
-/* {"name":"value",…}; returns bytes written into json (RP_PROPERTIES_JSON_MAX of them suffice). Bad UTF-8 becomes U+FFFD. */
+/* {"name":"value",…}; returns bytes written into json, which has room for RP_PROPERTIES_JSON_MAX. Bad UTF-8 becomes U+FFFD. */
 uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json);
 /* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);

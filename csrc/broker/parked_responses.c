@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answers.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -23,10 +22,34 @@ int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t mor
 
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
 
-uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code) {
+/* Texts that need no escapes in JSON. */
+static rp_slice remark_of(int32_t outcome) {
+    static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
+    static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
+    static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
+    _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof no_slave) <= RP_OUTCOME_SIZE_MAX && sizeof gap <= sizeof timeout &&
+                       RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX,
+                   "room for each");
+    switch (outcome) {
+    case RP_OUTCOME_NO_SLAVE:
+        return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
+    case RP_OUTCOME_GAP:
+        return (rp_slice){(const uint8_t *)gap, sizeof gap - 1};
+    case RP_OUTCOME_SLAVE_TIMEOUT:
+        return (rp_slice){(const uint8_t *)timeout, sizeof timeout - 1};
+    default:
+        return (rp_slice){NULL, 0};
+    }
+}
+
+uint32_t rp_outcome_write(int32_t outcome, uint8_t *frame, uint32_t size) {
+    return outcome == 0 ? size : rp_response_set_outcome(frame, size, RP_OUTCOME_CODE(outcome), remark_of(outcome));
+}
+
+uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *outcome) {
     const rp_live_settings *settings = &broker->settings;
     uint32_t needs = 0;
-    *code = RP_RESPONSE_SUCCESS;
+    *outcome = 0;
     if (atomic_load_explicit(&settings->flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC &&
         rp_commit_log_flushed_offset(broker->commit_log) < end_offset)
         needs |= RP_NEEDS_FLUSH;
@@ -34,9 +57,9 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *c
         return needs;
     int64_t replicated = replicated_offset(broker);
     if (replicated < 0) {
-        *code = RP_OUTCOME_NO_SLAVE;
+        *outcome = RP_OUTCOME_NO_SLAVE;
     } else if (end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
-        *code = RP_OUTCOME_GAP;
+        *outcome = RP_OUTCOME_GAP;
     } else if (replicated < end_offset) {
         needs |= RP_NEEDS_SLAVES;
     }
@@ -62,8 +85,8 @@ static int grow(rp_parked_responses *parked) {
     return RP_OK;
 }
 
-int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code, const uint8_t *frame,
-                             uint32_t size) {
+int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+                             const uint8_t *frame, uint32_t size) {
     rp_parked_responses *parked = &lane->parked;
     if (parked->count == parked->capacity && grow(parked) != RP_OK)
         return RP_E_NO_MEMORY;
@@ -80,13 +103,13 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
     entry->arrived_ns = rp_reactor_now_ns(lane->reactor);
     entry->connection_id = connection_id;
     entry->size = size;
-    entry->code = (int16_t)code;
+    entry->outcome = (int16_t)outcome;
     entry->needs = (uint16_t)needs;
     if (parked->count++ == 0)
         publish_head(parked);
     if (needs & RP_NEEDS_FLUSH)
         parked->flush_wanted = end_offset;
-    /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (see rp_broker_wake_parked). */
+    /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (wake_parked in broker.c). */
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
     return RP_OK;
 }
@@ -102,26 +125,28 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
 static void send_head(rp_lane *lane, rp_parked_response *entry) {
     uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;
     rp_connection *connection = rp_reactor_connection(lane->reactor, entry->connection_id);
-    uint32_t size = entry->size, more = entry->code != RP_RESPONSE_SUCCESS ? RP_OUTCOME_REMARK_MAX : 0;
-    uint8_t *target = connection != NULL ? rp_connection_reserve(connection, size + more) : NULL;
+    uint8_t *target = connection != NULL ? rp_connection_reserve(connection, entry->size + RP_OUTCOME_SIZE_MAX) : NULL;
     if (target != NULL) {
-        memcpy(target, frame, size);
-        if (entry->code != RP_RESPONSE_SUCCESS)
-            size = rp_response_set_outcome(target, size, entry->code);
-        rp_connection_commit(connection, size);
+        memcpy(target, frame, entry->size);
+        rp_connection_commit(connection, rp_outcome_write(entry->outcome, target, entry->size));
     } else if (connection != NULL) {
         rp_server_close_connection(lane->server, entry->connection_id);
     }
     free(entry->large);
 }
 
-int rp_parked_flush_is_hopeless(const rp_broker *broker) { return rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY; }
-
 /* What the log had come to when the responses were looked at. */
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
-    int disk_failed;
+    int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
+
+static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
+    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker)};
+    log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
+    log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
+    return log;
+}
 
 /* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
@@ -133,13 +158,13 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
     if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= options->sync_flush_timeout_ms)) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
-        if (entry->code == RP_RESPONSE_SUCCESS)
-            entry->code = RP_RESPONSE_FLUSH_DISK_TIMEOUT;
+        if (entry->outcome == 0)
+            entry->outcome = RP_OUTCOME_FLUSH_TIMEOUT;
         rp_count(&lane->counters.flush_timeouts, 1);
     }
     if ((entry->needs & RP_NEEDS_SLAVES) && waited_ms >= options->slave_timeout_ms) {
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
-        entry->code = RP_OUTCOME_SLAVE_TIMEOUT;
+        entry->outcome = RP_OUTCOME_SLAVE_TIMEOUT;
         rp_count(&lane->counters.slave_timeouts, 1);
     }
 }
@@ -159,10 +184,7 @@ int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {
     int64_t next = INT64_MAX;
     if (parked->count == 0)
         return next;
-    log_state log = {.now_ns = now_ns,
-                     .disk_failed = rp_parked_flush_is_hopeless(lane->broker), /* first: what was flushed before it failed counts */
-                     .flushed = rp_commit_log_flushed_offset(lane->broker->commit_log),
-                     .replicated = replicated_offset(lane->broker)};
+    log_state log = look_at_log(lane->broker, now_ns);
     while (parked->count > 0) {
         rp_parked_response *entry = &parked->ring[parked->head & (parked->capacity - 1)];
         update_needs(lane, entry, &log);

@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "answers.h"
 #include "broker.h"
 
 #define RP_PARKED_MAX 131072
@@ -24,13 +25,23 @@ struct rp_lane;
 
 enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2 };
 
+/* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. */
+enum rp_outcome {
+    RP_OUTCOME_FLUSH_TIMEOUT = RP_RESPONSE_FLUSH_DISK_TIMEOUT,
+    RP_OUTCOME_NO_SLAVE = RP_RESPONSE_SLAVE_NOT_AVAILABLE,
+    RP_OUTCOME_GAP = RP_RESPONSE_SLAVE_NOT_AVAILABLE | 1 << 8,
+    RP_OUTCOME_SLAVE_TIMEOUT = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT
+};
+#define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
+#define RP_OUTCOME_SIZE_MAX 192u /* bytes that rp_outcome_write may add to a frame */
+
 typedef struct rp_parked_response {
     int64_t end_offset; /* of the last byte that must be safe */
     int64_t arrived_ns;
     uint64_t connection_id;
     uint8_t *large; /* the frame when it does not fit inside; owned */
     uint32_t size;
-    int16_t code; /* 0, or the outcome of what already went wrong */
+    int16_t outcome; /* 0, or what already went wrong */
     uint16_t needs;
     uint8_t frame[RP_PARKED_INLINE];
 } rp_parked_response;
@@ -46,15 +57,15 @@ typedef struct rp_parked_responses {
 void rp_parked_responses_free(rp_parked_responses *parked);
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more);
 
-/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *code is the outcome of what is already known
- * to be wrong (response_writer_inl.h), 0 for nothing. */
-uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *code);
+/* Changes the frame of a SUCCESS to the outcome, 0 for none. Its new size. */
+uint32_t rp_outcome_write(int32_t outcome, uint8_t *frame, uint32_t size);
 
-/* A sync has failed: nothing will be flushed any more, so nobody waits for it (FLUSH_DISK_TIMEOUT at once; the message may be on disk). */
-int rp_parked_flush_is_hopeless(const rp_broker *broker);
+/* What a message that ends at end_offset has to wait for now: rp_parked_need bits; *outcome is what is already known to be wrong, 0 for
+ * nothing. */
+uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *outcome);
 
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
-int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t code,
+int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
 void rp_parked_responses_request_flush(struct rp_lane *lane);

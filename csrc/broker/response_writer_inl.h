@@ -89,34 +89,12 @@ static inline void rp_response_set_code(uint8_t *frame, int32_t code) {
     }
 }
 
-/* An outcome is a response code and, above it, which of its reasons; the remark says it. */
-#define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
-#define RP_OUTCOME_NO_SLAVE 11         /* SLAVE_NOT_AVAILABLE */
-#define RP_OUTCOME_GAP (11 | 1 << 8)   /* the same code */
-#define RP_OUTCOME_SLAVE_TIMEOUT 12    /* FLUSH_SLAVE_TIMEOUT */
-#define RP_OUTCOME_REMARK_MAX 192u     /* bytes that the remark may add to a frame */
-
-static inline rp_slice rp_outcome_remark(int32_t outcome) {
-    static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
-    static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
-    static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
-    switch (outcome) {
-    case RP_OUTCOME_NO_SLAVE:
-        return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
-    case RP_OUTCOME_GAP:
-        return (rp_slice){(const uint8_t *)gap, sizeof gap - 1};
-    case RP_OUTCOME_SLAVE_TIMEOUT:
-        return (rp_slice){(const uint8_t *)timeout, sizeof timeout - 1};
-    default:
-        return (rp_slice){NULL, 0};
-    }
-}
-
-/* Changes a frame of code SUCCESS without remark and body to that outcome. Its new size, at most RP_OUTCOME_REMARK_MAX larger. */
-static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, int32_t outcome) {
+/* Changes a frame of code SUCCESS without remark and body to that code and remark (data NULL: none; it needs no escapes). Its new size,
+ * at most RP_RESPONSE_OUTCOME_SIZE of the remark larger. */
+#define RP_RESPONSE_OUTCOME_SIZE(remark_size) ((uint32_t)sizeof ",\"remark\":\"" + (remark_size))
+static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, int32_t code, rp_slice remark) {
     static const char name[] = ",\"remark\":\"";
-    rp_slice remark = rp_outcome_remark(outcome);
-    rp_response_set_code(frame, RP_OUTCOME_CODE(outcome));
+    rp_response_set_code(frame, code);
     if (remark.data == NULL)
         return size;
     if (frame[4] == RP_SERIALIZE_ROCKETMQ) {

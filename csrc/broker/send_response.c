@@ -165,12 +165,12 @@ static size_t success_size_max(const rp_send_template *template, const rp_pendin
            template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
-/* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *code is what to say. */
-static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items, size_t size_max, int32_t *code) {
+/* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *outcome is what to say. */
+static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items, size_t size_max, int32_t *outcome) {
     const rp_append_item *last = &items[send->item_count - 1];
     int64_t end = last->commit_log_offset + last->size;
-    uint32_t needs = send->wait ? rp_parked_needs(lane->broker, end, code) : 0;
-    if (RP_OUTCOME_CODE(*code) == RP_RESPONSE_SLAVE_NOT_AVAILABLE)
+    uint32_t needs = send->wait ? rp_parked_needs(lane->broker, end, outcome) : 0;
+    if (RP_OUTCOME_CODE(*outcome) == RP_RESPONSE_SLAVE_NOT_AVAILABLE)
         rp_count(&lane->counters.slaves_missing, 1);
     if (needs == 0)
         return 1;
@@ -178,24 +178,22 @@ static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item
     if (frame == NULL)
         return RP_E_NO_MEMORY;
     uint32_t size = write_success(&lane->broker->send_template, send, items, frame);
-    return rp_parked_responses_push(lane, rp_connection_id(send->to.connection), end, needs, *code, frame, size);
+    return rp_parked_responses_push(lane, rp_connection_id(send->to.connection), end, needs, *outcome, frame, size);
 }
 
 static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items) {
-    int32_t code = RP_RESPONSE_SUCCESS;
+    int32_t outcome = 0;
     size_t size_max = success_size_max(&lane->broker->send_template, send);
     if (size_max > RP_FRAME_SIZE_MAX)
         return RP_E_TOO_LARGE;
-    int outcome = park(lane, send, items, size_max, &code);
-    if (outcome != 1)
-        return outcome;
-    uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max + RP_OUTCOME_REMARK_MAX);
+    int parked = park(lane, send, items, size_max, &outcome);
+    if (parked != 1)
+        return parked;
+    uint8_t *target = rp_connection_reserve(send->to.connection, (uint32_t)size_max + RP_OUTCOME_SIZE_MAX);
     if (target == NULL)
         return RP_E_NO_MEMORY;
     uint32_t size = write_success(&lane->broker->send_template, send, items, target);
-    if (code != RP_RESPONSE_SUCCESS)
-        size = rp_response_set_outcome(target, size, code);
-    rp_connection_commit(send->to.connection, size);
+    rp_connection_commit(send->to.connection, rp_outcome_write(outcome, target, size));
     return RP_OK;
 }
 

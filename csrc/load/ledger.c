@@ -60,7 +60,6 @@ void rp_ledger_close(rp_ledger *ledger) {
 uint64_t rp_ledger_run_id(const rp_ledger *ledger) { return ledger->run_id; }
 uint32_t rp_ledger_queue_count(const rp_ledger *ledger) { return ledger->queue_count; }
 void rp_ledger_set_base(rp_ledger *ledger, uint32_t queue, int64_t offset) { ledger->queues[queue].base = offset; }
-int64_t rp_ledger_base(const rp_ledger *ledger, uint32_t queue) { return ledger->queues[queue].base; }
 
 /* The chunk, made if need be; two threads may race to make it, the loser frees its own. */
 static word *chunk_of(ledger_queue *queue, uint64_t index) {

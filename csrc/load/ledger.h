@@ -38,7 +38,6 @@ void rp_ledger_close(rp_ledger *ledger);
 uint64_t rp_ledger_run_id(const rp_ledger *ledger);
 uint32_t rp_ledger_queue_count(const rp_ledger *ledger);
 void rp_ledger_set_base(rp_ledger *ledger, uint32_t queue, int64_t offset); /* before the first entry; 0 without it */
-int64_t rp_ledger_base(const rp_ledger *ledger, uint32_t queue);
 
 int rp_ledger_acknowledge(rp_ledger *ledger, uint32_t queue, int64_t offset, uint32_t producer, uint64_t sequence);
 int rp_ledger_deliver(rp_ledger *ledger, uint32_t queue, int64_t offset, uint32_t producer, uint64_t sequence);

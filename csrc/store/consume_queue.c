@@ -47,8 +47,6 @@ void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_in
     atomic_fetch_and_explicit(&queue->waiting, ~((uint64_t)1 << (reactor_index & 63)), memory_order_seq_cst);
 }
 
-uint64_t rp_consume_queue_waiting(const rp_consume_queue *queue) { return atomic_load_explicit(&queue->waiting, memory_order_seq_cst); }
-
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user) { atomic_store_explicit(&queue->user, user, memory_order_release); }
 
 void *rp_consume_queue_user(const rp_consume_queue *queue) { return atomic_load_explicit(&queue->user, memory_order_acquire); }

@@ -42,7 +42,6 @@ int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset);
  * The appender reads it after it has published the new max offset; both sides sequentially consistent. */
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index);
 void rp_consume_queue_clear_waiting(rp_consume_queue *queue, uint16_t reactor_index);
-uint64_t rp_consume_queue_waiting(const rp_consume_queue *queue);
 /* One pointer per queue for the broker's own use (suspended pulls, statistics). */
 void rp_consume_queue_set_user(rp_consume_queue *queue, void *user);
 void *rp_consume_queue_user(const rp_consume_queue *queue);

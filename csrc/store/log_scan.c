@@ -188,5 +188,4 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
 
 int64_t rp_log_scan_offset(const rp_log_scan *scan) { return scan->file_start + (int64_t)scan->position; }
 int64_t rp_log_scan_file_start(const rp_log_scan *scan) { return scan->file_start; }
-int64_t rp_log_scan_file_size(const rp_log_scan *scan) { return (int64_t)scan->map_size; }
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan) { return scan->ended_unwritten; }

@@ -39,7 +39,6 @@ void rp_log_scan_close(rp_log_scan *scan);
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage);
 int64_t rp_log_scan_offset(const rp_log_scan *scan);      /* physical offset of the next byte to look at */
 int64_t rp_log_scan_file_start(const rp_log_scan *scan);  /* the offset in the file's name */
-int64_t rp_log_scan_file_size(const rp_log_scan *scan);   /* bytes at open */
 /* The range ended at zero bytes and not at padding or its own end: what a log looks like where it was last written. */
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan);
 
