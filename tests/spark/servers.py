@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import shutil
-import signal
 import struct
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,40 +13,9 @@ from typing import Any
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.headers import CreateTopicRequestHeader
+from tests.processes import Process
 
 START_LIMIT_S = 60.0
-
-
-class Child:
-    """One `rocketpy …` process, its output in a file."""
-
-    def __init__(self, name: str, directory: Path, arguments: Sequence[str]) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self.log = directory / f"{name}.log"
-        self.arguments = list(arguments)
-        self.popen: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with self.log.open("ab") as output:
-            self.popen = subprocess.Popen(
-                [sys.executable, "-m", "rocketpy", *self.arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
-
-    def wait_for(self, pattern: str) -> str:
-        """The first group of the pattern in what the process prints."""
-        end = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < end:
-            found = re.search(pattern, self.log.read_text(errors="replace"))
-            if found:
-                return found[1]
-            assert self.popen is not None and self.popen.poll() is None, self.log.read_text(errors="replace")
-            threading.Event().wait(0.02)
-        raise AssertionError(f"{pattern} did not come:\n{self.log.read_text(errors='replace')}")
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self.popen is not None and self.popen.poll() is None:
-            os.kill(self.popen.pid, number)
-            self.popen.wait(30)
 
 
 class Cluster:
@@ -60,18 +23,20 @@ class Cluster:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.child = Child("up", directory, ["up", "--dir", str(directory / "data"), "--namesrv-port", "0", "--broker-port", "0"])
+        self.process: Process | None = None
         self.name_server = ""
         self.broker = ""
         self.store = directory / "data" / "store"
 
     def start(self) -> None:
-        self.child.start()
-        self.name_server = self.child.wait_for(r"namesrvAddr=([\d.]+:\d+)")
-        self.broker = self.child.wait_for(r"broker\[[^\]]*?([\d.]+:\d+)\] boot success")
+        arguments = ["up", "--dir", str(self.directory / "data"), "--namesrv-port", "0", "--broker-port", "0"]
+        self.process = Process.rocketpy(*arguments, log=self.directory / "up.log")
+        self.broker = self.process.next_line(r"broker\[[^\]]*?([\d.]+:\d+)\] boot success", START_LIMIT_S)[1]
+        self.name_server = self.process.next_line(r"namesrvAddr=([\d.]+:\d+)", START_LIMIT_S)[1]
 
     def stop(self) -> None:
-        self.child.kill(signal.SIGTERM)
+        if self.process is not None:
+            self.process.stop()
 
     def create_topic(self, topic: str, queues: int = 4) -> None:
         create_topic(self.broker, topic, queues)

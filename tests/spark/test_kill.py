@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,12 @@ from pyspark.sql.functions import udf
 from rocketpy._core.errors import RocketpyError
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
-from tests.processes import BROKER_PORTS, free_port
-from tests.spark.servers import Child, Cluster, create_topic, send
+from tests.crash.broker_process import BrokerProcess, NameServerProcess
+from tests.processes import ROOT, wait_until
+from tests.spark.servers import Cluster, create_topic, send
 from tests.spark.test_batch import numbered
 
 KILLS = int(os.environ.get("ROCKETPY_KILLS", "10"))
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def job(name_server: str, topic: str, directory: Path) -> subprocess.Popen[bytes]:
@@ -99,32 +100,37 @@ def test_a_stream_killed_at_random_writes_every_message_once(spark: Any, cluster
     print(f"{kills} kills, {batches(tmp_path)} batches, {2000 * sent} messages")
 
 
+def broker_process(directory: Path, names: NameServerProcess, **keys: object) -> BrokerProcess:
+    """One of broker-a."""
+    return BrokerProcess(directory, brokerName="broker-a", namesrvAddr=names.address, mappedFileSizeCommitLog=16 << 20, **keys)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A name server and a broker in processes of their own."""
+
+    names: NameServerProcess
+    broker: BrokerProcess
+
+
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[str, str, Child]]:
-    """A name server and a broker in processes of their own: (name server, broker address, broker process)."""
-    name_port, port = free_port(), free_port(BROKER_PORTS)
-    config = tmp_path / "broker.conf"
-    config.write_text(
-        f"brokerName=broker-a\nbrokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\nnamesrvAddr=127.0.0.1:{name_port}\n"
-        f"storePathRootDir={tmp_path / 'store'}\nlogPath={tmp_path / 'logs'}\nmappedFileSizeCommitLog=16777216\n"
-    )
-    naming = tmp_path / "namesrv.conf"
-    naming.write_text(f"listenPort={name_port}\nbindAddress=127.0.0.1\nkvConfigPath={tmp_path / 'kv.json'}\nlogPath={tmp_path / 'logs'}\n")
-    names = Child("namesrv", tmp_path, ["namesrv", "-c", str(naming)])
-    broker = Child("broker", tmp_path, ["broker", "-c", str(config)])
-    names.start()
-    names.wait_for(r"(boot success)")
-    broker.start()
-    broker.wait_for(r"(boot success)")
-    yield f"127.0.0.1:{name_port}", f"127.0.0.1:{port}", broker
-    broker.kill()
-    names.kill()
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    names = NameServerProcess(tmp_path / "namesrv")
+    made = Pair(names, broker_process(tmp_path / "broker", names))
+    servers = (made.names, made.broker)
+    try:
+        for server in servers:
+            server.start()
+        yield made
+    finally:
+        for server in reversed(servers):
+            server.stop()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_broker_killed_under_a_stream_costs_and_repeats_nothing(spark: Any, pair: tuple[str, str, Child], tmp_path: Path) -> None:
-    name_server, address, broker = pair
+def test_a_broker_killed_under_a_stream_costs_and_repeats_nothing(spark: Any, pair: Pair, tmp_path: Path) -> None:
+    name_server, address = pair.names.address, pair.broker.address
     create_topic(address, "Killed")
     send(address, "Killed", numbered(1000 * (KILLS + 1)))
     source = spark.readStream.format("rocketmq").options(nameServer=name_server, topic="Killed", startingOffsets="earliest")
@@ -136,21 +142,21 @@ def test_a_broker_killed_under_a_stream_costs_and_repeats_nothing(spark: Any, pa
         while query.isActive and batches(tmp_path) < 1 + 2 * kill:
             waiting.wait(0.01)
         assert query.isActive, query.exception()
-        broker.kill()
-        broker.start()
+        pair.broker.kill()
+        pair.broker.start()
     query.awaitTermination(600)
     assert query.exception() is None and not query.isActive
     assert contents(spark, tmp_path) == expected(1, 1000 * (KILLS + 1))
 
 
 @pytest.mark.timeout(300)
-def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: tuple[str, str, Child]) -> None:
-    name_server, address, broker = pair
+def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: Pair) -> None:
+    name_server, address = pair.names.address, pair.broker.address
     create_topic(address, "Dead", 1)
     send(address, "Dead", numbered(100, 1))
     frame = spark.read.format("rocketmq").options(nameServer=name_server, topic="Dead", retryTimeoutMs="1500").load()
     assert frame.count() == 100
-    broker.kill()
+    pair.broker.kill()
     started = time.monotonic()
     with pytest.raises(PySparkException, match=r"does not answer|no broker answered|is not known|no broker of topic"):
         frame.count()
@@ -158,12 +164,11 @@ def test_a_broker_that_dies_and_stays_dead_is_one_clear_error(spark: Any, pair: 
 
 
 @pytest.mark.timeout(300)
-def test_a_broker_that_dies_while_it_is_read_is_one_clear_error_and_no_partial_result(spark: Any, pair: tuple[str, str, Child]) -> None:
-    name_server, address, broker = pair
+def test_a_broker_that_dies_while_it_is_read_is_one_clear_error_and_no_partial_result(spark: Any, pair: Pair) -> None:
+    name_server, address = pair.names.address, pair.broker.address
     create_topic(address, "Dies", 1)
     send(address, "Dies", [(0, bytes(6000), "")] * 8000)
-    assert broker.popen is not None
-    victim = broker.popen.pid
+    victim = pair.broker.pid
     options = {"nameServer": name_server, "topic": "Dies", "retryTimeoutMs": "1500", "batchRows": "50"}
 
     def kill_at_the_first_row(offset: int, _: bytes) -> int:
@@ -179,37 +184,25 @@ def test_a_broker_that_dies_while_it_is_read_is_one_clear_error_and_no_partial_r
 
 
 @pytest.mark.timeout(600)
-def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: tuple[str, str, Child], tmp_path: Path) -> None:
-    name_server, address, master = pair
-    port = free_port(BROKER_PORTS)
-    config = tmp_path / "slave.conf"
-    config.write_text(
-        f"brokerName=broker-a\nbrokerId=1\nbrokerRole=SLAVE\nslaveReadEnable=true\nbrokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort={port}\nhaListenPort={free_port()}\n"
-        f"namesrvAddr={name_server}\nstorePathRootDir={tmp_path / 'slave-store'}\nlogPath={tmp_path / 'slave-logs'}\n"
-        "mappedFileSizeCommitLog=16777216\n"
-    )
+def test_a_stream_goes_on_at_the_slave_when_the_master_dies(spark: Any, pair: Pair, tmp_path: Path) -> None:
+    name_server, address = pair.names.address, pair.broker.address
+    slave = broker_process(tmp_path / "slave", pair.names, brokerId=1, brokerRole="SLAVE", slaveReadEnable=True)
     create_topic(address, "Switched")
     send(address, "Switched", numbered(2000))
-    slave = Child("slave", tmp_path, ["broker", "-c", str(config)])
     slave.start()
     try:
-        slave.wait_for(r"(boot success)")
-        arrived = threading.Event()
-        for _ in range(240):  # until the slave has everything, and is where readers look for it
-            if end_offsets(f"127.0.0.1:{port}", "Switched") == [500] * 4 and f"127.0.0.1:{port}" in addresses(name_server, "Switched"):
-                break
-            arrived.wait(0.25)
+        wait_until(lambda: end_offsets(slave.address, "Switched") == [500] * 4, 60, "the slave has everything")
+        wait_until(lambda: slave.address in addresses(name_server, "Switched"), 60, "the slave is where readers look for it")
         at_slave = spark.read.format("rocketmq").options(nameServer=name_server, topic="Switched", readFrom="slave").load()
         assert at_slave.count() == 2000
         source = spark.readStream.format("rocketmq").options(nameServer=name_server, topic="Switched", startingOffsets="earliest")
         rows = source.options(maxOffsetsPerTrigger="400", retryTimeoutMs="60s").load().select("queueId", "queueOffset", "body")
         sink = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = sink.trigger(availableNow=True).start(str(tmp_path / "lake"))
-        while query.isActive and batches(tmp_path) < 1:
-            arrived.wait(0.02)
-        master.kill()
+        wait_until(lambda: not query.isActive or batches(tmp_path) >= 1, 120, "the first batch")
+        pair.broker.kill()
         query.awaitTermination(240)
         assert query.exception() is None and not query.isActive
         assert contents(spark, tmp_path) == expected(1, 2000)
     finally:
-        slave.kill()
+        slave.stop()
