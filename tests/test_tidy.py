@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
 PACKAGE = ROOT / "rocketpy"
 LINES_MAX = 600
+COLUMNS_MAX = 140
 
 # Which rooms a room may include: its own and those to the left of it.
 C_ROOMS = {
@@ -72,6 +73,17 @@ def files(*suffixes: str, under: str = "") -> list[Path]:
 def test_no_source_file_holds_a_second_noun() -> None:
     long = {relative(path): count for path in files(".c", ".h", ".py", ".pyx") if (count := len(path.read_text().splitlines())) > LINES_MAX}
     assert not long, f"past {LINES_MAX} lines: split by noun: {long}"
+
+
+def test_lines_fit_a_screen() -> None:
+    """Of C and Cython: Python's are ruff's, and clang-format leaves comments alone."""
+    wide = [
+        f"{relative(path)}:{number}"
+        for path in files(".c", ".h", ".pyx", ".pxd")
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if len(line) > COLUMNS_MAX
+    ]
+    assert not wide, f"past {COLUMNS_MAX} columns: {wide}"
 
 
 @pytest.mark.parametrize("room", sorted(path.name for path in CSRC.iterdir() if path.is_dir()))

@@ -23,8 +23,8 @@ typedef struct rp_liburing {
     void (*queue_exit)(struct io_uring *ring);
 } rp_liburing;
 
-/* path is absolute; NULL when there is none. RP_OK; RP_E_UNSUPPORTED: it is not there, or lacks one of the calls; error says which and what
- * to do, library is empty. */
+/* path is absolute; NULL when there is none. RP_OK; RP_E_UNSUPPORTED: it is not there, or lacks one of the calls; error says which and
+ * what to do, library is empty. */
 int rp_liburing_load(const char *path, rp_liburing *library, rp_error *error);
 /* After the last ring is closed. Does nothing to an empty one. */
 void rp_liburing_unload(rp_liburing *library);

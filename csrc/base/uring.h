@@ -1,7 +1,8 @@
-/* uring.h: syncs through an io_uring, by liburing. Whether the kernel (or a container's seccomp filter) allows one is found out when a ring
- * is opened.
+/* uring.h: syncs through an io_uring, by liburing. Whether the kernel (or a container's seccomp filter) allows one is found out when a
+ * ring is opened.
  *
- * Threads  sync_range and sync_data from any thread; who finds the ring in use syncs by the plain system call. Open and close from the owner.
+ * Threads  sync_range and sync_data from any thread; who finds the ring in use syncs by the plain system call. Open and close from the
+ *          owner.
  * Failure  a request that the kernel does not take ends the use of the ring: from then on the plain system calls sync. One that it took
  *          and whose result cannot be had has failed, as nobody knows what became of it.
  */
@@ -14,8 +15,8 @@
 
 typedef struct rp_uring rp_uring;
 
-/* library is borrowed until the ring is closed. RP_OK; RP_E_UNSUPPORTED: the kernel has none (ENOSYS) or refuses (EPERM), or the library lays
- * its rings out in another way; error says which and what to do; RP_E_NO_MEMORY. */
+/* library is borrowed until the ring is closed. RP_OK; RP_E_UNSUPPORTED: the kernel has none (ENOSYS) or refuses (EPERM), or the library
+ * lays its rings out in another way; error says which and what to do; RP_E_NO_MEMORY. */
 int rp_uring_open(const rp_liburing *library, rp_uring **ring, rp_error *error);
 void rp_uring_close(rp_uring *ring);
 /* The system's calls, but syncs go through the ring. Valid until the ring is closed. */

@@ -56,8 +56,10 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
     void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)
     uint64_t rp_broker_offset_version(const rp_broker *broker)
-    void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil, void *context)
-    void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil, void *context)
+    void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil,
+                                    void *context)
+    void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil,
+                                    void *context)
     void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
 
 

@@ -27,8 +27,8 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
     static const rp_field_row broker_settings_rows[] = {
         ROW(permission), ROW(role), ROW(accept_after_ms), ROW(slave_read_enable), ROW(offset_check_in_slave), ROW(lite_pull_enable),
-        ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max), ROW(store_writable), ROW(store_reason),
-        RP_FIELD_END};
+        ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max), ROW(store_writable),
+        ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
     static const rp_field_row broker_stats_rows[] = {

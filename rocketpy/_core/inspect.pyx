@@ -100,8 +100,8 @@ def nothing(*values):
     return None
 
 
-def verify_store(str root_path not None, *, str commit_log_path=None, bint check_crc=True, uint32_t slot_count=0, uint32_t entry_count_max=0,
-                 on_damage=None, on_progress=None):
+def verify_store(str root_path not None, *, str commit_log_path=None, bint check_crc=True, uint32_t slot_count=0,
+                 uint32_t entry_count_max=0, on_damage=None, on_progress=None):
     cdef rp_verify_options options
     cdef rp_verify_counts counts
     cdef rp_error error

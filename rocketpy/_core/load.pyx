@@ -76,9 +76,10 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_load_result, member)
     static const rp_field_row load_result_rows[] = {
-        ROW(status), ROW(measured_ns), ROW(measured_receive_ns), ROW(measured_sent), ROW(measured_received), ROW(measured_bytes_sent), ROW(measured_bytes_received),
-        ROW(measured_errors), ROW(cpu_ns), ROW(pull_responses), ROW(pull_empty), ROW(disconnects), ROW(late_responses),
-        ROW(pushed_requests), ROW(other_encoding), ROW(missing), ROW(duplicated), ROW(corrupted), ROW(out_of_order), ROW(unacknowledged), ROW(unverified),
+        ROW(status), ROW(measured_ns), ROW(measured_receive_ns), ROW(measured_sent), ROW(measured_received),
+        ROW(measured_bytes_sent), ROW(measured_bytes_received), ROW(measured_errors), ROW(cpu_ns), ROW(pull_responses),
+        ROW(pull_empty), ROW(disconnects), ROW(late_responses), ROW(pushed_requests), ROW(other_encoding), ROW(missing),
+        ROW(duplicated), ROW(corrupted), ROW(out_of_order), ROW(unacknowledged), ROW(unverified),
         ROW(first_offender), ROW(error_code_count), ROW(run_id), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_load_error_count, member)
@@ -86,7 +87,8 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_load_latency, member)
     static const rp_field_row load_latency_rows[] = {
-        ROW(count), ROW(min_ns), ROW(p50_ns), ROW(p90_ns), ROW(p99_ns), ROW(p999_ns), ROW(p9999_ns), ROW(max_ns), ROW(mean_ns), RP_FIELD_END};
+        ROW(count), ROW(min_ns), ROW(p50_ns), ROW(p90_ns), ROW(p99_ns), ROW(p999_ns), ROW(p9999_ns), ROW(max_ns), ROW(mean_ns),
+        RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_load_queue, member)
     static const rp_field_row load_queue_rows[] = {ROW(acknowledged), ROW(received), ROW(start_offset), ROW(next_offset), RP_FIELD_END};

@@ -86,7 +86,8 @@ cdef class Command:
         return (self.flag & RP_COMMAND_ONEWAY) != 0
 
     def __repr__(self):
-        return f"{type(self).__name__}(code={self.code}, opaque={self.opaque}, flag={self.flag}, fields={self.fields!r}, body={len(self.body)} bytes)"
+        name, size = type(self).__name__, len(self.body)
+        return f"{name}(code={self.code}, opaque={self.opaque}, flag={self.flag}, fields={self.fields!r}, body={size} bytes)"
 
 
 cdef class Request(Command):
@@ -390,7 +391,8 @@ cdef class Server(NativeObject):
             return False
         self.enter()
         try:
-            request.fields, request.body, request.remark, request.remote_address  # what Python may still ask for, before the frame is given away
+            # What Python may still ask for, before the frame is given away.
+            request.fields, request.body, request.remark, request.remote_address
             request.native = NULL
             with nogil:
                 status = rp_server_resubmit(self.native, native)

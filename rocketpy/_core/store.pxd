@@ -78,7 +78,8 @@ cdef extern from "store/message_store.h" nogil:
     rp_commit_log *rp_message_store_commit_log(rp_message_store *store)
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
     int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
-    void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil, void *context)
+    void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil,
+                                     void *context)
     ctypedef struct rp_key_query:
         int64_t last_update_time_ms, last_update_offset
         uint32_t found

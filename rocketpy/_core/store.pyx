@@ -20,16 +20,18 @@ cdef extern from *:
     #include "store/message_store.h"
     #define ROW(member) RP_FIELD_ROW(rp_message_store_options, member)
     static const rp_field_row store_option_rows[] = {
-        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode), ROW(flush_backend), ROW(liburing_path),
-        ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms), ROW(queue_flush_interval_ms),
-        ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes), ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(queues_max),
+        ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode),
+        ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
+        ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
+        ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(queues_max),
         ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
         RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_message_store_stats, member)
     static const rp_field_row store_stats_rows[] = {
-        ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes), ROW(flush_ns_total), ROW(flush_ns_max),
-        ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset), ROW(flushed_offset), ROW(dispatched_offset),
+        ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes),
+        ROW(flush_ns_total), ROW(flush_ns_max), ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset),
+        ROW(flushed_offset), ROW(dispatched_offset),
         ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
         ROW(flush_backend), ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
     #undef ROW
@@ -416,7 +418,9 @@ cdef class MessageStore(NativeObject):
                 rp_message_store_each_queue(self.native, collect_queue, &found)
             if found.out_of_memory:
                 raise NoMemory("no memory for the list of queues")
-            return [(text_of_slice(rp_consume_queue_topic(found.queues[i])), rp_consume_queue_id(found.queues[i])) for i in range(found.count)]
+            return [
+                (text_of_slice(rp_consume_queue_topic(found.queues[i])), rp_consume_queue_id(found.queues[i])) for i in range(found.count)
+            ]
         finally:
             free(found.queues)
             self.leave()
