@@ -19,6 +19,7 @@
 #define DROP_BEHIND_BYTES (64u << 20)
 
 struct rp_log_scan {
+    int fd;
     uint8_t *map;
     uint64_t map_size;
     int64_t file_start;
@@ -40,7 +41,7 @@ static int parse_start(const char *path, int64_t *start) {
 }
 
 static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = scan->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return rp_error_set(error, errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(errno), errno, path, -1,
                             "cannot open the commit log file: %s", strerror(errno));
@@ -59,7 +60,6 @@ static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
             (void)madvise(map, scan->map_size, MADV_SEQUENTIAL); /* speed only */
         }
     }
-    close(fd);
     return status;
 }
 
@@ -70,6 +70,7 @@ int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset,
     rp_log_scan *scan = calloc(1, sizeof *scan);
     if (scan == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for a log scan");
+    scan->fd = -1;
     int status = map_whole(scan, path, error);
     if (status < 0) {
         rp_log_scan_close(scan);
@@ -91,6 +92,8 @@ void rp_log_scan_close(rp_log_scan *scan) {
         return;
     if (scan->map != NULL)
         munmap(scan->map, scan->map_size);
+    if (scan->fd >= 0)
+        close(scan->fd);
     free(scan);
 }
 
@@ -119,11 +122,12 @@ static int may_start(const rp_log_scan *scan, uint64_t position) {
 static uint64_t find_record(const rp_log_scan *scan, uint64_t position) {
     while (position < scan->end && scan->map_size - position >= RECORD_SIZE_MIN) {
         /* every magic starts with this byte, so memchr does the walking */
-        const uint8_t *hit = memchr(scan->map + position + MAGIC_AT, 0xDA, scan->map_size - position - MAGIC_AT);
+        uint64_t left = scan->end - position, room = scan->map_size - position - MAGIC_AT;
+        const uint8_t *hit = memchr(scan->map + position + MAGIC_AT, 0xDA, left < room ? left : room);
         if (hit == NULL)
             return scan->end;
         uint64_t candidate = (uint64_t)(hit - scan->map) - MAGIC_AT;
-        if (candidate >= scan->end || scan->map_size - candidate < RECORD_SIZE_MIN)
+        if (scan->map_size - candidate < RECORD_SIZE_MIN)
             return scan->end;
         rp_message message;
         if (may_start(scan, candidate) && decode_at(scan, candidate, &message, NULL) == RP_RECORD_MESSAGE)
@@ -133,10 +137,27 @@ static uint64_t find_record(const rp_log_scan *scan, uint64_t position) {
     return scan->end;
 }
 
+static int is_zero(const uint8_t *data, uint64_t size) { return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0); }
+
+/* Where the file has bytes at or after position, and a hole again behind them; holes are not read, of a live log they are most of it. */
+static uint64_t seek(const rp_log_scan *scan, uint64_t position, int whence) {
+    off_t found = lseek(scan->fd, (off_t)position, whence);
+    if (found < 0) /* ENXIO: nothing but a hole; else a file system that does not tell: all of it is bytes */
+        return whence == SEEK_DATA && errno != ENXIO ? position : scan->end;
+    return (uint64_t)found < scan->end ? (uint64_t)found : scan->end;
+}
+
 static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
-    const uint8_t *data = scan->map + position;
-    uint64_t size = scan->end - position;
-    return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0);
+    while (position < scan->end) {
+        uint64_t begin = seek(scan, position, SEEK_DATA);
+        uint64_t end = seek(scan, begin, SEEK_HOLE);
+        if (end == position) /* no way made: written to meanwhile */
+            end = scan->end;
+        if (!is_zero(scan->map + begin, end - begin))
+            return 0;
+        position = end;
+    }
+    return 1;
 }
 
 static int report_damage(rp_log_scan *scan, const char *cause, rp_scan_damage *damage) {
