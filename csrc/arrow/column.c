@@ -1,4 +1,4 @@
-/* column.c: see column.h. Buffers grow by doubling; an exported array frees them by its release. */
+/* column.c: see column.h. Buffers grow by doubling; an exported array gives them back by its release. */
 #include "column.h"
 
 #include <stdlib.h>
@@ -15,9 +15,14 @@ int rp_bytes_reserve(rp_bytes *bytes, uint64_t needed) {
     uint64_t capacity = bytes->capacity == 0 ? 4096 : bytes->capacity;
     while (capacity < needed)
         capacity *= 2;
-    uint8_t *grown = realloc(bytes->data, capacity);
+    uint8_t *grown = bytes->pool == NULL ? realloc(bytes->data, capacity) : rp_buffer_pool_take(bytes->pool, &capacity);
     if (grown == NULL)
         return RP_E_NO_MEMORY;
+    if (bytes->pool != NULL) {
+        if (bytes->size > 0)
+            memcpy(grown, bytes->data, bytes->size);
+        rp_buffer_pool_give(bytes->pool, bytes->data, bytes->capacity);
+    }
     bytes->data = grown;
     bytes->capacity = capacity;
     return RP_OK;
@@ -31,6 +36,14 @@ int rp_bytes_put(rp_bytes *bytes, const void *data, uint64_t size) {
         memcpy(bytes->data + bytes->size, data, size);
     bytes->size += size;
     return RP_OK;
+}
+
+void rp_bytes_free(rp_bytes *bytes) {
+    if (bytes->pool == NULL)
+        free(bytes->data);
+    else
+        rp_buffer_pool_give(bytes->pool, bytes->data, bytes->capacity);
+    *bytes = (rp_bytes){.pool = bytes->pool};
 }
 
 /* Bits from where they end up to `count`, all set. */
@@ -57,8 +70,9 @@ static int has_offsets(const rp_column *column) {
     return column->kind == RP_COLUMN_TEXT || column->kind == RP_COLUMN_BINARY || column->kind == RP_COLUMN_MAP;
 }
 
-int rp_column_init(rp_column *column, int kind, int is_nullable) {
-    *column = (rp_column){.kind = kind, .is_nullable = is_nullable};
+int rp_column_init(rp_column *column, int kind, int is_nullable, rp_buffer_pool *pool) {
+    const rp_bytes empty = {.pool = pool};
+    *column = (rp_column){.kind = kind, .is_nullable = is_nullable, .validity = empty, .offsets = empty, .values = empty};
     static const int32_t first = 0;
     if (has_offsets(column)) {
         int status = rp_bytes_put(&column->offsets, &first, sizeof first);
@@ -71,14 +85,14 @@ int rp_column_init(rp_column *column, int kind, int is_nullable) {
     column->items = calloc(1, sizeof *column->items);
     if (column->keys == NULL || column->items == NULL)
         return RP_E_NO_MEMORY;
-    int status = rp_column_init(column->keys, RP_COLUMN_TEXT, 0);
-    return status < 0 ? status : rp_column_init(column->items, RP_COLUMN_TEXT, 1);
+    int status = rp_column_init(column->keys, RP_COLUMN_TEXT, 0, pool);
+    return status < 0 ? status : rp_column_init(column->items, RP_COLUMN_TEXT, 1, pool);
 }
 
 void rp_column_free(rp_column *column) {
-    free(column->validity.data);
-    free(column->offsets.data);
-    free(column->values.data);
+    rp_bytes_free(&column->validity);
+    rp_bytes_free(&column->offsets);
+    rp_bytes_free(&column->values);
     rp_column *children[2] = {column->keys, column->items};
     for (int i = 0; i < 2; i++) {
         if (children[i] == NULL)
@@ -86,7 +100,8 @@ void rp_column_free(rp_column *column) {
         rp_column_free(children[i]);
         free(children[i]);
     }
-    *column = (rp_column){.kind = column->kind, .is_nullable = column->is_nullable};
+    const rp_bytes empty = {.pool = column->validity.pool};
+    *column = (rp_column){.kind = column->kind, .is_nullable = column->is_nullable, .validity = empty, .offsets = empty, .values = empty};
 }
 
 static int end_null(rp_column *column) {
@@ -165,7 +180,8 @@ uint64_t rp_column_bytes(const rp_column *column) {
 /* ---- export ---- */
 
 typedef struct exported {
-    void *owned[BUFFERS_MAX];
+    rp_bytes owned[BUFFERS_MAX];
+    rp_buffer_pool *pool; /* held; NULL when nothing is owned */
     const void *buffers[BUFFERS_MAX];
     struct ArrowArray *children[2];
     struct ArrowArray child_arrays[2];
@@ -177,15 +193,16 @@ static void release_array(struct ArrowArray *array) {
         if (array->children[i]->release != NULL)
             array->children[i]->release(array->children[i]);
     for (int i = 0; i < BUFFERS_MAX; i++)
-        free(held->owned[i]);
+        rp_bytes_free(&held->owned[i]);
+    rp_buffer_pool_drop(held->pool);
     free(held);
     array->release = NULL;
 }
 
-static void *take_buffer(rp_bytes *bytes) {
-    void *data = bytes->data;
-    *bytes = (rp_bytes){0};
-    return data;
+static const void *move_buffer(rp_bytes *target, rp_bytes *bytes) {
+    *target = *bytes;
+    *bytes = (rp_bytes){.pool = bytes->pool};
+    return target->data;
 }
 
 /* The map's one child: a struct of keys and items. It owns their exports. */
@@ -238,14 +255,14 @@ int rp_column_export(rp_column *column, struct ArrowArray *array) {
                                  .children = held->children,
                                  .release = release_array,
                                  .private_data = held};
-    held->owned[0] = take_buffer(&column->validity);
-    held->buffers[0] = column->null_count > 0 ? held->owned[0] : NULL;
-    if (has_offsets(column))
-        held->buffers[1] = held->owned[1] = take_buffer(&column->offsets);
-    else
-        held->buffers[1] = held->owned[1] = take_buffer(&column->values);
+    held->pool = column->validity.pool;
+    if (held->pool != NULL)
+        rp_buffer_pool_hold(held->pool);
+    const void *validity = move_buffer(&held->owned[0], &column->validity);
+    held->buffers[0] = column->null_count > 0 ? validity : NULL;
+    held->buffers[1] = move_buffer(&held->owned[1], has_offsets(column) ? &column->offsets : &column->values);
     if (column->kind == RP_COLUMN_TEXT || column->kind == RP_COLUMN_BINARY) {
-        held->buffers[2] = held->owned[2] = take_buffer(&column->values);
+        held->buffers[2] = move_buffer(&held->owned[2], &column->values);
         array->n_buffers = 3;
     }
     rp_column_free(column);

@@ -4,7 +4,7 @@
  * Layout   fixed: values side by side; text and binary: offsets[rows+1] + bytes; bits: one bit a row, least significant first;
  *          map: offsets[rows+1] into two text children (keys, values).
  * Threads  one owner.
- * Owns     its buffers until rp_column_export hands them to an ArrowArray.
+ * Owns     its buffers until rp_column_export hands them to an ArrowArray, whose release gives them back to their pool.
  */
 #ifndef RP_ARROW_COLUMN_H
 #define RP_ARROW_COLUMN_H
@@ -13,6 +13,7 @@
 
 #include "../base/slice.h"
 #include "arrow_abi.h"
+#include "buffer_pool.h"
 
 enum rp_column_kind {
     RP_COLUMN_INT32 = 0,
@@ -26,11 +27,13 @@ enum rp_column_kind {
 typedef struct rp_bytes {
     uint8_t *data;
     uint64_t size, capacity;
+    rp_buffer_pool *pool; /* where the buffer comes from; NULL: malloc. Not owned */
 } rp_bytes;
 
 /* Growing by doubling: room for needed bytes in all; size bytes more. RP_OK, RP_E_NO_MEMORY (nothing changed). */
 int rp_bytes_reserve(rp_bytes *bytes, uint64_t needed);
 int rp_bytes_put(rp_bytes *bytes, const void *data, uint64_t size);
+void rp_bytes_free(rp_bytes *bytes); /* empty afterwards, with its pool */
 
 typedef struct rp_column {
     int32_t kind;
@@ -40,8 +43,9 @@ typedef struct rp_column {
     struct rp_column *keys, *items; /* of a map */
 } rp_column;
 
-/* RP_OK or RP_E_NO_MEMORY. rp_column_free also after a failure. */
-int rp_column_init(rp_column *column, int kind, int is_nullable);
+/* pool: must live as long as the column; what an export moves out holds it by itself.
+ * RP_OK or RP_E_NO_MEMORY. rp_column_free also after a failure. */
+int rp_column_init(rp_column *column, int kind, int is_nullable, rp_buffer_pool *pool);
 void rp_column_free(rp_column *column);
 
 /* Room for `rows` more rows whose text or binary values have `bytes` bytes together (0 for the fixed kinds): then column_inl.h may append

@@ -16,12 +16,14 @@ struct rp_record_batch {
     rp_record_batch_options options;
     char broker_name[256];
     rp_record_context context;
+    rp_buffer_pool *pool;                      /* held; of all columns */
     rp_column columns[RP_RECORD_COLUMN_COUNT]; /* those of the mask are initialised */
     uint64_t last_bytes[RP_RECORD_COLUMN_COUNT]; /* of each column's values in the batch before: what the next one makes room for */
     uint32_t last_rows;
     rp_message block[RP_RECORD_BLOCK_ROWS];
     uint32_t block_rows; /* counted in rows, not yet in the columns */
     int32_t broken;      /* a column could not grow: the columns are not of one length any more */
+    int32_t sys_flags;   /* of all rows, or-ed */
     int64_t rows;
     int64_t last_queue_offset;
     uint64_t bytes; /* a cheap running estimate against bytes_max: record sizes, not buffer sizes */
@@ -38,12 +40,13 @@ static int init_columns(rp_record_batch *batch) {
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && status == RP_OK; i++)
         if (is_picked(batch, i)) {
             int kind = kind_of(batch, i);
-            status = rp_column_init(&batch->columns[i], kind, 1);
+            status = rp_column_init(&batch->columns[i], kind, 1, batch->pool);
             if (status == RP_OK && batch->last_rows > 0 && kind != RP_COLUMN_MAP && kind != RP_COLUMN_BIT)
                 status = rp_column_reserve(&batch->columns[i], batch->last_rows + RP_RECORD_BLOCK_ROWS, batch->last_bytes[i]);
         }
     batch->rows = 0;
     batch->bytes = 0;
+    batch->sys_flags = 0;
     batch->last_queue_offset = -1;
     return status;
 }
@@ -75,7 +78,8 @@ int rp_record_batch_create(const rp_record_batch_options *options, rp_record_bat
     batch->options.broker_name = batch->broker_name;
     batch->context.broker_name = (rp_slice){(const uint8_t *)batch->broker_name, (uint32_t)strlen(batch->broker_name)};
     batch->context.properties_as_map = options->properties_as_map;
-    if (init_columns(batch) < 0) {
+    batch->pool = rp_buffer_pool_create();
+    if (batch->pool == NULL || init_columns(batch) < 0) {
         rp_record_batch_destroy(batch);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a record batch");
     }
@@ -87,10 +91,12 @@ void rp_record_batch_destroy(rp_record_batch *batch) {
     if (batch == NULL)
         return;
     free_columns(batch);
+    rp_buffer_pool_drop(batch->pool);
     free(batch);
 }
 
 int64_t rp_record_batch_rows(const rp_record_batch *batch) { return batch->rows; }
+int32_t rp_record_batch_sys_flags(const rp_record_batch *batch) { return batch->sys_flags; }
 int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch) { return batch->last_queue_offset; }
 int rp_record_batch_is_full(const rp_record_batch *batch) {
     return batch->rows >= batch->options.rows_max || batch->bytes >= batch->options.bytes_max;
@@ -114,6 +120,7 @@ static int take_row(rp_record_batch *batch) {
     const rp_message *message = &batch->block[batch->block_rows++];
     batch->rows++;
     batch->bytes += message->size;
+    batch->sys_flags |= message->sys_flag;
     batch->last_queue_offset = message->queue_offset;
     return batch->block_rows == RP_RECORD_BLOCK_ROWS ? rp_record_batch_settle(batch) : batch->broken;
 }

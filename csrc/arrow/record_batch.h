@@ -77,6 +77,8 @@ int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data,
 
 int64_t rp_record_batch_rows(const rp_record_batch *batch);
 int rp_record_batch_is_full(const rp_record_batch *batch);
+/* The flags of all rows since the last export, or-ed: a bit that is not set here is set in no row. */
+int32_t rp_record_batch_sys_flags(const rp_record_batch *batch);
 /* The queue offset of the last appended row, -1 when empty since the last export. */
 int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch);
 

@@ -26,6 +26,9 @@ class ArrowBatch:
 
     @property
     def rows(self) -> int: ...
+    @property
+    def sys_flags(self) -> int:
+        """The flags of all rows, or-ed."""
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         """(arrow_schema, arrow_array) capsules. Raises Closed the second time."""
 

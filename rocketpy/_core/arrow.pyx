@@ -34,6 +34,7 @@ cdef extern from "arrow/record_batch.h" nogil:
     int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc,
                                         int64_t first_queue_offset, int64_t last_queue_offset, rp_error *error)
     int64_t rp_record_batch_rows(const rp_record_batch *batch)
+    int32_t rp_record_batch_sys_flags(const rp_record_batch *batch)
     int rp_record_batch_export(rp_record_batch *batch, ArrowArray *array, ArrowSchema *schema)
 
 cdef extern from "arrow/message_packer.h" nogil:
@@ -147,6 +148,7 @@ cdef void release_array_capsule(object capsule) noexcept:
 
 cdef class ArrowBatch:
     cdef readonly int64_t rows
+    cdef readonly int32_t sys_flags
     cdef object schema
     cdef object array
 
@@ -171,6 +173,7 @@ cdef ArrowBatch export_batch(rp_record_batch *native):
     batch.schema = PyCapsule_New(schema, "arrow_schema", release_schema_capsule)
     batch.array = PyCapsule_New(array, "arrow_array", release_array_capsule)
     batch.rows = rp_record_batch_rows(native)
+    batch.sys_flags = rp_record_batch_sys_flags(native)
     check(rp_record_batch_export(native, array, schema), NULL)
     return batch
 

@@ -167,26 +167,23 @@ def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin
 def shape_batch(settings: ReadSettings, batch: ArrowBatch) -> pa.RecordBatch:
     """Rows that are wanted, bodies as they were sent, columns in the order asked for."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     table = pa.record_batch(batch)
     if settings.tags:  # the broker compares hash codes only
+        import pyarrow.compute as pc
+
         table = table.filter(pc.is_in(table.column("tags"), pa.array(settings.tags)))
-    if settings.decompress and "body" in table.schema.names:
+    if settings.decompress and batch.sys_flags & COMPRESSED and "body" in table.schema.names:
         table = decompress_bodies(table)
     return table if table.schema.names == list(settings.columns) else table.select(list(settings.columns))
 
 
 def decompress_bodies(table: pa.RecordBatch) -> pa.RecordBatch:
-    """Replaces compressed bodies; a batch without any is returned as it is. Rows that stand for damage have neither flags nor a body."""
+    """Replaces compressed bodies. Rows that stand for damage have neither flags nor a body."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    flags = table.column("sysFlag")
-    if not pc.any(pc.equal(pc.bit_wise_and(flags, COMPRESSED), COMPRESSED)).as_py():
-        return table
     bodies = table.column("body").to_pylist()
-    for row, flag in enumerate(flags.to_pylist()):
+    for row, flag in enumerate(table.column("sysFlag").to_pylist()):
         if flag is not None and flag & COMPRESSED:
             bodies[row] = decompress_body(bodies[row], flag)
     index = table.schema.names.index("body")

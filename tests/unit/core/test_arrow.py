@@ -131,6 +131,28 @@ def test_a_batch_that_nobody_takes_is_freed() -> None:
         assert batch.rows == 0
 
 
+def test_a_buffer_is_used_again_only_when_nobody_holds_its_batch() -> None:
+    with RecordBatch(broker_name="broker-a") as batch:
+        held = []
+        for turn in range(6):
+            batch.put_records(b"".join(record(row, b"%d" % turn * 5000) for row in range(20)))
+            held.append(pa.record_batch(batch.export()))
+            if turn % 2:
+                held[turn - 1] = None
+    for turn, each in enumerate(held):
+        if each is not None:  # some outlive the batch they came from
+            each.validate(full=True)
+            assert set(each.column("body").to_pylist()) == {b"%d" % turn * 5000}
+
+
+def test_a_batch_knows_the_flags_of_its_rows() -> None:
+    with RecordBatch() as batch:
+        batch.put_records(record(1, host=bytes(16) + bytes(4)) + record(2))
+        assert batch.export().sys_flags == 0x30
+        batch.put_records(record(3))
+        assert batch.export().sys_flags == 0
+
+
 def test_unknown_columns_are_named() -> None:
     with pytest.raises(InvalidArgument, match="bogus"):
         column_mask(["bogus"])
