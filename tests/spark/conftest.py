@@ -37,12 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def make_session(name: str, directory: Path, *, quick: bool = True) -> Any:
-    """quick: for short lives, without the compiler that pays off after a minute and with workers forked from a warm process."""
+    """quick: for short lives, without the compiler that pays off after a minute, and with Python processes that start quickly (site/) or
+    are forked from a warm one (daemon.py)."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    root = str(Path(__file__).resolve().parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    here = Path(__file__).resolve().parent
+    places = [str(here.parents[1]), *([str(here / "site")] if quick else [])]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*places, *filter(None, [os.environ.get("PYTHONPATH")])])
     builder = SparkSession.builder
     java = [f"-Dderby.system.home={directory}"]
     if quick:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,16 +27,47 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from tests.crash.broker_process import BrokerProcess, NameServerProcess
 from tests.processes import ROOT, wait_until
+from tests.spark.lake_job import start_lake
 from tests.spark.servers import Cluster, create_topic, send
 from tests.spark.test_batch import numbered
 
 KILLS = int(os.environ.get("ROCKETPY_KILLS", "10"))
 
 
-def job(name_server: str, topic: str, directory: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.spark.lake_job", name_server, topic, str(directory)]
-    with (directory / "job.log").open("ab") as output:
-        return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+class Jobs:
+    """Streams as programs of their own, killed with their JVMs; the next one starts up while one runs."""
+
+    def __init__(self, name_server: str, topic: str, directory: Path) -> None:
+        self.command = [sys.executable, "-m", "tests.spark.lake_job", name_server, topic, str(directory)]
+        self.log = directory / "job.log"
+        self.waiting: deque[subprocess.Popen[bytes]] = deque()
+
+    def __enter__(self) -> Jobs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self.waiting:
+            kill_job(self.waiting.popleft())
+
+    def prepare(self, count: int) -> None:
+        while len(self.waiting) < count:
+            with self.log.open("ab") as output:
+                self.waiting.append(
+                    subprocess.Popen(self.command, cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
+                )
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        self.prepare(1)
+        running = self.waiting.popleft()
+        assert running.stdin is not None
+        with running.stdin as line:
+            line.write(b"begin\n")
+        return running
+
+
+def kill_job(running: subprocess.Popen[bytes]) -> None:
+    os.killpg(running.pid, 9)  # the job is the leader of a session of its own: its JVM goes too
+    running.wait(30)
 
 
 def contents(spark: Any, directory: Path) -> list[tuple[int, int, bytes]]:
@@ -81,21 +113,22 @@ def test_a_stream_killed_at_random_writes_every_message_once(spark: Any, cluster
     dice = random.Random(seed)
     sent = kills = 0
     ended = threading.Event()
-    while kills < KILLS:
-        cluster.send(topic, numbered(2000))
-        sent += 1
-        running = job(cluster.name_server, topic, tmp_path)
-        wanted = batches(tmp_path) + dice.randrange(1, 5)
-        while running.poll() is None and batches(tmp_path) < wanted:
-            ended.wait(0.01)
-        ended.wait(dice.random() / 2)
-        if running.poll() is None:
-            os.killpg(running.pid, 9)  # the job is the leader of a session of its own: its JVM goes too
-            running.wait(30)
-            kills += 1
-        assert sent <= 3 * KILLS, (tmp_path / "job.log").read_text()[-3000:]
-    final = job(cluster.name_server, topic, tmp_path)
-    assert final.wait(300) == 0, (tmp_path / "job.log").read_text()[-3000:]
+    with Jobs(cluster.name_server, topic, tmp_path) as jobs:
+        while kills < KILLS:
+            jobs.prepare(min(KILLS - kills, 3))
+            cluster.send(topic, numbered(2000))
+            sent += 1
+            running = jobs.begin()
+            wanted = batches(tmp_path) + dice.randrange(1, 5)
+            while running.poll() is None and batches(tmp_path) < wanted:
+                ended.wait(0.01)
+            ended.wait(dice.random() / 2)
+            if running.poll() is None:
+                kill_job(running)
+                kills += 1
+            assert sent <= 3 * KILLS, jobs.log.read_text()[-3000:]
+    final = start_lake(spark, cluster.name_server, topic, str(tmp_path))
+    assert final.awaitTermination(300) and final.exception() is None
     assert contents(spark, tmp_path) == expected(sent, 2000)
     print(f"{kills} kills, {batches(tmp_path)} batches, {2000 * sent} messages")
 
