@@ -20,7 +20,7 @@ MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """The configuration keys. Ratios in percent of the file system that holds the commit log."""
+    """The configuration keys. Ratios in percent of the file system, the fuller one where log and queues have one each."""
 
     reserved_hours: int = 72
     bytes_max: int = 0
@@ -71,7 +71,7 @@ def decide(
         wanted = len(files)
     wanted = max(wanted, _too_many(settings.bytes_max, files))
     reason = (
-        f"the disk of the commit log is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
+        f"the disk of the store is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
         f"free space or add a disk, sends are taken again by themselves"
     )
     return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", expired)

@@ -243,15 +243,7 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
-        directory = Path(config.text("storePathRootDir")) / "config"
-        saved = SavedStates(
-            SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
-            SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
-            SavedState(
-                directory / "consumerOffset.json", offsets.snapshot, lambda: offsets.change_count, lambda value: value.text(pretty=True)
-            ),
-            SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
-        )
+        saved = _saved_states(Path(config.text("storePathRootDir")) / "config", topics, groups, offsets, modes)
         if self._ha.is_slave:
             self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved))
         return Parts(
@@ -449,6 +441,18 @@ class BrokerService:
         assert self.parts is not None
         for saved in self.parts.saved:
             await saved.save_or_log()
+
+
+def _saved_states(directory: Path, topics: TopicTable, groups: GroupTable, offsets: ConsumerOffsets, modes: RequestModes) -> SavedStates:
+    """The tables that live in files."""
+    return SavedStates(
+        SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
+        SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
+        SavedState(
+            directory / "consumerOffset.json", offsets.snapshot, lambda: offsets.change_count, lambda value: value.text(pretty=True)
+        ),
+        SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
+    )
 
 
 def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rocketpy._core.inspect import Damage, verify_store
 from rocketpy.remoting.codes import ResponseCode
 from tests.crash.broker_process import BrokerProcess, NameServerProcess
-from tests.crash.producers import Ledger, check_against, produce, read_all
-from tests.crash.test_ha_sigkill import wait_in_sync
+from tests.crash.producers import check_against, read_all
+from tests.crash.replica_pair import ReplicaPair
 
 from .link import Link
 from .namespaces import Network, require_namespaces
@@ -30,21 +29,8 @@ LAN, WAN = 0.0002, 0.01
 
 
 @dataclass
-class Pair:
+class Pair(ReplicaPair):
     network: Network
-    names: NameServerProcess
-    master: BrokerProcess
-    slave: BrokerProcess
-    ledger: Ledger
-
-    def produce(self, each: int, producers: int = 8) -> None:
-        asyncio.run(produce(self.master.address, self.ledger, producers, each))
-
-    def wait_in_sync(self) -> None:
-        asyncio.run(wait_in_sync(self.master, self.slave))
-
-    def cpu_s(self) -> list[float]:
-        return [sum(psutil.Process(server.pid).cpu_times()[:2]) for server in (self.master, self.slave)]
 
     def take_the_masters_disk_away_and_check(self) -> None:
         self.master.kill()
@@ -86,15 +72,8 @@ def pair(network: Network, tmp_path: Path, request: pytest.FixtureRequest) -> It
                 **role,
             )
         )
-    made = Pair(network, names, *brokers, Ledger())
-    try:
-        for server in (names, *brokers):
-            server.start()
-        made.wait_in_sync()
+    with Pair(names, *brokers, network).running() as made:
         yield made
-    finally:
-        for server in (*reversed(brokers), names):
-            server.stop()
 
 
 @pytest.mark.parametrize("delay_s", [pytest.param(LAN, id="lan"), pytest.param(WAN, id="wan", marks=pytest.mark.slow)])

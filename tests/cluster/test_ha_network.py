@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rocketpy.remoting.codes import ResponseCode
 from tests.crash.broker_process import BrokerProcess, NameServerProcess
-from tests.crash.producers import Ledger, check_against, produce, read_all
-from tests.crash.test_ha_sigkill import wait_in_sync
+from tests.crash.producers import check_against, read_all
+from tests.crash.replica_pair import ReplicaPair
 from tests.processes import free_port
 
 from .link import Link
@@ -23,18 +22,8 @@ HOUSEKEEPING_MS = 1500
 
 
 @dataclass
-class Pair:
-    names: NameServerProcess
-    master: BrokerProcess
-    slave: BrokerProcess
+class Pair(ReplicaPair):
     link: Link
-    ledger: Ledger
-
-    def produce(self, each: int, producers: int = 8) -> None:
-        asyncio.run(produce(self.master.address, self.ledger, producers, each))
-
-    def wait_in_sync(self) -> None:
-        asyncio.run(wait_in_sync(self.master, self.slave))
 
     def take_the_master_away_and_check(self) -> None:
         """What was acknowledged must be on the slave alone."""
@@ -56,15 +45,8 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
             tmp_path / "s", brokerRole="SLAVE", brokerId=1, slaveReadEnable="true", haMasterAddress=f"127.0.0.1:{link.port}",
             namesrvAddr=address, **common,
         )  # fmt: skip
-        made = Pair(names, master, slave, link, Ledger())
-        try:
-            for server in (names, master, slave):
-                server.start()
-            made.wait_in_sync()
+        with Pair(names, master, slave, link).running() as made:
             yield made
-        finally:
-            for server in (slave, master, names):
-                server.stop()
 
 
 def test_ten_milliseconds_of_delay_are_paid_once_per_message_and_not_per_batch(pair: Pair) -> None:
@@ -95,14 +77,13 @@ def test_a_partition_is_told_to_producers_and_closes_without_loss(pair: Pair) ->
 
 def test_a_half_open_connection_is_left_without_a_busy_loop(pair: Pair) -> None:
     pair.produce(5)
-    processes = [psutil.Process(server.pid) for server in (pair.master, pair.slave)]
-    before = [sum(process.cpu_times()[:2]) for process in processes]
+    before = pair.cpu_s()
     started = time.monotonic()
     pair.link.stall()
     pair.produce(2, producers=2)  # each waits for its time-out: the link is silent meanwhile
     pair.produce(2, producers=2)
     elapsed = time.monotonic() - started
-    used = [sum(process.cpu_times()[:2]) - cpu for process, cpu in zip(processes, before, strict=True)]
+    used = [after - cpu for after, cpu in zip(pair.cpu_s(), before, strict=True)]
     assert max(used) < 0.25 * elapsed, f"{used} s of CPU in {elapsed:.1f} s of silence"
     pair.link.cut()
     pair.link.restore()

@@ -3,46 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rocketpy._core.errors import RocketpyError
 from rocketpy._core.inspect import Damage, verify_store
-from rocketpy.remoting.client import RemotingClient
-from rocketpy.remoting.codes import RequestCode
 
 from .broker_process import BrokerProcess, NameServerProcess
 from .producers import Ledger, check_against, produce_until, read_all
+from .replica_pair import CATCH_UP_S, wait_in_sync
 
 PRODUCERS = 16
-CATCH_UP_S = 30.0
-
-
-async def _status(client: RemotingClient, broker: BrokerProcess) -> dict[str, int]:
-    answer = await client.call(broker.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)
-    return dict(json.loads(answer.body))
-
-
-async def _topics(client: RemotingClient, broker: BrokerProcess) -> bytes:
-    return (await client.call(broker.address, RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=5)).body
-
-
-async def wait_in_sync(master: BrokerProcess, slave: BrokerProcess) -> int:
-    """Until the slave holds all of the master's log and knows its topics; the log's end."""
-    end = time.monotonic() + CATCH_UP_S
-    async with RemotingClient() as client:
-        while True:
-            try:
-                ours, theirs = await _status(client, master), await _status(client, slave)
-                is_same = ours["inSyncSlaveNums"] == 1 and ours["masterCommitLogMaxOffset"] == theirs["masterCommitLogMaxOffset"]
-                if is_same and await _topics(client, master) == await _topics(client, slave):
-                    return ours["masterCommitLogMaxOffset"]
-            except RocketpyError:
-                pass
-            assert time.monotonic() < end, f"the slave did not catch up:\n{master.tail()}\n{slave.tail()}"
 
 
 @dataclass

@@ -65,6 +65,7 @@ def fill(broker: BrokerProcess) -> list[int]:
             if answer.code != ResponseCode.SUCCESS:
                 assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE, f"{answer.code}: {answer.remark}"
                 assert "disk is full" in (answer.remark or "")
+                assert acknowledged, "the disk was full before the first send"
                 return acknowledged
             acknowledged.append(number)
     raise AssertionError("64 MB took more than they can")

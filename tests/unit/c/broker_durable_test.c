@@ -170,7 +170,25 @@ static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
 typedef struct slow_disk {
     pthread_mutex_t gate;
     int fails; /* guarded by gate */
+    rp_file_ops ops;
 } slow_disk;
+
+/* The system's calls, with the disk as their context. */
+static void slow_disk_init(slow_disk *disk) {
+    *disk = (slow_disk){.gate = PTHREAD_MUTEX_INITIALIZER, .ops = *rp_file_ops_system()};
+    CHECK(disk->ops.context == NULL); /* ours goes in its place */
+    disk->ops.context = disk;
+}
+
+/* A broker under SYNC_FLUSH whose store is on that disk. */
+static void fixture_open_on(fixture *fx, const slow_disk *disk, uint32_t flush_timeout_ms) {
+    fixture_init(fx);
+    fx->broker_options.sync_flush_timeout_ms = flush_timeout_ms;
+    fx->store_options.flush_mode = RP_FLUSH_SYNC;
+    fx->store_options.file_ops = &disk->ops;
+    fixture_open(fx);
+    set_modes(fx, RP_FLUSH_SYNC, 0);
+}
 
 static int slow_sync_data(void *context, int fd) {
     slow_disk *disk = context;
@@ -191,19 +209,12 @@ static int slow_sync_range(void *context, int fd, void *address, int64_t offset,
 }
 
 static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) {
-    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
-    rp_file_ops ops = *rp_file_ops_system();
-    CHECK(ops.context == NULL); /* ours goes in its place */
-    ops.context = &disk;
-    ops.sync_data = slow_sync_data;
-    ops.sync_range = slow_sync_range;
+    slow_disk disk;
+    slow_disk_init(&disk);
+    disk.ops.sync_data = slow_sync_data;
+    disk.ops.sync_range = slow_sync_range;
     fixture fx;
-    fixture_init(&fx);
-    fx.broker_options.sync_flush_timeout_ms = 30;
-    fx.store_options.flush_mode = RP_FLUSH_SYNC;
-    fx.store_options.file_ops = &ops;
-    fixture_open(&fx);
-    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    fixture_open_on(&fx, &disk, 30);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     number_text queue;
     rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
@@ -222,17 +233,11 @@ static void a_disk_that_does_not_answer_is_reported_and_the_message_stays(void) 
 
 /* The flush time-out is far away; who waits is answered when the sync fails. */
 static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
-    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
-    rp_file_ops ops = *rp_file_ops_system();
-    ops.context = &disk;
-    ops.sync_range = slow_sync_range;
+    slow_disk disk;
+    slow_disk_init(&disk);
+    disk.ops.sync_range = slow_sync_range;
     fixture fx;
-    fixture_init(&fx);
-    fx.broker_options.sync_flush_timeout_ms = 3600 * 1000;
-    fx.store_options.flush_mode = RP_FLUSH_SYNC;
-    fx.store_options.file_ops = &ops;
-    fixture_open(&fx);
-    set_modes(&fx, RP_FLUSH_SYNC, 0);
+    fixture_open_on(&fx, &disk, 3600 * 1000);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     number_text queue;
     rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue), response;
@@ -265,17 +270,16 @@ static int64_t hanging_write_at(void *context, int fd, const void *source, size_
 }
 
 static void a_stuck_append_keeps_no_other_send_waiting_and_is_named(void) {
-    slow_disk disk = {.gate = PTHREAD_MUTEX_INITIALIZER};
-    rp_file_ops ops = *rp_file_ops_system();
-    ops.context = &disk;
-    ops.write_at = hanging_write_at;
+    slow_disk disk;
+    slow_disk_init(&disk);
+    disk.ops.write_at = hanging_write_at;
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 2;
     fx.store_options.append_wait_timeout_ms = 20;
     fx.store_options.append_busy_timeout_ms = 100;
     fx.store_options.flush_mode = RP_FLUSH_SYNC;
-    fx.store_options.file_ops = &ops;
+    fx.store_options.file_ops = &disk.ops;
     fixture_open(&fx);
     client clients[2] = {client_open(&fx, RP_SERIALIZE_JSON), client_open(&fx, RP_SERIALIZE_JSON)};
     number_text queues[2];
