@@ -16,6 +16,7 @@
 
 #define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
 #define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
+#define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when who waits is woken: that costs as much as a batch */
 
 typedef struct batch {
     uint32_t count;
@@ -148,7 +149,9 @@ static batch *next_place(rp_record_check *check) {
 static void hand_over(rp_record_check *check) {
     pthread_mutex_lock(&check->lock);
     check->filled++;
-    pthread_cond_broadcast(&check->changed);
+    if (check->filled - check->taken >= WAKE_BATCHES) {
+        pthread_cond_broadcast(&check->changed);
+    }
     pthread_mutex_unlock(&check->lock);
 }
 
@@ -213,14 +216,18 @@ int rp_record_check_take(rp_record_check *check, const rp_message **records, uin
     int rc = RP_OK;
     *count = 0;
     pthread_mutex_lock(&check->lock);
-    while (check->taken == check->filled && !check->ended) {
-        pthread_cond_wait(&check->changed, &check->lock);
+    if (check->taken == check->filled) {
+        while (check->filled - check->taken < WAKE_BATCHES && !check->ended) {
+            pthread_cond_wait(&check->changed, &check->lock);
+        }
     }
     if (check->taken != check->filled) {
         const batch *next = &check->batches[check->taken++ % RP_CHECK_BATCHES];
         *records = next->records;
         *count = next->count;
-        pthread_cond_broadcast(&check->changed);
+        if (check->filled - check->taken <= WAKE_BATCHES) {
+            pthread_cond_broadcast(&check->changed);
+        }
     } else {
         *checked = check->checked;
         rc = check->rc;

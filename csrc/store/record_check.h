@@ -18,7 +18,7 @@
 #include "mapped_file_queue.h"
 #include "message.h"
 
-#define RP_CHECK_BATCHES 4
+#define RP_CHECK_BATCHES 8
 #define RP_CHECK_BATCH_RECORDS 1024
 
 typedef struct rp_record_check rp_record_check;
