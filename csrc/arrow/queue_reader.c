@@ -27,7 +27,16 @@
 #define STALLS_MAX 30             /* answers that bring nothing, each after SUSPEND_MS or a poll's length */
 
 /* RequestCode and ResponseCode (5.3.3 remoting/protocol/). */
-enum code { PULL_MESSAGE = 11, SUCCESS = 0, PULL_NOT_FOUND = 19, PULL_RETRY_IMMEDIATELY = 20, PULL_OFFSET_MOVED = 21 };
+enum code {
+    PULL_MESSAGE = 11,
+    SUCCESS = 0,
+    SYSTEM_BUSY = 2,
+    SERVICE_NOT_AVAILABLE = 14,
+    PULL_NOT_FOUND = 19,
+    PULL_RETRY_IMMEDIATELY = 20,
+    PULL_OFFSET_MOVED = 21,
+    GO_AWAY = 1500
+};
 
 /* What counts of a broker's answer. Slices live until the next one is parsed. */
 typedef struct answer {
@@ -311,8 +320,8 @@ static int receive(rp_queue_reader *reader, uint32_t wait_ms, rp_error *error) {
     }
 }
 
-/* Answers that may be different in a moment: busy, starting, stopping. RocketMQ: SYSTEM_BUSY, SERVICE_NOT_AVAILABLE, GO_AWAY. */
-static int is_passing(int32_t code) { return code == 2 || code == 14 || code == 1500; }
+/* Answers that may be different in a moment: busy, starting, stopping. */
+static int is_passing(int32_t code) { return code == SYSTEM_BUSY || code == SERVICE_NOT_AVAILABLE || code == GO_AWAY; }
 
 static int refuse(const rp_queue_reader *reader, const answer *response, rp_error *error) {
     int status = is_passing(response->code) ? RP_E_BUSY : RP_E_NOT_FOUND;

@@ -1,7 +1,8 @@
 /* response_writer_inl.h: writes a response frame's header field by field straight into a connection's buffer. C only.
  *
  * The hot answers (send, pull, offsets) go this way instead of through an rp_command: no field array is filled, constant text is
- * copied by fixed-size stores, and both encodings share the calls. The caller reserves RP_RESPONSE_SIZE_MAX of its texts first.
+ * copied by fixed-size stores, and both encodings share the calls. The caller reserves room first: RP_RESPONSE_SIZE_BASE and
+ * RP_RESPONSE_TEXT_FACTOR bytes for each of its texts'.
  *
  * The response code keeps a fixed place in both encodings (JSON pads it to two characters), so that a response that was written
  * before its outcome was known is corrected in place: rp_response_set_outcome.

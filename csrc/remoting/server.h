@@ -3,7 +3,7 @@
  *
  *   socket → reactor → rp_handler.on_request ─ handled: response written into the connection
  *                                            └ punted: copied into an rp_request → ring → eventfd → Python
- *   Python → rp_server_respond / rp_server_send / rp_server_resubmit → reactor's inbox → connection
+ *   Python → rp_server_send / rp_server_resubmit → reactor's inbox → connection
  *
  * Threads  `reactors` threads, each owns its connections. Functions of this header: any thread, unless said otherwise.
  * Owns     threads, sockets, requests in the ring. Borrows the handler's context until rp_server_stop returns.
