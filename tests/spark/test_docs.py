@@ -20,7 +20,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 def test_the_examples_run(spark: Any, cluster: Cluster) -> None:
     cluster.create_topic("Orders")
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
         code = block.replace('"127.0.0.1:9876"', repr(cluster.name_server))
         exec(compile(code, str(PAGE), "exec"), names)
 
