@@ -48,7 +48,7 @@ static inline void fixture_init(fixture *fx) {
     CHECK(mkdtemp(fx->path) != NULL);
     rp_message_store_options_default(&fx->store_options);
     fx->store_options.root_path = fx->path;
-    fx->store_options.append_wait_timeout_ms = 30000; /* a machine that is busy with other tests is no stuck disk */
+    fx->store_options.append_wait_timeout_ms = fx->store_options.append_busy_timeout_ms = 30000; /* a busy machine is no stuck disk */
     fx->store_options.commit_log_file_size = 1 << 20;
     fx->store_options.consume_queue_file_size = 20 * 1000;
     fx->store_options.populate_ahead_bytes = 1 << 16;

@@ -36,7 +36,7 @@ static int opens_ring(rp_liburing *library, rp_uring **ring) {
 
 /* Over a file layer that loses power: what was waited for through the ring is in the image. */
 static void a_power_cut_takes_nothing_that_the_ring_has_synced(int flush_mode) {
-    char base[400], live[512], durable[512], image[512];
+    char base[400], live[512], image[512];
     rp_liburing library;
     rp_uring *ring = NULL;
     rp_error error = {0};
@@ -45,12 +45,8 @@ static void a_power_cut_takes_nothing_that_the_ring_has_synced(int flush_mode) {
     }
     fixture_directory(base, sizeof base);
     snprintf(live, sizeof live, "%s/live", base);
-    snprintf(durable, sizeof durable, "%s/durable", base);
     snprintf(image, sizeof image, "%s/image", base);
-    mkdir(live, 0755);
-    mkdir(durable, 0755);
-    power_cut *cut = malloc(sizeof *cut);
-    power_cut_init(cut, live, durable);
+    power_cut *cut = power_cut_create(live);
     cut->base = rp_uring_file_ops(ring);
     rp_message_store_options options;
     fixture_options(&options, live);
@@ -81,7 +77,6 @@ static void a_power_cut_takes_nothing_that_the_ring_has_synced(int flush_mode) {
     }
     fixture_close(store);
     power_cut_destroy(cut);
-    free(cut);
     rp_uring_close(ring);
     rp_liburing_unload(&library);
     fixture_remove(base);

@@ -2,7 +2,7 @@
  * a shadow of exactly what each successful sync covered: bytes by fdatasync or msync, names by fsync of the directory.
  *
  *   store ─► power_cut ops ─► live/…           (mapped and written bytes, synced or not)
- *                       └──► durable/…         (copied there by sync_data, sync_range, sync_directory; never flushed for real: it is fast)
+ *                       └──► live-durable/…    (copied there by sync_data, sync_range, sync_directory; never flushed for real: it is fast)
  *   power_cut_image(seed): for every page that differs, the disk has the old bytes, the new ones, or sectors of both; a file whose
  *   name was not synced may be missing, an unlinked one may be back.
  *
@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "../../../csrc/base/file_ops.h"
+#include "check.h"
 
 enum { CUT_FDS = 1024, CUT_MAPS = 4096, CUT_PATH = 1024, CUT_PAGE = 4096, CUT_SECTOR = 512 };
 
@@ -280,10 +281,13 @@ static inline void power_cut_now(power_cut *cut) {
     pthread_mutex_unlock(&cut->lock);
 }
 
-static inline void power_cut_init(power_cut *cut, const char *live, const char *durable) {
-    memset(cut, 0, sizeof *cut);
-    snprintf(cut->live, CUT_PATH, "%s", live);
-    snprintf(cut->durable, CUT_PATH, "%s", durable);
+/* Makes the directory `live`, and `live`-durable beside it. */
+static inline power_cut *power_cut_create(const char *live) {
+    power_cut *cut = calloc(1, sizeof *cut);
+    CHECK(cut != NULL && snprintf(cut->live, CUT_PATH, "%s", live) < CUT_PATH);
+    CHECK(snprintf(cut->durable, CUT_PATH, "%s-durable", live) < CUT_PATH);
+    mkdir(cut->live, 0755);
+    mkdir(cut->durable, 0755);
     pthread_mutex_init(&cut->lock, NULL);
     cut->maps = calloc(CUT_MAPS, sizeof *cut->maps);
     cut->ops = (rp_file_ops){.context = cut,
@@ -302,11 +306,13 @@ static inline void power_cut_init(power_cut *cut, const char *live, const char *
                              .rename = cut_rename,
                              .unlink = cut_unlink,
                              .sync_directory = cut_sync_directory};
+    return cut;
 }
 
 static inline void power_cut_destroy(power_cut *cut) {
     pthread_mutex_destroy(&cut->lock);
     free(cut->maps);
+    free(cut);
 }
 
 /* Everything that is in live counts as durable; below is "." at first. */

@@ -81,18 +81,14 @@ static void log_and_queues_agree(rp_message_store *store, workload *work) {
 }
 
 static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mode) {
-    char base[400], live[512], durable[512], image[512];
+    char base[400], live[512], image[512];
     workload work[APPENDERS] = {{0}};
     fixture_directory(base, sizeof base);
     printf("seed %llu %s %s\n", (unsigned long long)seed, flush_mode == RP_FLUSH_SYNC ? "sync" : "async", base);
     for (int round = 0; round < ROUNDS; round++) {
         snprintf(live, sizeof live, "%s/%d", base, round);
-        snprintf(durable, sizeof durable, "%s/%d-durable", base, round);
         snprintf(image, sizeof image, "%s/%d", base, round + 1);
-        mkdir(live, 0755);
-        mkdir(durable, 0755);
-        power_cut *cut = malloc(sizeof *cut);
-        power_cut_init(cut, live, durable);
+        power_cut *cut = power_cut_create(live);
         power_cut_settle(cut, "."); /* what was found after the last cut was on disk */
         rp_message_store_options options;
         fixture_options(&options, live);
@@ -146,7 +142,6 @@ static void acknowledged_messages_survive_power_cuts(uint64_t seed, int flush_mo
         power_cut_image(cut, "", image, &seed);
         CHECK(rp_message_store_close(store, NULL) == RP_E_IO); /* and says so */
         power_cut_destroy(cut);
-        free(cut);
     }
     fixture_remove(base);
 }

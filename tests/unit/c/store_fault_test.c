@@ -81,14 +81,10 @@ static void nothing_is_lost(const char *path, const outcome *seen, bool has_shor
 
 static int64_t a_failing_call_loses_nothing(int fail_errno, bool forever, int flush_mode, int64_t first, int64_t step) {
     for (int64_t n = first;; n += step) {
-        char base[400], live[512], durable[512];
+        char base[400], live[512];
         fixture_directory(base, sizeof base);
         snprintf(live, sizeof live, "%s/live", base);
-        snprintf(durable, sizeof durable, "%s/durable", base);
-        mkdir(live, 0755);
-        mkdir(durable, 0755);
-        power_cut *cut = malloc(sizeof *cut);
-        power_cut_init(cut, live, durable);
+        power_cut *cut = power_cut_create(live);
         cut->fail_at = n;
         cut->fail_errno = fail_errno;
         cut->fail_forever = forever;
@@ -102,7 +98,6 @@ static int64_t a_failing_call_loses_nothing(int fail_errno, bool forever, int fl
         nothing_is_lost(live, &seen, cut->short_writes);
         bool has_failed = atomic_load(&cut->has_failed);
         power_cut_destroy(cut);
-        free(cut);
         fixture_remove(base);
         if (!has_failed) {
             return n;

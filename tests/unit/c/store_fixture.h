@@ -38,7 +38,7 @@ static inline void fixture_options(rp_message_store_options *options, const char
     rp_message_store_options_default(options);
     options->root_path = path;
     options->commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
-    options->append_wait_timeout_ms = 30000; /* a machine that is busy with other tests is no stuck disk */
+    options->append_wait_timeout_ms = options->append_busy_timeout_ms = 30000; /* a busy machine is no stuck disk */
     options->index_slot_count = 64; /* 500 entries: 10 KB instead of 420 MB a file */
     options->index_entry_count_max = 500;
     options->consume_queue_file_size = FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE;
