@@ -17,7 +17,7 @@ TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 SPARK_KILL  := tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once
 SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_write.py --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
-.PHONY: wheel spark bench bench-peer help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
+.PHONY: wheel spark bench bench-peer bench-recovery help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list

@@ -154,7 +154,8 @@ static void pump_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
  * already, until it speaks again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
 static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
-    int64_t settled = rp_ha_master_acked_offset(master, required);
+    uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire); /* minInSyncReplicas may ask for more */
+    int64_t settled = rp_ha_master_acked_offset(master, min > required ? min : required);
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         if (slot == newcomer || master->slots[slot] == NULL || !rp_ha_connection_shares_host(master->slots[slot], master->slots[newcomer]))
             continue;

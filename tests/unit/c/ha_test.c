@@ -338,11 +338,11 @@ static void wait_heard(const pair *both, uint32_t connections) {
     }
 }
 
-static void a_half_open_connection_is_no_second_replica(void) {
+static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
     pair both;
     open_pair(&both);
     close_slave(&both);
-    CHECK(rp_ha_master_require(both.ha_master, 2, 0) == RP_OK);
+    CHECK(rp_ha_master_require(both.ha_master, slaves_required, slaves_min) == RP_OK);
     append(&both, 5);
     int64_t settled = max_of(&both.master);
     int other = connect_from(&both, 2);
@@ -351,7 +351,7 @@ static void a_half_open_connection_is_no_second_replica(void) {
     int64_t end = max_of(&both.master);
     int half_open = connect_from(&both, 1);
     report(half_open, end);
-    CHECK(wait_acked(&both.acked, settled));
+    CHECK(wait_acked(&both.acked, slaves_required == 2 ? settled : end));
 
     int again = connect_from(&both, 1); /* the same slave: with its old connection it is still one replica */
     report(again, end);
@@ -372,6 +372,9 @@ static void a_half_open_connection_is_no_second_replica(void) {
     open_slave(&both);
     close_pair(&both);
 }
+
+static void a_half_open_connection_is_no_second_replica(void) { reconnect_half_open(2, 0); }
+static void nor_is_it_one_for_min_in_sync_replicas(void) { reconnect_half_open(1, 2); }
 
 static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
     pair both;
@@ -408,6 +411,7 @@ int main(void) {
         RUN(a_stranger_that_claims_too_much_is_dropped_and_completes_nothing);
         RUN(a_report_may_come_in_pieces);
         RUN(a_half_open_connection_is_no_second_replica);
+        RUN(nor_is_it_one_for_min_in_sync_replicas);
         RUN(an_offset_that_was_never_sent_is_not_acknowledged);
     }
     return 0;
