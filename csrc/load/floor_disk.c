@@ -1,49 +1,23 @@
 /* floor_disk.c: the bare disk loops: pwrite + fdatasync, and sendfile from the page cache into a socket. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "../base/histogram.h"
+#include "../base/clock.h"
+#include "../base/file_ops.h"
 #include "../base/thread.h"
-#include "floor.h"
 #include "floor_parts.h"
 
 #define FILE_SIZE (INT64_C(64) << 20) /* the sync loop wraps here: allocated and written before, so that only data is synced */
 #define DISCARD_BYTES (1u << 20)
 
-int64_t rp_floor_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static int failed_on(rp_error *error, const char *path, const char *what) {
     return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "%s: %s", what, strerror(errno));
-}
-
-void rp_floor_fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns) {
-    *rate = (rp_floor_rate){
-        rp_histogram_count(rounds), bytes, (uint64_t)elapsed_ns, rp_histogram_percentile(rounds, 50), rp_histogram_percentile(rounds, 99),
-        rp_histogram_max(rounds)};
-}
-
-static int write_whole(int fd, const uint8_t *data, size_t size, int64_t at) {
-    for (size_t done = 0; done < size;) {
-        ssize_t put = pwrite(fd, data + done, size - done, at + (int64_t)done);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return -1;
-        done += (size_t)put;
-    }
-    return 0;
 }
 
 static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t duration_ms, rp_floor_rate *rate) {
@@ -52,14 +26,15 @@ static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t dura
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = rp_floor_now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns, at = 0;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns,
+            at = 0;
     uint64_t bytes = 0;
     int status = 0;
     while (status == 0 && last_ns < end_ns) {
         if (at + size > FILE_SIZE)
             at = 0;
-        status = write_whole(fd, data, size, at) != 0 || fdatasync(fd) != 0 ? -1 : 0;
-        int64_t now = rp_floor_now_ns();
+        status = rp_file_write_all(rp_file_ops_system(), fd, data, size, at) != 0 || fdatasync(fd) != 0 ? -1 : 0;
+        int64_t now = rp_clock_monotonic_ns(rp_clock_system());
         rp_histogram_record(rounds, (uint64_t)(now - last_ns));
         last_ns = now;
         at += size;
@@ -83,7 +58,7 @@ int rp_floor_sync(const char *path, uint32_t size, uint32_t duration_ms, rp_floo
         status = failed_on(error, path, "no memory");
     } else {
         memset(data, 'x', FILE_SIZE);
-        if (write_whole(fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0)
+        if (rp_file_write_all(rp_file_ops_system(), fd, data, FILE_SIZE, 0) != 0 || fsync(fd) != 0)
             status = failed_on(error, path, "cannot be filled");
     }
     if (status == RP_OK && sync_rounds(fd, data, size, duration_ms, rate) != 0)
@@ -107,29 +82,13 @@ static void discard(void *context) {
     } while (got > 0 || (got < 0 && errno == EINTR));
 }
 
-int rp_floor_tcp_pair(int *writer, int *reader) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
-    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    *writer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    *reader = -1;
-    if (listening >= 0 && *writer >= 0 && bind(listening, (struct sockaddr *)&address, size) == 0 && listen(listening, 1) == 0 &&
-        getsockname(listening, (struct sockaddr *)&address, &size) == 0 && connect(*writer, (struct sockaddr *)&address, size) == 0)
-        *reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-    int failed = errno;
-    if (listening >= 0)
-        close(listening);
-    errno = failed;
-    return *reader >= 0 ? 0 : -1;
-}
-
 static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk, uint32_t duration_ms, rp_floor_rate *rate) {
     rp_histogram *rounds = rp_histogram_create();
     if (rounds == NULL) {
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = rp_floor_now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
     uint64_t bytes = 0;
     off_t at = 0;
     int status = 0;
@@ -141,7 +100,7 @@ static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk,
             status = -1;
             break;
         }
-        int64_t now = rp_floor_now_ns();
+        int64_t now = rp_clock_monotonic_ns(rp_clock_system());
         rp_histogram_record(rounds, (uint64_t)(now - last_ns));
         last_ns = now;
         bytes += (uint64_t)put;

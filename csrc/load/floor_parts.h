@@ -1,5 +1,4 @@
-/* floor_parts.h: what the bare loops share. Private to csrc/load.
- */
+/* floor_parts.h: what the bare loops share. Private to csrc/load. */
 #ifndef RP_LOAD_FLOOR_PARTS_H
 #define RP_LOAD_FLOOR_PARTS_H
 
@@ -8,7 +7,6 @@
 #include "../base/histogram.h"
 #include "floor.h"
 
-int64_t rp_floor_now_ns(void);
 void rp_floor_fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns);
 /* A connected pair on the loopback: TCP, as a slave's connection is. 0, or -1 with errno; close what is not -1 either way. */
 int rp_floor_tcp_pair(int *writer, int *reader);

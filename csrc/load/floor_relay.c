@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "../base/crc32.h"
 #include "../base/thread.h"
 #include "floor_parts.h"
@@ -76,12 +77,12 @@ static int run_rounds(int fd, const uint8_t *message, uint32_t size, uint32_t du
     rp_histogram *rounds = rp_histogram_create();
     if (rounds == NULL)
         return 0;
-    int64_t start_ns = rp_floor_now_ns(), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
     uint8_t answer[ANSWER_BYTES];
     int good = 1;
     while (good && last_ns < end_ns) {
         good = send_whole(fd, message, size) && receive_whole(fd, answer, sizeof answer);
-        int64_t now = rp_floor_now_ns();
+        int64_t now = rp_clock_monotonic_ns(rp_clock_system());
         rp_histogram_record(rounds, (uint64_t)(now - last_ns));
         last_ns = now;
     }
