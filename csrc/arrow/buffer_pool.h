@@ -1,7 +1,6 @@
 /* buffer_pool.h: buffers of finished columns, used again for the next ones. Private to csrc/arrow.
  *
- * Why      pages of a fresh buffer are zeroed and mapped one by one by the kernel: of an Arrow batch of 12 MB that costs as much as
- *          filling it.
+ * Why      the kernel zeroes and maps the pages of a fresh buffer one by one: for an Arrow batch of 12 MB that costs as much as filling it.
  * Sizes    powers of two from 4 KiB.
  * Threads  any: an exported array is released by whoever held it last.
  * Owns     spare buffers of up to 64 MiB together; what is given back beyond that is freed. The last reference frees the pool.
