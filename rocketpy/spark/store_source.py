@@ -22,7 +22,7 @@ from ..store.directory import StoreDirectory
 from .cluster import Endpoint
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import Use, parse_options
-from .queue_read import ReadSettings, needed_columns, shape_batch
+from .queue_read import ReadSettings, freeze_imports, needed_columns, shape_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +109,7 @@ class LogTableReader(StoreTableReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, FilePartition):  # no partitions: Spark runs one task all the same
             return
+        freeze_imports()
         options = self.options
         settings = ReadSettings(
             Endpoint(()), self.columns, "", decompress=options["decompress"], properties_as_map=options["propertiesAsMap"]

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from .columns import check_sink_schema
+from .queue_read import freeze_imports
 from .sender import RowIds, Sender, SendSettings
 from .source import endpoint_of
 
@@ -60,6 +61,7 @@ def row_ids(partition: int, query_id: str | None, epoch: str | None, idempotent:
 
 def write_rows(settings: SendSettings, batches: Iterator[pa.RecordBatch]) -> TaskReport:
     """One task."""
+    freeze_imports()
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
     query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
