@@ -1,11 +1,8 @@
 /* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, say our offset, receive into the log, ack, repeat.
  *
- * Receiving: what is left of a frame's body goes by readv straight to where the log wants it; what is behind it goes into a small buffer
- * as the second part: the next header, and in a stream of small frames as much of its body as fits. So a frame costs one system call, and
- * nearly no copy. A read that got less than it asked for has emptied the socket.
- *
- * Two ways into the log: small frames go into the mapped file and count at once. A backlog comes in large frames (in_bulk): they are
- * collected over frame ends, up to the 256 KB that the log takes or until the socket is empty, and then written at once.
+ * Receiving: what is left of a frame's body goes by readv straight into the mapped file; what is behind it goes into a small buffer as
+ * the second part: the next header with as much of its body as fits. So a small frame costs one system call and one short copy, and a
+ * stream of large ones one system call each with nearly no copy. A read that got less than it asked for has emptied the socket.
  */
 #include "ha_slave.h"
 
@@ -34,8 +31,6 @@
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define INPUT_BYTES 16384
-#define BULK_FRAME_BYTES_MIN 32768 /* what a master's frames begin with while a backlog waits (haTransferBatchSize) */
-#define BULK_FRAMES_AFTER 64       /* so many smaller ones in a row, and there is no backlog any more */
 
 struct rp_ha_slave {
     /* fixed after open */
@@ -53,9 +48,6 @@ struct rp_ha_slave {
     uint32_t input_at, input_end;
     int64_t body_offset;  /* where the next body byte belongs */
     uint32_t body_left;
-    uint8_t *room; /* reserved of the log; the next byte belongs at room + held */
-    uint32_t room_size, held; /* [0, held) are received but not committed */
-    uint32_t bulk_frames_left; /* frames that still count as a backlog's */
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
@@ -173,17 +165,10 @@ static int report_offset(rp_ha_slave *slave, int always) {
 
 /* ---- frames ---- */
 
-/* What is received is the log's, readable and acknowledged by the next report. A failure ends the connection: the master sends it again. */
-static int commit_held(rp_ha_slave *slave, rp_error *error) {
-    uint32_t held = slave->held;
-    slave->held = 0;
-    return held > 0 ? rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset - held, held, error) : RP_OK;
-}
-
 static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE], rp_error *error) {
     int64_t offset = (int64_t)rp_get_u64(header);
     uint32_t size = rp_get_u32(header + 8);
-    int64_t ours = slave->held > 0 ? slave->body_offset : rp_commit_log_max_offset(slave->options.commit_log);
+    int64_t ours = rp_commit_log_max_offset(slave->options.commit_log);
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
@@ -193,10 +178,6 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     slave->body_offset = offset;
     slave->body_left = size;
     slave->is_asked |= size == 0;
-    if (size >= BULK_FRAME_BYTES_MIN)
-        slave->bulk_frames_left = BULK_FRAMES_AFTER;
-    else if (slave->bulk_frames_left > 0)
-        slave->bulk_frames_left--;
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
     slave->stats.master_offset = offset + size;
@@ -220,25 +201,21 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
 
 /* Where the next bytes of the body go: 1..body_left of them, or a negative status. */
 static int64_t reserve_body(rp_ha_slave *slave, uint8_t **address, rp_error *error) {
-    if (slave->held == 0) {
-        int in_bulk = slave->bulk_frames_left > 0;
-        int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, in_bulk, &slave->room,
-                                                      &slave->room_size, error);
-        if (status < 0)
-            return status;
-    }
-    uint32_t room = slave->room_size - slave->held;
-    *address = slave->room + slave->held;
+    uint32_t room = 0;
+    int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, address, &room, error);
+    if (status < 0)
+        return status;
     return slave->body_left < room ? slave->body_left : room;
 }
 
-/* The next size bytes of the body are where they belong. */
-static int take_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
-    slave->held += size;
+static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
+    int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, size, error);
+    if (status < 0)
+        return status;
     slave->body_offset += size;
     slave->body_left -= size;
     count_received(slave, size, now_ns(slave));
-    return slave->bulk_frames_left == 0 || slave->held == slave->room_size ? commit_held(slave, error) : RP_OK;
+    return RP_OK;
 }
 
 /* Takes frames out of the buffer as far as it goes. */
@@ -255,7 +232,7 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
             part = part < left ? part : left;
             memcpy(address, bytes, (size_t)part);
             slave->input_at += (uint32_t)part;
-            status = take_body(slave, (uint32_t)part, error);
+            status = commit_body(slave, (uint32_t)part, error);
         } else {
             if (left < RP_HA_HEADER_SIZE)
                 return RP_OK;
@@ -283,7 +260,7 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     memmove(slave->input, slave->input + slave->input_at, kept);
     slave->input_at = 0;
     slave->input_end = kept;
-    uint32_t ahead = body_part < slave->body_left ? 0 : body_part < BULK_FRAME_BYTES_MIN ? INPUT_BYTES - kept : RP_HA_HEADER_SIZE;
+    uint32_t ahead = body_part == slave->body_left ? INPUT_BYTES - kept : 0;
     if (ahead > 0)
         parts[part_count++] = (struct iovec){slave->input + kept, ahead};
     ssize_t got = readv(slave->fd, parts, part_count);
@@ -296,7 +273,7 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     }
     slave->last_read_ns = now_ns(slave);
     int64_t of_body = got < body_part ? got : body_part;
-    int status = of_body > 0 ? take_body(slave, (uint32_t)of_body, error) : RP_OK;
+    int status = of_body > 0 ? commit_body(slave, (uint32_t)of_body, error) : RP_OK;
     slave->input_end += (uint32_t)(got - of_body);
     if (status == RP_OK)
         status = take_input(slave, error);
@@ -305,14 +282,14 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
 
 /* Takes what the socket holds, then acks. */
 static int receive_burst(rp_ha_slave *slave, rp_error *error) {
-    int more = 1;
-    for (int i = 0; i < BURST_READS_MAX && more > 0; i++)
-        more = receive_some(slave, error);
-    int status = more < 0 ? more : commit_held(slave, error);
-    if (status < 0) {
-        (void)commit_held(slave, NULL); /* what did arrive counts; the connection ends anyway */
-        (void)report_offset(slave, 0);
-        return status;
+    for (int i = 0; i < BURST_READS_MAX; i++) {
+        int more = receive_some(slave, error);
+        if (more < 0) {
+            (void)report_offset(slave, 0); /* what did arrive counts; the connection ends anyway */
+            return more;
+        }
+        if (more == 0)
+            break;
     }
     int is_asked = slave->is_asked;
     slave->is_asked = 0;
@@ -367,7 +344,7 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     int64_t time_ns = now_ns(slave);
-    slave->input_at = slave->input_end = slave->body_left = slave->ack_left = slave->held = slave->bulk_frames_left = 0;
+    slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
     slave->is_asked = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;

@@ -2,9 +2,9 @@
  * RocketMQ: DefaultHAClient (5.3.3 store/ha/). Frames: ha_master.h.
  *
  * States   READY (no address, or waiting to reconnect) → TRANSFER (connected) → READY on any error, after reconnect_ms; → SHUTDOWN.
- * Data     a frame's bytes are received into the mapped file and published as they come; a backlog's into memory and written by pieces of
- *          up to 256 KB. The ack follows every read burst. A frame whose offset is not our max offset (and we are not empty) ends the
- *          connection: the stores have diverged or the master jumped; the log line says both offsets.
+ * Data     a frame's bytes are received into the mapped file and published as they come; the ack follows every read burst.
+ *          A frame whose offset is not our max offset (and we are not empty) ends the connection: the stores have diverged or
+ *          the master jumped; the log line says both offsets.
  *
  * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
  * Owns     its thread and socket. Borrows the store's commit log.

@@ -52,14 +52,12 @@ int64_t rp_commit_log_min_offset(const rp_commit_log *log);
 int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */
 int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte below is on disk */
 
-/* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *room
- * bytes at *address (at least 1, never past the file's end) may be written there by the calling thread, the only one that writes.
- * in_bulk 0: they lie in the mapped file, made ready ahead. 1: in memory, and commit writes them to the file: cheapest by far from 64 KB
- * on, dearer for a single record; *room ends at a multiple of 256 KB.
- * RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_READ_ONLY, RP_E_CLOSED. */
-int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, int in_bulk, uint8_t **address, uint32_t *room, rp_error *error);
+/* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address
+ * points into the mapped file, *room bytes of it (at least 1, never past the file's end) may be written there by the calling thread,
+ * the only one that writes. RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_READ_ONLY, RP_E_CLOSED. */
+int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error);
 /* Publishes the first size bytes of that room and enters the records they complete into their queues. RP_OK; RP_E_INVALID when they were
- * not reserved; RP_E_DISK_FULL, RP_E_IO when they cannot be written (reserve again); RP_E_READ_ONLY, RP_E_CLOSED. */
+ * not reserved; RP_E_READ_ONLY, RP_E_CLOSED. */
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error);
 
 /* Bytes of the log lent to the caller with a pin on their file. */

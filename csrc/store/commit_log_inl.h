@@ -32,8 +32,7 @@ struct rp_commit_log {
     rp_mapped_file *active;      /* guarded by append_lock: pinned file of position, NULL before the first append */
     uint8_t *active_address;     /* guarded by append_lock */
     int64_t active_end;          /* guarded by append_lock: first byte behind the active file */
-    rp_log_staging staging;      /* guarded by append_lock; its bytes, once reserved, are the replicating thread's */
-    bool is_taking_bulk;         /* guarded by append_lock: the last replicated bytes were reserved in bulk */
+    rp_log_staging staging;      /* guarded by append_lock; unused when records go through the map */
     int64_t ready_end;           /* guarded by append_lock: preallocation's, as last seen */
 
     pthread_mutex_t failure_lock; /* leaf */

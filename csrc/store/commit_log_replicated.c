@@ -3,7 +3,6 @@
  * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
  * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "../base/bytes_inl.h"
@@ -11,7 +10,6 @@
 #include "commit_log_inl.h"
 #include "consume_queue_writer.h"
 #include "message.h"
-#include "store_path.h"
 
 #define WOKEN_QUEUES_MAX 64
 
@@ -55,63 +53,30 @@ static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
                         (long long)offset, (long long)log->position);
 }
 
-/* Under the lock: the file of log->position is the active one, with space up to end. */
-static int make_room(rp_commit_log *log, int64_t end, rp_error *error) {
-    int rc = RP_OK;
-    if (end > log->ready_end) {
-        rc = log->is_taking_bulk ? rp_preallocation_claim(log->preallocation, end, error)
-                                 : rp_preallocation_require(log->preallocation, end, error);
+int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error) {
+    pthread_mutex_lock(&log->append_lock);
+    int rc = check_offset(log, offset, error);
+    if (rc == RP_OK && log->position + 1 > log->ready_end) {
+        rc = rp_preallocation_require(log->preallocation, log->position + 1, error);
     }
     if (rc == RP_OK && (log->active == NULL || log->position >= log->active_end)) {
         rc = rp_commit_log_enter_file(log, log->position, error);
     }
-    log->ready_end = rp_preallocation_ready_end(log->preallocation);
-    return rc;
-}
-
-/* Under the lock: room in memory, up to the next whole piece of the file. */
-static int reserve_staged(rp_commit_log *log, uint8_t **address, uint32_t *room, rp_error *error) {
-    int64_t file_end = log->position - log->position % log->file_size + log->file_size;
-    int64_t end = (log->position & ~(int64_t)(RP_STAGING_BYTES - 1)) + RP_STAGING_BYTES;
-    end = end < file_end ? end : file_end;
-    int rc = make_room(log, end, error);
     if (rc == RP_OK) {
-        *room = (uint32_t)(end - log->position);
-        *address = rp_log_staging_take(&log->staging, log->position, *room); /* never more than it has */
-    }
-    return rc;
-}
-
-static int reserve_mapped(rp_commit_log *log, uint8_t **address, uint32_t *room, rp_error *error) {
-    int rc = make_room(log, log->position + 1, error);
-    if (rc == RP_OK) {
+        log->ready_end = rp_preallocation_ready_end(log->preallocation);
         int64_t end = log->ready_end < log->active_end ? log->ready_end : log->active_end;
         int64_t left = end - log->position;
         *address = log->active_address + (log->position - log->active->base_offset);
         *room = left > INT32_MAX ? INT32_MAX : (uint32_t)left;
     }
-    return rc;
-}
-
-int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, int in_bulk, uint8_t **address, uint32_t *room, rp_error *error) {
-    pthread_mutex_lock(&log->append_lock);
-    int rc = check_offset(log, offset, error);
-    if (rc == RP_OK) {
-        log->is_taking_bulk = in_bulk != 0;
-        log->staging.size = 0; /* what was reserved before was not received */
-        /* What a failed write may have left is zeroed by the next write only. */
-        bool is_staged = in_bulk || log->setup.ready_mode == RP_READY_FOR_SYNC || log->staging.torn_end != 0;
-        rc = is_staged ? reserve_staged(log, address, room, error) : reserve_mapped(log, address, room, error);
-    }
     pthread_mutex_unlock(&log->append_lock);
     return rc;
 }
 
-/* One piece of the log in one file: the records that begin in its first begin_bytes. Bytes dispatched, all of them when the rest of the
- * file is padding. */
-static int64_t dispatch_piece(rp_commit_log *log, const rp_log_range *piece, uint64_t begin_bytes, woken_queues *woken, rp_error *error) {
+/* One piece of the log in one file: [offset, end). Bytes dispatched, all of them when the rest of the file is padding. */
+static int64_t dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, rp_error *error) {
     uint64_t done = 0;
-    while (done < begin_bytes && piece->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
+    while (piece->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
         rp_message message;
         uint32_t size = rp_get_u32(piece->address + done), magic = rp_get_u32(piece->address + done + 4);
         if (magic == RP_MESSAGE_MAGIC_BLANK) {
@@ -141,33 +106,16 @@ static int64_t dispatch_piece(rp_commit_log *log, const rp_log_range *piece, uin
     return (int64_t)done;
 }
 
-/* Under the lock: what is to be dispatched next, in one file, and how many bytes of it records may begin in. Taken from the bytes at hand,
- * if there are any (the log's last): the map would fault for them page after page, and is needed only for a record that began before. */
-static int find_piece(rp_commit_log *log, const rp_log_range *at_hand, rp_log_range *piece, uint64_t *begin_bytes) {
-    int64_t file_end = log->dispatched - log->dispatched % log->file_size + log->file_size;
-    int64_t end = log->position < file_end ? log->position : file_end, at_hand_begin = log->position - at_hand->size;
-    if (end <= log->dispatched) {
-        return RP_E_RANGE;
-    }
-    if (log->dispatched >= at_hand_begin) {
-        uint32_t done = (uint32_t)(log->dispatched - at_hand_begin);
-        *piece = (rp_log_range){.address = at_hand->address + done, .size = at_hand->size - done, .fd = -1};
-        *begin_bytes = piece->size;
-        return RP_OK;
-    }
-    *begin_bytes = (uint64_t)(at_hand_begin - log->dispatched);
-    return rp_commit_log_read(log, log->dispatched, (uint32_t)(end - log->dispatched), piece);
-}
-
 /* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
-static int dispatch_some(rp_commit_log *log, const rp_log_range *at_hand, woken_queues *woken) {
+static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
+    int64_t file_end = log->dispatched - log->dispatched % log->file_size + log->file_size;
+    int64_t end = log->position < file_end ? log->position : file_end;
     rp_log_range piece;
-    uint64_t begin_bytes;
-    if (find_piece(log, at_hand, &piece, &begin_bytes) != RP_OK) {
+    if (end <= log->dispatched || rp_commit_log_read(log, log->dispatched, (uint32_t)(end - log->dispatched), &piece) != RP_OK) {
         return 0;
     }
     rp_error error = {0};
-    int64_t done = dispatch_piece(log, &piece, begin_bytes, woken, &error);
+    int64_t done = dispatch_piece(log, &piece, woken, &error);
     rp_log_range_release(piece.pin);
     if (done < 0) {
         if (log->dispatch_failed_at != log->dispatched) {
@@ -191,34 +139,13 @@ static void wake(rp_commit_log *log, const woken_queues *woken) {
     }
 }
 
-/* Under the lock: the first size staged bytes go to the file. *at_hand gets them, for who reads them at once. */
-static int write_staged(rp_commit_log *log, uint32_t size, rp_log_range *at_hand, rp_error *error) {
-    *at_hand = (rp_log_range){.address = log->staging.bytes, .size = size, .fd = -1};
-    log->staging.size = size;
-    int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset);
-    if (rc == RP_OK) {
-        return RP_OK;
-    }
-    int os_errno = errno;
-    char path[RP_PATH_MAX];
-    if (rp_path_of_offset(path, log->setup.directory, log->active->base_offset, NULL) != RP_OK) {
-        path[0] = 0;
-    }
-    return rp_error_set(error, rc, os_errno, path, log->position - log->active->base_offset,
-                        "cannot write replicated bytes: %s; they are asked for again", strerror(os_errno));
-}
-
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
-    rp_log_range at_hand = {.size = 0};
-    bool is_staged = log->staging.size != 0;
     int rc = rp_commit_log_failure(log, error);
-    if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position ||
-                        (is_staged && (offset != log->staging.begin || size > log->staging.size)))) {
+    if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position)) {
         rc = rp_error_set(error, RP_E_INVALID, 0, log->setup.directory, offset, "%u bytes were not reserved at offset %lld", size,
                           (long long)offset);
     }
-    rc = rc == RP_OK && is_staged ? write_staged(log, size, &at_hand, error) : rc;
     if (rc == RP_OK) {
         if (log->index_feed != NULL) {
             rp_index_feed_stop(log->index_feed, log->position);
@@ -229,18 +156,15 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
     }
     for (int more = rc == RP_OK; more;) {
         woken_queues woken = {.count = 0};
-        more = dispatch_some(log, &at_hand, &woken);
+        more = dispatch_some(log, &woken);
         pthread_mutex_unlock(&log->append_lock);
         wake(log, &woken);
         pthread_mutex_lock(&log->append_lock);
     }
     int64_t position = log->position;
-    bool is_bulk = log->is_taking_bulk;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
-        if (!is_bulk) { /* nothing is wanted ahead of bulk */
-            rp_preallocation_advise(log->preallocation, position);
-        }
+        rp_preallocation_advise(log->preallocation, position);
         rp_commit_log_tell_followers(log);
     }
     return rc;

@@ -38,7 +38,7 @@ struct rp_preallocation {
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
-    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, or are the appender's to write */
+    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
@@ -207,24 +207,13 @@ static void report(rp_preallocation *p, int rc, const rp_error *error) {
     p->failing = rc != RP_OK;
 }
 
-/* Under extend_lock: as extend, but the appender's own bytes bring the pages. */
-static int extend_unwritten(rp_preallocation *p, int64_t end, rp_error *error) {
-    int rc = enter_file(p, p->zeroed_end, error);
-    if (rc == RP_OK) {
-        int64_t file_end = p->file->base_offset + p->file_size, stop = page_after(end) < file_end ? page_after(end) : file_end;
-        rc = allocate(p, p->zeroed_end, stop, error);
-        p->zeroed_end = rc == RP_OK ? stop : p->zeroed_end;
-    }
-    return rc;
-}
-
-static int require_by(rp_preallocation *p, int (*step)(rp_preallocation *, int64_t, rp_error *), int64_t end, rp_error *error) {
+int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) {
     rp_error local = {0};
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&p->extend_lock);
     while (rc == RP_OK && p->zeroed_end < end) {
-        rc = step(p, end, error);
+        rc = extend(p, end, error);
     }
     report(p, rc, error);
     if (p->zeroed_end > atomic_load_explicit(&p->ready_end, memory_order_relaxed)) {
@@ -233,10 +222,6 @@ static int require_by(rp_preallocation *p, int (*step)(rp_preallocation *, int64
     pthread_mutex_unlock(&p->extend_lock);
     return rc;
 }
-
-int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) { return require_by(p, extend, end, error); }
-
-int rp_preallocation_claim(rp_preallocation *p, int64_t end, rp_error *error) { return require_by(p, extend_unwritten, end, error); }
 
 int64_t rp_preallocation_ready_end(const rp_preallocation *p) { return atomic_load_explicit(&p->ready_end, memory_order_acquire); }
 

@@ -55,8 +55,6 @@ void rp_preallocation_close(rp_preallocation *preallocation);
 int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
 /* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
-/* As require, for bytes that the caller will write by pieces of many pages: space, but neither zeros nor pages ahead of them. */
-int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
 /* The appender has come to position: wakes the thread when less than half of the lead is left. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
