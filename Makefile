@@ -14,8 +14,9 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-SPARK_KILL  := tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once
-SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_write.py --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
+SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_write.py \
+    tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
+    --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
 .PHONY: wheel spark bench bench-peer bench-recovery help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
 .DEFAULT_GOAL := help
@@ -46,8 +47,7 @@ interop: $(VENV)/.built ## real clients, tools and brokers against ours, the slo
 spark: $(VENV)/.built ## the Spark tests, killed streams too (installs PySpark, 400 MB; needs Java 17); SHORT=1: a minute of them, the killed stream beside the others; T=pattern
 	@sh .ci/java 17
 	@$(PY) -c 'import pyspark, pyarrow' 2>/dev/null || $(PY) -m pip install --quiet 'pyspark>=4.2' 'pyarrow>=18'
-	@$(if $(SHORT),ROCKETPY_KILLS=3 sh .ci/beside "$(PY) -m pytest -q -m 'slow or not slow' $(SPARK_KILL)") \
-	    $(if $(SHORT),timeout 300) $(PY) -m pytest -q $(if $(SHORT),$(SPARK_SHORT),tests/spark) -m "slow or not slow" $(if $(T),-k "$(T)")
+	@$(if $(SHORT),ROCKETPY_KILLS=3 timeout 300) $(PY) -m pytest -q $(if $(SHORT),$(SPARK_SHORT),tests/spark) -m "slow or not slow" $(if $(T),-k "$(T)")
 
 bench: $(VENV)/.built ## pytest-benchmark suites at full size, with the physical limit and the share of it reached; T=pattern
 	@ROCKETPY_BENCH=full $(PY) -m pytest -q bench --benchmark-enable $(if $(T),-k "$(T)")

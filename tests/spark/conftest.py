@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import sys
@@ -83,6 +84,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     running.start()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def killed_lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Begins with the first test when a later one asks for it."""
+    if REASON is not None or not any("killed_lake" in inspect.signature(item.function).parameters for item in functions(request.session)):
+        yield None
+        return
+    from tests.spark.killed_lake import KilledLake
+
+    lake = KilledLake(request.getfixturevalue("cluster"), tmp_path_factory.mktemp("killed"))
+    lake.start()
+    yield lake
+    lake.stop()
+
+
+def functions(session: pytest.Session) -> list[pytest.Function]:
+    return [item for item in session.items if isinstance(item, pytest.Function)]
 
 
 @pytest.fixture

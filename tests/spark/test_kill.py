@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
-import subprocess
-import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,48 +22,11 @@ from rocketpy._core.errors import RocketpyError
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from tests.crash.broker_process import BrokerProcess, NameServerProcess
-from tests.processes import ROOT, wait_until
+from tests.processes import wait_until
+from tests.spark.killed_lake import KILLS, ROUND_MESSAGES, KilledLake, batches
 from tests.spark.lake_job import start_lake
-from tests.spark.servers import Cluster, create_topic, send
+from tests.spark.servers import create_topic, send
 from tests.spark.test_batch import numbered
-
-KILLS = int(os.environ.get("ROCKETPY_KILLS", "10"))
-
-
-class Jobs:
-    """Streams as programs of their own, killed with their JVMs; the next one starts up while one runs."""
-
-    def __init__(self, name_server: str, topic: str, directory: Path) -> None:
-        self.command = [sys.executable, "-m", "tests.spark.lake_job", name_server, topic, str(directory)]
-        self.log = directory / "job.log"
-        self.waiting: deque[subprocess.Popen[bytes]] = deque()
-
-    def __enter__(self) -> Jobs:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self.waiting:
-            kill_job(self.waiting.popleft())
-
-    def prepare(self, count: int) -> None:
-        while len(self.waiting) < count:
-            with self.log.open("ab") as output:
-                self.waiting.append(
-                    subprocess.Popen(self.command, cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
-                )
-
-    def begin(self) -> subprocess.Popen[bytes]:
-        self.prepare(1)
-        running = self.waiting.popleft()
-        assert running.stdin is not None
-        with running.stdin as line:
-            line.write(b"begin\n")
-        return running
-
-
-def kill_job(running: subprocess.Popen[bytes]) -> None:
-    os.killpg(running.pid, 9)  # the job is the leader of a session of its own: its JVM goes too
-    running.wait(30)
 
 
 def contents(spark: Any, directory: Path) -> list[tuple[int, int, bytes]]:
@@ -101,36 +60,15 @@ def addresses(name_server: str, topic: str) -> list[str]:
     return [address for each in View(Endpoint((name_server,))).addresses(topic).values() for address in each]
 
 
-def batches(directory: Path) -> int:
-    return len(list((directory / "checkpoint" / "commits").glob("[0-9]*"))) if (directory / "checkpoint" / "commits").exists() else 0
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_stream_killed_at_random_writes_every_message_once(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
-    seed = int(os.environ.get("ROCKETPY_SEED", random.randrange(2**31)))
-    print(f"seed {seed}")
-    dice = random.Random(seed)
-    sent = kills = 0
-    ended = threading.Event()
-    with Jobs(cluster.name_server, topic, tmp_path) as jobs:
-        while kills < KILLS:
-            jobs.prepare(min(KILLS - kills, 3))
-            cluster.send(topic, numbered(2000))
-            sent += 1
-            running = jobs.begin()
-            wanted = batches(tmp_path) + dice.randrange(1, 5)
-            while running.poll() is None and batches(tmp_path) < wanted:
-                ended.wait(0.01)
-            ended.wait(dice.random() / 2)
-            if running.poll() is None:
-                kill_job(running)
-                kills += 1
-            assert sent <= 3 * KILLS, jobs.log.read_text()[-3000:]
-    final = start_lake(spark, cluster.name_server, topic, str(tmp_path))
+def test_a_stream_killed_at_random_writes_every_message_once(spark: Any, killed_lake: KilledLake) -> None:
+    print(f"seed {killed_lake.seed}")
+    kills, sent = killed_lake.result()
+    final = start_lake(spark, killed_lake.name_server, killed_lake.topic, str(killed_lake.directory))
     assert final.awaitTermination(300) and final.exception() is None
-    assert contents(spark, tmp_path) == expected(sent, 2000)
-    print(f"{kills} kills, {batches(tmp_path)} batches, {2000 * sent} messages")
+    assert contents(spark, killed_lake.directory) == expected(sent, ROUND_MESSAGES)
+    print(f"{kills} kills, {batches(killed_lake.directory)} batches, {ROUND_MESSAGES * sent} messages")
 
 
 def broker_process(directory: Path, names: NameServerProcess, **keys: object) -> BrokerProcess:
