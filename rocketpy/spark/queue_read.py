@@ -80,8 +80,8 @@ def needed_columns(settings: ReadSettings) -> tuple[str, ...]:
 
 
 def freeze_imports() -> None:
-    """A worker's first task takes what is imported by now out of garbage collection: PySpark collects after every task, and looking at
-    each object of PySpark, pyarrow and their kin took 35 ms."""
+    """A worker's first task takes what is imported by now out of garbage collection: PySpark collects after every task, and
+    would look at each object of PySpark, pyarrow and their kin each time."""
     if gc.get_freeze_count() == 0:
         gc.freeze()
 
