@@ -117,10 +117,7 @@ static int system_read_ahead(void *context, void *address, size_t size, int wait
     return rc;
 }
 
-/* The kernel write-protects every mapped page before it writes it out, with an interrupt to all cores that run the process: 0.5 s a GiB,
- * and as much again for who is interrupted. Pages that left the page tables before, under one interrupt for all, need none. They stay in
- * the page cache. The last page is still being written to. */
-static void leave_page_tables(void *address, size_t size) {
+void rp_file_leave_page_tables(void *address, size_t size) {
     size_t whole_pages = size & ~(size_t)(PAGE_SIZE - 1);
     if (whole_pages >= UNMAP_BYTES_MIN) {
         (void)madvise(address, whole_pages, MADV_DONTNEED); /* of a shared map; without it the sync is slower, nothing else */
@@ -129,7 +126,7 @@ static void leave_page_tables(void *address, size_t size) {
 
 static int system_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
     (void)context, (void)fd, (void)offset;
-    leave_page_tables(address, size);
+    rp_file_leave_page_tables(address, size);
     return msync(address, size, MS_SYNC);
 }
 

@@ -37,6 +37,11 @@ typedef struct rp_file_ops {
 /* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
 
+/* To be called before a mapped range is synced. The kernel write-protects every mapped page before it writes it out, with an interrupt to
+ * all cores that run the process: 0.5 s a GiB, and as much again for who is interrupted. Pages that left the page tables before, under one
+ * interrupt for all, need none. They stay in the page cache. Not the last page, which may still be written to. */
+void rp_file_leave_page_tables(void *address, size_t size);
+
 /* The kernel's calls; static storage. Every option struct takes NULL for this one. */
 const rp_file_ops *rp_file_ops_system(void);
 

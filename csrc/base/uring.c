@@ -76,6 +76,7 @@ static int uring_sync_range(void *context, int fd, void *address, int64_t offset
     int rc = -1;
     errno = EBUSY;
     if (fd >= 0 && size != 0) {
+        rp_file_leave_page_tables(address, size);
         rc = sync_by_ring(context, fd, offset, size);
     }
     return rc != 0 && errno == EBUSY ? rp_file_ops_system()->sync_range(NULL, fd, address, offset, size) : rc;
