@@ -173,7 +173,7 @@ static void give_out(rp_message_packer *packer, int32_t topic, uint32_t queue, r
     open_parcel emptied = packer->out;
     packer->open_bytes -= from->bytes.size;
     packer->out = *from;
-    *from = (open_parcel){.bytes = {emptied.bytes.data, 0, emptied.bytes.capacity}};
+    *from = (open_parcel){.bytes = {.data = emptied.bytes.data, .capacity = emptied.bytes.capacity}};
     const open_parcel *out = &packer->out;
     *parcel = (rp_message_parcel){
         .topic = topic,
