@@ -1,4 +1,5 @@
-"""What all tests share: property tests have no deadline (machines differ) and print how to run a failure again."""
+"""What all tests share: property tests have no deadline (machines differ), print how to run a failure again, and try the same examples in
+each run of a commit. ROCKETPY_SEARCH=1 lets them look for new ones."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("rocketpy", deadline=None, print_blob=True)
+settings.register_profile("rocketpy", deadline=None, print_blob=True, derandomize="ROCKETPY_SEARCH" not in os.environ)
 settings.load_profile("rocketpy")
 
 
