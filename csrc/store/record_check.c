@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
@@ -29,6 +30,7 @@ struct rp_record_check {
     int32_t check_crc;         /* fixed */
     rp_thread *thread;         /* owner */
     rp_mapped_file *file;      /* the thread's: pinned */
+    int64_t data_end;          /* the thread's: of the file, here its first hole begins */
     int64_t read_end;          /* the thread's: pages below it are there */
     int64_t asked_end;         /* the thread's: pages below it are asked for */
 
@@ -42,6 +44,13 @@ struct rp_record_check {
     /* Batch n in place n % RP_CHECK_BATCHES: the thread's until it is filled, the pass's until it takes the next. */
     batch batches[RP_CHECK_BATCHES];
 };
+
+/* Log offset at or after `offset` of the file's first hole. Where there are holes no record can be, and on a tmpfs a hole that is read
+ * through a map becomes a page: of a full one the last, which the queues may need. */
+static int64_t first_hole(const rp_mapped_file *file, int64_t offset) {
+    off_t hole = lseek(file->fd, (off_t)(offset - file->base_offset), SEEK_HOLE);
+    return file->base_offset + (hole >= 0 ? (int64_t)hole : (int64_t)file->size); /* a file system that does not tell: all of it */
+}
 
 /* The file that holds offset is check->file. False: there is none, or it cannot be opened, which the pass will find out. */
 static bool enter_file(rp_record_check *check, int64_t offset) {
@@ -57,6 +66,9 @@ static bool enter_file(rp_record_check *check, int64_t offset) {
     }
     check->file = rp_mapped_file_queue_find(check->row, offset, NULL);
     check->read_end = check->asked_end = offset;
+    if (check->file != NULL) {
+        check->data_end = first_hole(check->file, offset);
+    }
     return check->file != NULL;
 }
 
@@ -86,13 +98,13 @@ static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end,
 static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_file_ops *ops = check->ops;
     const rp_mapped_file *file = check->file;
-    int64_t file_end = file->base_offset + (int64_t)file->size;
+    int64_t data_end = check->data_end;
     uint8_t *address = rp_mapped_file_address(file);
     while (check->read_end < end) {
         int64_t from = check->read_end, stop = from - from % PIECE_BYTES + PIECE_BYTES;
-        stop = stop < file_end ? stop : file_end;
-        if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < file_end) {
-            int64_t ask = file_end - check->asked_end < READ_AHEAD_BYTES ? file_end - check->asked_end : READ_AHEAD_BYTES;
+        stop = stop < data_end ? stop : data_end;
+        if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < data_end) {
+            int64_t ask = data_end - check->asked_end < READ_AHEAD_BYTES ? data_end - check->asked_end : READ_AHEAD_BYTES;
             ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, 0); /* speed only */
             check->asked_end += ask;
         }
@@ -112,7 +124,8 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     }
     const rp_mapped_file *file = check->file;
     uint64_t at = (uint64_t)(*offset - file->base_offset), left = file->size - at;
-    if (left < RP_MESSAGE_BLANK_SIZE_MIN || (*rc = read_pages(check, *offset, *offset + RP_MESSAGE_BLANK_SIZE_MIN, error)) != RP_OK) {
+    int64_t there = check->data_end - *offset;
+    if (there < RP_MESSAGE_BLANK_SIZE_MIN || (*rc = read_pages(check, *offset, *offset + RP_MESSAGE_BLANK_SIZE_MIN, error)) != RP_OK) {
         return false;
     }
     const uint8_t *address = rp_mapped_file_address(file) + at;
@@ -121,6 +134,9 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
         return false;
     }
     if (magic != RP_MESSAGE_MAGIC_BLANK) {
+        if ((int64_t)size > there) {
+            return false;
+        }
         *rc = read_pages(check, *offset, *offset + size, error); /* what the size promises, before it is decoded */
         if (*rc != RP_OK || rp_message_decode(address, left, check->check_crc, message, NULL) != RP_RECORD_MESSAGE ||
             message->physical_offset != *offset) {
