@@ -184,4 +184,17 @@ int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t
     return 0;
 }
 
+int64_t rp_file_next_data(int fd, int64_t offset, int64_t size) {
+    off_t found = lseek(fd, (off_t)offset, SEEK_DATA);
+    if (found < 0) {
+        return errno == ENXIO ? size : offset; /* ENXIO: a hole to the end */
+    }
+    return (int64_t)found < size ? (int64_t)found : size;
+}
+
+int64_t rp_file_next_hole(int fd, int64_t offset, int64_t size) {
+    off_t found = lseek(fd, (off_t)offset, SEEK_HOLE);
+    return found >= 0 && (int64_t)found < size ? (int64_t)found : size;
+}
+
 const rp_file_ops *rp_file_ops_system(void) { return &system_ops; }

@@ -26,8 +26,8 @@ typedef struct rp_file_ops {
     /* Of a mapping's pages. wait 0: the disk starts to read them (MADV_WILLNEED); 1: returns when they are there (MADV_POPULATE_READ;
      * EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL before Linux 5.14). */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);
-    /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync. Large ranges leave the page
-     * tables, so that the next touch of them costs a fault. fd may be -1. */
+    /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync, after
+     * rp_file_leave_page_tables. fd may be -1. */
     int (*sync_range)(void *context, int fd, void *address, int64_t offset, size_t size);
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);
@@ -37,10 +37,16 @@ typedef struct rp_file_ops {
 /* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
 
-/* To be called before a mapped range is synced. The kernel write-protects every mapped page before it writes it out, with an interrupt to
- * all cores that run the process: 0.5 s a GiB, and as much again for who is interrupted. Pages that left the page tables before, under one
- * interrupt for all, need none. They stay in the page cache. Not the last page, which may still be written to. */
+/* Before a mapped range is synced: the kernel write-protects every mapped page before it writes it out, with an interrupt to all cores
+ * that run the process: 0.5 s a GiB, and as much again for who is interrupted. Pages that left the page tables before, under one interrupt
+ * for all, need none. They stay in the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last
+ * page, which may still be written to. */
 void rp_file_leave_page_tables(void *address, size_t size);
+
+/* Where from offset on a file of that size has its next bytes, or its next hole; size when there are no more. A file system that does not
+ * tell has bytes everywhere. */
+int64_t rp_file_next_data(int fd, int64_t offset, int64_t size);
+int64_t rp_file_next_hole(int fd, int64_t offset, int64_t size);
 
 /* The kernel's calls; static storage. Every option struct takes NULL for this one. */
 const rp_file_ops *rp_file_ops_system(void);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/file_ops.h"
 
 #define NAME_DIGITS 20
 #define MAGIC_AT 4
@@ -139,18 +140,11 @@ static uint64_t find_record(const rp_log_scan *scan, uint64_t position) {
 
 static int is_zero(const uint8_t *data, uint64_t size) { return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0); }
 
-/* Where the file has bytes at or after position, and a hole again behind them; holes are not read, of a live log they are most of it. */
-static uint64_t seek(const rp_log_scan *scan, uint64_t position, int whence) {
-    off_t found = lseek(scan->fd, (off_t)position, whence);
-    if (found < 0) /* ENXIO: nothing but a hole; else a file system that does not tell: all of it is bytes */
-        return whence == SEEK_DATA && errno != ENXIO ? position : scan->end;
-    return (uint64_t)found < scan->end ? (uint64_t)found : scan->end;
-}
-
+/* Holes are not read: of a live log they are most of it. */
 static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
     while (position < scan->end) {
-        uint64_t begin = seek(scan, position, SEEK_DATA);
-        uint64_t end = seek(scan, begin, SEEK_HOLE);
+        uint64_t begin = (uint64_t)rp_file_next_data(scan->fd, (int64_t)position, (int64_t)scan->end);
+        uint64_t end = (uint64_t)rp_file_next_hole(scan->fd, (int64_t)begin, (int64_t)scan->end);
         if (end == position) /* no way made: written to meanwhile */
             end = scan->end;
         if (!is_zero(scan->map + begin, end - begin))

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
+#include "log_cursor.h"
 #include "mapped_file_inl.h"
 #include "message.h"
 #include "message_layout_inl.h"
@@ -26,11 +26,9 @@ typedef struct batch {
 
 struct rp_record_check {
     const rp_file_ops *ops;    /* fixed */
-    rp_mapped_file_queue *row; /* fixed */
     int32_t check_crc;         /* fixed */
     rp_thread *thread;         /* owner */
-    rp_mapped_file *file;      /* the thread's: pinned */
-    int64_t data_end;          /* the thread's: of the file, here its first hole begins */
+    rp_log_cursor cursor;      /* the thread's */
     int64_t read_end;          /* the thread's: pages below it are there */
     int64_t asked_end;         /* the thread's: pages below it are asked for */
 
@@ -45,37 +43,22 @@ struct rp_record_check {
     batch batches[RP_CHECK_BATCHES];
 };
 
-/* Log offset at or after `offset` of the file's first hole. Where there are holes no record can be, and on a tmpfs a hole that is read
- * through a map becomes a page: of a full one the last, which the queues may need. */
-static int64_t first_hole(const rp_mapped_file *file, int64_t offset) {
-    off_t hole = lseek(file->fd, (off_t)(offset - file->base_offset), SEEK_HOLE);
-    return file->base_offset + (hole >= 0 ? (int64_t)hole : (int64_t)file->size); /* a file system that does not tell: all of it */
-}
-
-/* The file that holds offset is check->file. False: there is none, or it cannot be opened, which the pass will find out. */
+/* False: no file holds offset, or it cannot be opened, which the pass will find out. */
 static bool enter_file(rp_record_check *check, int64_t offset) {
-    if (check->file != NULL && offset < check->file->base_offset + (int64_t)check->file->size) {
-        return true;
-    }
-    if (check->file != NULL) {
-        rp_mapped_file_release(check->file);
-        check->file = NULL;
-    }
-    if (offset < rp_mapped_file_queue_begin(check->row) || offset >= rp_mapped_file_queue_end(check->row)) {
+    const rp_mapped_file *before = check->cursor.file;
+    if (rp_log_cursor_move(&check->cursor, offset, NULL) != RP_OK) {
         return false;
     }
-    check->file = rp_mapped_file_queue_find(check->row, offset, NULL);
-    check->read_end = check->asked_end = offset;
-    if (check->file != NULL) {
-        check->data_end = first_hole(check->file, offset);
+    if (check->cursor.file != before) {
+        check->read_end = check->asked_end = offset;
     }
-    return check->file != NULL;
+    return true;
 }
 
 /* The piece could not be brought in: whether the disk fails is asked for the bytes that are needed. They may be there all the same: on a
  * full tmpfs only the holes behind them cannot be mapped. RP_OK, RP_E_IO. */
 static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
-    const rp_mapped_file *file = check->file;
+    const rp_mapped_file *file = check->cursor.file;
     uint8_t bytes[4096];
     while (offset < end) {
         size_t size = end - offset < (int64_t)sizeof bytes ? (size_t)(end - offset) : sizeof bytes;
@@ -83,7 +66,7 @@ static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end,
         if (count <= 0) {
             int os_errno = count < 0 ? errno : EIO;
             char path[RP_PATH_MAX];
-            if (rp_path_of_offset(path, rp_mapped_file_queue_directory(check->row), file->base_offset, NULL) != RP_OK) {
+            if (rp_path_of_offset(path, rp_mapped_file_queue_directory(check->cursor.row), file->base_offset, NULL) != RP_OK) {
                 path[0] = 0;
             }
             return rp_error_set(error, RP_E_IO, os_errno, path, offset - file->base_offset,
@@ -97,8 +80,8 @@ static int read_bytes(const rp_record_check *check, int64_t offset, int64_t end,
 /* The pages that hold [offset, end) are there, and the disk works on what comes then. RP_OK, RP_E_IO. */
 static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_error *error) {
     const rp_file_ops *ops = check->ops;
-    const rp_mapped_file *file = check->file;
-    int64_t data_end = check->data_end;
+    const rp_mapped_file *file = check->cursor.file;
+    int64_t data_end = check->cursor.data_end;
     uint8_t *address = rp_mapped_file_address(file);
     while (check->read_end < end) {
         int64_t from = check->read_end, stop = from - from % PIECE_BYTES + PIECE_BYTES;
@@ -122,32 +105,23 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
     if (!enter_file(check, *offset)) {
         return false;
     }
-    const rp_mapped_file *file = check->file;
-    uint64_t at = (uint64_t)(*offset - file->base_offset), left = file->size - at;
-    int64_t there = check->data_end - *offset;
+    const rp_mapped_file *file = check->cursor.file;
+    int64_t there = check->cursor.data_end - *offset;
     if (there < RP_MESSAGE_BLANK_SIZE_MIN || (*rc = read_pages(check, *offset, *offset + RP_MESSAGE_BLANK_SIZE_MIN, error)) != RP_OK) {
         return false;
     }
-    const uint8_t *address = rp_mapped_file_address(file) + at;
-    uint32_t size = rp_get_u32(address), magic = rp_get_u32(address + RP_AT_MAGIC);
-    if (size < RP_MESSAGE_BLANK_SIZE_MIN || size > left) {
+    const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
+    bool is_padding = rp_get_u32(address + RP_AT_MAGIC) == RP_MESSAGE_MAGIC_BLANK;
+    int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : (int64_t)rp_get_u32(address); /* what the size promises */
+    if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
         return false;
     }
-    if (magic != RP_MESSAGE_MAGIC_BLANK) {
-        if ((int64_t)size > there) {
-            return false;
-        }
-        *rc = read_pages(check, *offset, *offset + size, error); /* what the size promises, before it is decoded */
-        if (*rc != RP_OK || rp_message_decode(address, left, check->check_crc, message, NULL) != RP_RECORD_MESSAGE ||
-            message->physical_offset != *offset) {
-            return false;
-        }
-    } else if (size != left) {
+    int kind = rp_log_cursor_decode(&check->cursor, *offset, check->check_crc, message, NULL);
+    if (kind != RP_RECORD_MESSAGE && kind != RP_RECORD_BLANK) {
         return false;
-    } else {
-        message->size = 0;
     }
-    *offset += size;
+    *offset += message->size;
+    message->size = is_padding ? 0 : message->size;
     return true;
 }
 
@@ -214,7 +188,7 @@ int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int6
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the check of the commit log");
     }
     check->ops = ops;
-    check->row = row;
+    check->cursor.row = row;
     check->check_crc = check_crc;
     check->checked = start;
     pthread_mutex_init(&check->lock, NULL);
@@ -264,9 +238,7 @@ void rp_record_check_close(rp_record_check *check) {
     pthread_cond_broadcast(&check->changed);
     pthread_mutex_unlock(&check->lock);
     rp_thread_join(check->thread);
-    if (check->file != NULL) {
-        rp_mapped_file_release(check->file);
-    }
+    rp_log_cursor_leave(&check->cursor);
     pthread_cond_destroy(&check->changed);
     pthread_mutex_destroy(&check->lock);
     free(check);

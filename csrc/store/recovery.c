@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "consume_queue_writer.h"
-#include "mapped_file_inl.h"
+#include "log_cursor.h"
 #include "record_check.h"
 
 #define TIME_MARGIN_MS 3000 /* RocketMQ subtracts it from the checkpoint's times */
@@ -17,34 +17,14 @@
 
 static rp_mapped_file_queue *files(const rp_recovery *recovery) { return rp_commit_log_files(recovery->commit_log); }
 
-/* Decodes the record at offset into message, with a pin on *file that is exchanged as the offset moves on. */
-static int decode_at(const rp_recovery *recovery, int64_t offset, int check_crc, rp_mapped_file **file, rp_message *message,
-                     rp_error *error) {
-    if (*file == NULL || offset >= (*file)->base_offset + (int64_t)(*file)->size || offset < (*file)->base_offset) {
-        if (*file != NULL) {
-            rp_mapped_file_release(*file);
-        }
-        *file = NULL;
-        if (offset < rp_mapped_file_queue_begin(files(recovery)) || offset >= rp_mapped_file_queue_end(files(recovery))) {
-            return RP_RECORD_END;
-        }
-        *file = rp_mapped_file_queue_find(files(recovery), offset, error);
-        if (*file == NULL) {
-            return RP_E_IO; /* not the end: a file that cannot be read must not cost what lies in it */
-        }
+/* As rp_log_cursor_decode; RP_RECORD_END also behind the last file. A file that cannot be opened is RP_E_IO and not the end: it must not
+ * cost what lies in it. */
+static int decode_at(const rp_recovery *recovery, rp_log_cursor *cursor, int64_t offset, rp_message *message, rp_error *error) {
+    int rc = rp_log_cursor_move(cursor, offset, error);
+    if (rc != RP_OK) {
+        return rc == RP_E_RANGE ? RP_RECORD_END : rc;
     }
-    uint64_t at = (uint64_t)(offset - (*file)->base_offset);
-    if ((*file)->size - at < RP_MESSAGE_BLANK_SIZE_MIN) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "no room for a record before the end of the file");
-    }
-    int kind = rp_message_decode(rp_mapped_file_address(*file) + at, (*file)->size - at, check_crc, message, error);
-    if (kind == RP_RECORD_BLANK && message->size != (*file)->size - at) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "padding of %u bytes does not end with its file", message->size);
-    }
-    if (kind == RP_RECORD_MESSAGE && message->physical_offset != offset) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "record says it lies at %lld", (long long)message->physical_offset);
-    }
-    return kind;
+    return rp_log_cursor_decode(cursor, offset, recovery->check_crc, message, error);
 }
 
 /* The file of the row that the checkpoint's times allow as a start, the first one when none is old enough. */
@@ -52,22 +32,22 @@ static int64_t start_by_time(rp_recovery *recovery) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t time_ms = checkpoint->log_time_ms < checkpoint->queues_time_ms ? checkpoint->log_time_ms : checkpoint->queues_time_ms;
     int64_t size = (int64_t)rp_mapped_file_queue_file_size(files(recovery)), begin = rp_mapped_file_queue_begin(files(recovery));
-    for (int64_t base = rp_mapped_file_queue_end(files(recovery)) - size; base > begin; base -= size) {
-        rp_mapped_file *file = NULL;
+    rp_log_cursor cursor = {.row = files(recovery)};
+    int64_t base = rp_mapped_file_queue_end(files(recovery)) - size;
+    for (; base > begin; base -= size) {
         rp_message message;
-        int kind = decode_at(recovery, base, recovery->check_crc, &file, &message, NULL);
-        if (file != NULL) {
-            rp_mapped_file_release(file);
-        }
-        if (kind == RP_RECORD_MESSAGE && message.store_timestamp_ms != 0 && message.store_timestamp_ms <= time_ms - TIME_MARGIN_MS) {
-            return base;
+        if (decode_at(recovery, &cursor, base, &message, NULL) == RP_RECORD_MESSAGE && message.store_timestamp_ms != 0 &&
+            message.store_timestamp_ms <= time_ms - TIME_MARGIN_MS) {
+            break;
         }
     }
-    return begin;
+    rp_log_cursor_leave(&cursor);
+    return base > begin ? base : begin;
 }
 
 typedef struct queue_ends {
     rp_recovery *recovery;
+    rp_log_cursor cursor;
     int64_t end;     /* of the record that the furthest entry points to */
     int64_t queues, entries, begin_bytes;
     bool disagree;   /* an entry's record is not what the entry says */
@@ -76,18 +56,12 @@ typedef struct queue_ends {
 } queue_ends;
 
 /* Does the entry at offset point to a record that names the queue and the offset? */
-static bool entry_is_true(rp_recovery *recovery, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
-    rp_mapped_file *file = NULL;
+static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
     rp_message message;
     rp_slice topic = rp_consume_queue_topic(queue);
-    int kind = decode_at(recovery, entry->commit_log_offset, recovery->check_crc, &file, &message, NULL);
-    bool is_true = kind == RP_RECORD_MESSAGE && message.size == (uint32_t)entry->size && message.queue_id == rp_consume_queue_id(queue) &&
-                   message.queue_offset == offset && message.topic.size == topic.size &&
-                   memcmp(message.topic.data, topic.data, topic.size) == 0;
-    if (file != NULL) {
-        rp_mapped_file_release(file);
-    }
-    return is_true;
+    return decode_at(ends->recovery, &ends->cursor, entry->commit_log_offset, &message, NULL) == RP_RECORD_MESSAGE &&
+           message.size == (uint32_t)entry->size && message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == offset &&
+           message.topic.size == topic.size && memcmp(message.topic.data, topic.data, topic.size) == 0;
 }
 
 /* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a
@@ -115,7 +89,7 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     if (last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))) {
         return 0; /* its messages are gone; only the offset is kept */
     }
-    if (!entry_is_true(ends->recovery, queue, max - 1, &last)) {
+    if (!entry_is_true(ends, queue, max - 1, &last)) {
         ends->disagree = true;
     } else if (last.commit_log_offset + last.size > ends->end) {
         ends->end = last.commit_log_offset + last.size;
@@ -131,8 +105,9 @@ static int64_t choose_start(rp_recovery *recovery) {
         return begin;
     }
     if (recovery->was_clean) {
-        queue_ends ends = {.recovery = recovery, .end = begin};
+        queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = begin};
         rp_queue_table_each(recovery->queues, look_at_queue, &ends);
+        rp_log_cursor_leave(&ends.cursor);
         bool all_there = !checkpoint->is_exact || checkpoint->queue_count < 0 ||
                          (checkpoint->queue_count == ends.queues && checkpoint->entry_count == ends.entries &&
                           checkpoint->begin_bytes == ends.begin_bytes);
@@ -167,7 +142,7 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
     }
     if (!ends->recovery->was_clean && offset > rp_consume_queue_min_offset(queue) &&
         (rp_consume_queue_read(queue, offset - 1, &last, 1) != 1 ||
-         (last.commit_log_offset >= begin && !entry_is_true(ends->recovery, queue, offset - 1, &last)))) {
+         (last.commit_log_offset >= begin && !entry_is_true(ends, queue, offset - 1, &last)))) {
         ends->disagree = true;
     }
     ends->rc = rp_consume_queue_truncate(queue, offset, ends->error);
@@ -178,8 +153,9 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
 }
 
 static int cut_queues(rp_recovery *recovery, int64_t log_offset, rp_error *error) {
-    queue_ends ends = {.recovery = recovery, .end = log_offset, .rc = RP_OK, .error = error};
+    queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = log_offset, .rc = RP_OK, .error = error};
     rp_queue_table_each(recovery->queues, cut_queue, &ends);
+    rp_log_cursor_leave(&ends.cursor);
     if (ends.rc == RP_OK && ends.disagree) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues do not match the commit log: rebuilding them");
         recovery->queues_damaged = 1;
@@ -275,7 +251,7 @@ static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *t
 
 /* Reads records from start on and dispatches them; recovery->end is behind the last whole one. */
 static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
-    rp_mapped_file *file = NULL;
+    rp_log_cursor cursor = {.row = files(recovery)};
     rp_message message;
     int64_t offset = recovery->start;
     bool is_alone = true;
@@ -288,7 +264,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
                 break;
             }
         }
-        int kind = decode_at(recovery, offset, recovery->check_crc, &file, &message, &recovery->cause);
+        int kind = decode_at(recovery, &cursor, offset, &message, &recovery->cause);
         if (kind == RP_RECORD_BLANK) {
             offset += message.size;
             continue;
@@ -307,9 +283,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
         rc = dispatch(recovery, &message, error);
         offset += message.size;
     }
-    if (file != NULL) {
-        rp_mapped_file_release(file);
-    }
+    rp_log_cursor_leave(&cursor);
     return rc;
 }
 

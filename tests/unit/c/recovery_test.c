@@ -110,6 +110,40 @@ static void the_pass_ends_at_the_first_damage(const rp_message_store_options *op
     fixture_close(store);
 }
 
+static int64_t blocks_of(const char *path) {
+    struct stat status;
+    CHECK(stat(path, &status) == 0);
+    return (int64_t)status.st_blocks;
+}
+
+/* On a tmpfs a hole that is read through a map takes a page, and is a SIGBUS when there is none left. */
+static void a_hole_behind_the_last_record_stays_a_hole(void) {
+    char root[] = "/dev/shm/rp-recovery-XXXXXX", path[600], body[2 * 4096] = {0};
+    if (mkdtemp(root) == NULL) {
+        return;
+    }
+    rp_message_store_options options;
+    fixture_options(&options, root);
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_append_item item = fixture_item(fixture_queue(store, "Recovery", 0), body, 0);
+    rp_commit_log_append(log, &item, 1);
+    uint32_t left = 2 * 4096 - (uint32_t)(2 * rp_commit_log_max_offset(log) % 4096);
+    item = fixture_item(item.queue, body, left);
+    rp_commit_log_append(log, &item, 1);
+    int64_t end = rp_commit_log_max_offset(log);
+    CHECK(item.status == RP_OK && end % 4096 == 0);
+    fixture_close(store);
+    path_of(path, sizeof path, root, "commitlog/00000000000000000000");
+    CHECK(truncate(path, end) == 0 && truncate(path, FIXTURE_LOG_FILE_SIZE) == 0);
+    int64_t blocks = blocks_of(path);
+    options.read_only = 1;
+    store = fixture_open(&options);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(store)) == end && blocks_of(path) == blocks);
+    fixture_close(store);
+    fixture_remove(root);
+}
+
 static int64_t a_second_later(void *context) { return __atomic_add_fetch((int64_t *)context, INT64_C(1000000000), __ATOMIC_RELAXED); }
 
 static int64_t wall_of_system(void *context) { return (void)context, rp_clock_wall_ms(NULL); }
@@ -153,5 +187,6 @@ int main(void) {
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
     the_pass_ends_at_the_first_damage(&options, end);
     fixture_remove(path);
+    a_hole_behind_the_last_record_stays_a_hole();
     return 0;
 }

@@ -1,0 +1,59 @@
+/* log_cursor.c: see log_cursor.h. */
+#include "log_cursor.h"
+
+#include <string.h>
+
+#include "mapped_file_inl.h"
+
+static int64_t file_end(const rp_mapped_file *file) { return file->base_offset + (int64_t)file->size; }
+
+static int enter_file(rp_log_cursor *cursor, int64_t offset, rp_error *error) {
+    if (cursor->file != NULL && offset >= cursor->file->base_offset && offset < file_end(cursor->file)) {
+        return RP_OK;
+    }
+    rp_log_cursor_leave(cursor);
+    if (offset < rp_mapped_file_queue_begin(cursor->row) || offset >= rp_mapped_file_queue_end(cursor->row)) {
+        return RP_E_RANGE;
+    }
+    cursor->file = rp_mapped_file_queue_find(cursor->row, offset, error);
+    return cursor->file != NULL ? RP_OK : RP_E_IO;
+}
+
+int rp_log_cursor_move(rp_log_cursor *cursor, int64_t offset, rp_error *error) {
+    int rc = enter_file(cursor, offset, error);
+    if (rc == RP_OK && (offset < cursor->data_begin || offset >= cursor->data_end)) {
+        const rp_mapped_file *file = cursor->file;
+        cursor->data_begin = offset;
+        cursor->data_end = file->base_offset + rp_file_next_hole(file->fd, offset - file->base_offset, (int64_t)file->size);
+    }
+    return rc;
+}
+
+int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error) {
+    const rp_mapped_file *file = cursor->file;
+    uint64_t at = (uint64_t)(offset - file->base_offset), left = file->size - at;
+    if (left < RP_MESSAGE_BLANK_SIZE_MIN) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "no room for a record before the end of the file");
+    }
+    const uint8_t *record = rp_mapped_file_address(file) + at;
+    uint8_t head[RP_MESSAGE_BLANK_SIZE_MIN] = {0};
+    if (cursor->data_end - offset < (int64_t)sizeof head) { /* the hole's zeros end no magic, so the head is all that is looked at */
+        memcpy(head, record, (size_t)(cursor->data_end - offset));
+        record = head;
+    }
+    int kind = rp_message_decode(record, left, check_crc, message, error);
+    if (kind == RP_RECORD_BLANK && message->size != left) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "padding of %u bytes does not end with its file", message->size);
+    }
+    if (kind == RP_RECORD_MESSAGE && message->physical_offset != offset) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "record says it lies at %lld", (long long)message->physical_offset);
+    }
+    return kind;
+}
+
+void rp_log_cursor_leave(rp_log_cursor *cursor) {
+    if (cursor->file != NULL) {
+        rp_mapped_file_release(cursor->file);
+    }
+    *cursor = (rp_log_cursor){.row = cursor->row};
+}
