@@ -26,7 +26,6 @@ C_ROOMS = {
     "store": {"base"},
     "broker": {"base", "remoting", "store"},
     "ha": {"base", "store"},
-    "dledger": {"base", "store"},
     "arrow": {"base", "remoting", "store"},
     "load": {"base"},
 }
@@ -35,7 +34,7 @@ PYTHON_LEVELS = (
     {"_core"},
     {"config", "state_file"},
     {"remoting", "logs"},
-    {"namesrv", "broker", "ha", "dledger", "controller", "proxy", "admin", "metrics", "store"},
+    {"namesrv", "broker", "ha", "store"},
     {"cli", "spark", "__main__"},
 )
 BANNED_WORDS = {
@@ -99,6 +98,12 @@ def test_c_rooms_include_only_what_lies_below_them(room: str) -> None:
             if included != room and included not in C_ROOMS[room]:
                 wrong.append(f"{relative(path)} includes {name}")
     assert not wrong, wrong
+
+
+def test_the_tables_of_rooms_name_no_room_that_is_gone() -> None:
+    assert set(C_ROOMS) == {path.name for path in CSRC.iterdir() if path.is_dir()}
+    gone = set().union(*PYTHON_LEVELS) - {path.stem for path in PACKAGE.iterdir()}
+    assert not gone, f"PYTHON_LEVELS: there is no rocketpy/{gone}"
 
 
 def level_of(module: str) -> int | None:
