@@ -75,6 +75,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
     Without logPath everything goes to standard error; with it only notices and warnings do, unless the process is not in the foreground."""
     formatter = JsonFormatter() if config.text("logFormat") == "json" else LogfmtFormatter()
     directory = config.text("logPath")
+    file_size, file_count = config.integer("logFileSize"), config.integer("logFileCount")
     handlers: list[logging.Handler] = []
     if directory:
         path = Path(directory).expanduser()
@@ -82,8 +83,8 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
         handlers.append(
             logging.handlers.RotatingFileHandler(
                 path / f"{name}.log",
-                maxBytes=config.integer("logFileSize"),
-                backupCount=config.integer("logFileCount"),
+                maxBytes=file_size,
+                backupCount=file_count,
                 encoding="utf-8",
                 delay=True,
             )

@@ -128,20 +128,9 @@ void rp_broker_options_default(rp_broker_options *options) {
         .broker_ip = "127.0.0.1",
         .region_id = "DefaultRegion",
         .trace_on = 1,
-        .message_size_max = 4 * 1024 * 1024,
         .store_host = {127, 0, 0, 1, 0, 0, 0x2A, 0x9F},
-        .transfer_bytes_max_memory = 262144,
-        .transfer_count_max_memory = 32,
-        .transfer_bytes_max_disk = 65536,
-        .transfer_count_max_disk = 8,
-        .filter_bytes_max = 16000,
-        .memory_ratio_max = 40,
         .memory_bytes = UINT64_C(8) << 30,
-        .long_polling_enable = 1,
-        .short_polling_ms = 1000,
         .suspended_pulls_max = 1000000,
-        .sync_flush_timeout_ms = 5000,
-        .slave_timeout_ms = 3000,
     };
 }
 
@@ -150,9 +139,22 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .permission = RP_PERMISSION_READ | RP_PERMISSION_WRITE,
         .lite_pull_enable = 1,
         .slave_gap_bytes_max = 268435456,
+        .message_size_max = 4 * 1024 * 1024,
+        .transfer_bytes_max_memory = 262144,
+        .transfer_count_max_memory = 32,
+        .transfer_bytes_max_disk = 65536,
+        .transfer_count_max_disk = 8,
+        .filter_bytes_max = 16000,
+        .memory_ratio_max = 40,
+        .long_polling_enable = 1,
+        .short_polling_ms = 1000,
+        .sync_flush_timeout_ms = 5000,
+        .slave_timeout_ms = 3000,
         .store_writable = 1,
     };
 }
+
+static uint32_t count_bound(uint32_t count) { return count < RP_TRANSFER_COUNT_MAX ? count : RP_TRANSFER_COUNT_MAX; }
 
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     rp_live_settings *live = &broker->settings;
@@ -167,6 +169,17 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->slaves_min, from->slaves_min, memory_order_relaxed);
     atomic_store_explicit(&live->slave_acks, from->slave_acks, memory_order_relaxed);
     atomic_store_explicit(&live->slave_gap_bytes_max, from->slave_gap_bytes_max, memory_order_relaxed);
+    atomic_store_explicit(&live->message_size_max, from->message_size_max, memory_order_relaxed);
+    atomic_store_explicit(&live->transfer_bytes_max_memory, from->transfer_bytes_max_memory, memory_order_relaxed);
+    atomic_store_explicit(&live->transfer_count_max_memory, count_bound(from->transfer_count_max_memory), memory_order_relaxed);
+    atomic_store_explicit(&live->transfer_bytes_max_disk, from->transfer_bytes_max_disk, memory_order_relaxed);
+    atomic_store_explicit(&live->transfer_count_max_disk, count_bound(from->transfer_count_max_disk), memory_order_relaxed);
+    atomic_store_explicit(&live->filter_bytes_max, from->filter_bytes_max, memory_order_relaxed);
+    atomic_store_explicit(&live->memory_ratio_max, from->memory_ratio_max, memory_order_relaxed);
+    atomic_store_explicit(&live->long_polling_enable, from->long_polling_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->short_polling_ms, from->short_polling_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->sync_flush_timeout_ms, from->sync_flush_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->slave_timeout_ms, from->slave_timeout_ms, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -221,8 +234,6 @@ static int check_options(const rp_broker_options *options, rp_error *error) {
     if (strlen(options->cluster_name) > 255 || strlen(options->region_id) > 255)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                             "brokerClusterName and regionId go into every message: at most 255 bytes each");
-    if (options->transfer_count_max_memory > 65536 || options->transfer_count_max_disk > 65536)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "maxTransferCountOnMessageInMemory and …InDisk: at most 65536");
     return RP_OK;
 }
 

@@ -29,21 +29,10 @@ typedef struct rp_broker_options {
     const char *region_id;         /* MSG_REGION, "DefaultRegion" */
     int64_t broker_id;
     int32_t trace_on;              /* TRACE_ON */
-    uint32_t message_size_max;     /* body bytes */
     uint8_t store_host[20];        /* as in the store's options: the head of every msgId */
     int32_t store_host_is_v6;
-    uint32_t transfer_bytes_max_memory;  /* maxTransferBytesOnMessageInMemory 262,144 */
-    uint32_t transfer_count_max_memory;  /* maxTransferCountOnMessageInMemory 32 */
-    uint32_t transfer_bytes_max_disk;    /* maxTransferBytesOnMessageInDisk 65,536 */
-    uint32_t transfer_count_max_disk;    /* maxTransferCountOnMessageInDisk 8 */
-    uint32_t filter_bytes_max;           /* maxFilterMessageSize 16,000: queue bytes one pull may scan (at least maxMsgNums entries) */
-    uint32_t memory_ratio_max;           /* accessMessageInMemoryMaxRatio 40 */
-    uint64_t memory_bytes;               /* what that ratio is of */
-    int32_t long_polling_enable;         /* longPollingEnable */
-    uint32_t short_polling_ms;           /* shortPollingTimeMills 1,000 */
-    uint32_t suspended_pulls_max;        /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
-    uint32_t sync_flush_timeout_ms;      /* syncFlushTimeout 5,000 */
-    uint32_t slave_timeout_ms;           /* slaveTimeout 3,000 */
+    uint64_t memory_bytes;         /* what memory_ratio_max of the settings is of */
+    uint32_t suspended_pulls_max;  /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
     rp_log *log;
 } rp_broker_options;
 
@@ -57,6 +46,7 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
+#define RP_TRANSFER_COUNT_MAX 65536u
 /* Settings the hot path reads and Python may change at any time. */
 typedef struct rp_broker_settings {
     int32_t permission;          /* brokerPermission: 4 read, 2 write */
@@ -70,6 +60,17 @@ typedef struct rp_broker_settings {
     int32_t slaves_min;          /* SYNC_MASTER: slaves that must be in sync, or sends are refused before they are stored; 0 none */
     int32_t slave_acks;          /* SYNC_MASTER: slaves that must hold a message before its response; 0 none */
     int64_t slave_gap_bytes_max; /* haMaxGapNotInSync 268,435,456: slaves further behind answer SLAVE_NOT_AVAILABLE */
+    uint32_t message_size_max;          /* maxMessageSize 4 MiB, of the body; the store has its own bound */
+    uint32_t transfer_bytes_max_memory; /* maxTransferBytesOnMessageInMemory 262,144 */
+    uint32_t transfer_count_max_memory; /* maxTransferCountOnMessageInMemory 32; at most RP_TRANSFER_COUNT_MAX count */
+    uint32_t transfer_bytes_max_disk;   /* maxTransferBytesOnMessageInDisk 65,536 */
+    uint32_t transfer_count_max_disk;   /* maxTransferCountOnMessageInDisk 8; at most RP_TRANSFER_COUNT_MAX count */
+    uint32_t filter_bytes_max;          /* maxFilterMessageSize 16,000: queue bytes one pull may scan (at least maxMsgNums entries) */
+    uint32_t memory_ratio_max;          /* accessMessageInMemoryMaxRatio 40 */
+    int32_t long_polling_enable;        /* longPollingEnable; pulls held already keep the time they were given */
+    uint32_t short_polling_ms;          /* shortPollingTimeMills 1,000 */
+    uint32_t sync_flush_timeout_ms;     /* syncFlushTimeout 5,000 */
+    uint32_t slave_timeout_ms;          /* slaveTimeout 3,000 */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;

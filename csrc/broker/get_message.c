@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define ENTRIES_AT_ONCE 32u
+#define RANGES_AT_FIRST 32u
 #define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024) /* MAX_PULL_MSG_SIZE */
 #define STRETCH_BYTES_MAX (INT64_C(1) << 30)
 #define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
@@ -29,14 +30,22 @@ const char *rp_get_status_name(int status) {
     return names[status];
 }
 
-int rp_get_scratch_init(rp_get_scratch *scratch, const rp_get_limits *limits) {
+int rp_get_scratch_init(rp_get_scratch *scratch) {
+    scratch->ranges = calloc(RANGES_AT_FIRST, sizeof *scratch->ranges);
+    scratch->ranges_max = RANGES_AT_FIRST;
+    return scratch->ranges != NULL ? RP_OK : RP_E_NO_MEMORY;
+}
+
+void rp_get_scratch_reserve(rp_get_scratch *scratch, const rp_get_limits *limits) {
     uint32_t most =
         limits->transfer_count_memory > limits->transfer_count_disk ? limits->transfer_count_memory : limits->transfer_count_disk;
-    if (most == 0)
-        most = 1;
-    scratch->ranges = calloc(most, sizeof *scratch->ranges);
+    if (most <= scratch->ranges_max)
+        return;
+    rp_file_range *larger = realloc(scratch->ranges, most * sizeof *larger);
+    if (larger == NULL)
+        return;
+    scratch->ranges = larger;
     scratch->ranges_max = most;
-    return scratch->ranges != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
 void rp_get_scratch_free(rp_get_scratch *scratch) {

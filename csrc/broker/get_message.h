@@ -37,13 +37,15 @@ typedef struct rp_get_limits {
     int32_t keep_bad_offset; /* slave without offsetCheckInSlave: a wrong offset is not corrected */
 } rp_get_limits;
 
-/* Ranges of one pull, and the pieces they come from; sized once. */
+/* Ranges of one pull, and the pieces they come from. */
 typedef struct rp_get_scratch {
     rp_file_range *ranges;
     uint32_t ranges_max;
 } rp_get_scratch;
 
-int rp_get_scratch_init(rp_get_scratch *scratch, const rp_get_limits *limits);
+int rp_get_scratch_init(rp_get_scratch *scratch);
+/* Room for the largest answer these limits allow. Without memory it stays as it is: pulls then get fewer messages. */
+void rp_get_scratch_reserve(rp_get_scratch *scratch, const rp_get_limits *limits);
 void rp_get_scratch_free(rp_get_scratch *scratch);
 
 typedef struct rp_get_request {

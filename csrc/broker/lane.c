@@ -11,10 +11,6 @@ rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reacto
     rp_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
-    rp_get_limits limits = {
-        .transfer_count_memory = broker->options.transfer_count_max_memory,
-        .transfer_count_disk = broker->options.transfer_count_max_disk,
-    };
     lane->broker = broker;
     lane->server = server;
     lane->reactor = reactor;
@@ -22,7 +18,7 @@ rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reacto
     lane->safe_deadline_ns = INT64_MAX;
     lane->random = ((uint64_t)rp_clock_monotonic_ns(rp_clock_system()) << 8 | index) * UINT64_C(0x9E3779B97F4A7C15) | 1;
     rp_unique_id_init(&lane->unique_id, broker->options.store_host, lane->random >> 16);
-    if (rp_send_batch_init(&lane->sends) != RP_OK || rp_get_scratch_init(&lane->scratch, &limits) != RP_OK) {
+    if (rp_send_batch_init(&lane->sends) != RP_OK || rp_get_scratch_init(&lane->scratch) != RP_OK) {
         rp_lane_destroy(lane);
         return NULL;
     }

@@ -63,9 +63,10 @@ static int first_message_is_near(const offset_question *question) {
     if (question->queue == NULL || rp_consume_queue_min_offset(question->queue) > 0 ||
         rp_consume_queue_read(question->queue, 0, &first, 1) != 1)
         return 0;
-    const rp_broker_options *options = &question->lane->broker->options;
-    int64_t behind = rp_commit_log_max_offset(question->lane->broker->commit_log) - first.commit_log_offset;
-    return behind <= (int64_t)(options->memory_bytes / 100 * options->memory_ratio_max);
+    const rp_broker *broker = question->lane->broker;
+    int64_t behind = rp_commit_log_max_offset(broker->commit_log) - first.commit_log_offset;
+    uint32_t ratio = atomic_load_explicit(&broker->settings.memory_ratio_max, memory_order_relaxed);
+    return behind <= (int64_t)(broker->options.memory_bytes / 100 * ratio);
 }
 
 static int query_offset(const offset_question *question) {

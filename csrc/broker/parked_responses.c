@@ -148,21 +148,28 @@ static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
     return log;
 }
 
+static int64_t flush_timeout_ms(const rp_lane *lane) {
+    return atomic_load_explicit(&lane->broker->settings.sync_flush_timeout_ms, memory_order_relaxed);
+}
+
+static int64_t slave_timeout_ms(const rp_lane *lane) {
+    return atomic_load_explicit(&lane->broker->settings.slave_timeout_ms, memory_order_relaxed);
+}
+
 /* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
-    const rp_broker_options *options = &lane->broker->options;
     int64_t waited_ms = (log->now_ns - entry->arrived_ns) / NS_PER_MS;
     if ((entry->needs & RP_NEEDS_FLUSH) && log->flushed >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
     if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
-    if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= options->sync_flush_timeout_ms)) {
+    if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= flush_timeout_ms(lane))) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
         if (entry->outcome == 0)
             entry->outcome = RP_OUTCOME_FLUSH_TIMEOUT;
         rp_count(&lane->counters.flush_timeouts, 1);
     }
-    if ((entry->needs & RP_NEEDS_SLAVES) && waited_ms >= options->slave_timeout_ms) {
+    if ((entry->needs & RP_NEEDS_SLAVES) && waited_ms >= slave_timeout_ms(lane)) {
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
         entry->outcome = RP_OUTCOME_SLAVE_TIMEOUT;
         rp_count(&lane->counters.slave_timeouts, 1);
@@ -172,9 +179,9 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
 static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry) {
     int64_t wait_ms = INT64_MAX / NS_PER_MS;
     if (entry->needs & RP_NEEDS_FLUSH)
-        wait_ms = lane->broker->options.sync_flush_timeout_ms;
-    if ((entry->needs & RP_NEEDS_SLAVES) && (int64_t)lane->broker->options.slave_timeout_ms < wait_ms)
-        wait_ms = lane->broker->options.slave_timeout_ms;
+        wait_ms = flush_timeout_ms(lane);
+    if ((entry->needs & RP_NEEDS_SLAVES) && slave_timeout_ms(lane) < wait_ms)
+        wait_ms = slave_timeout_ms(lane);
     return entry->arrived_ns + wait_ms * NS_PER_MS;
 }
 

@@ -18,6 +18,7 @@ static int forbid(rp_answer_to to, const char *type, const char *format, rp_slic
     return rp_answer(to, RP_RESPONSE_NO_PERMISSION, &field, 1, format, (int)name.size, (const char *)name.data);
 }
 
+static uint32_t bound(const _Atomic uint32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 
 /* What holds for the broker and the group. RP_OK: go on. */
@@ -83,15 +84,14 @@ static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to t
 }
 
 static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
-    const rp_broker_options *options = &broker->options;
     const rp_live_settings *settings = &broker->settings;
     *limits = (rp_get_limits){
-        .transfer_bytes_memory = options->transfer_bytes_max_memory,
-        .transfer_count_memory = options->transfer_count_max_memory,
-        .transfer_bytes_disk = options->transfer_bytes_max_disk,
-        .transfer_count_disk = options->transfer_count_max_disk,
-        .filter_bytes_max = options->filter_bytes_max,
-        .memory_bytes = (int64_t)(options->memory_bytes / 100 * options->memory_ratio_max),
+        .transfer_bytes_memory = bound(&settings->transfer_bytes_max_memory),
+        .transfer_count_memory = bound(&settings->transfer_count_max_memory),
+        .transfer_bytes_disk = bound(&settings->transfer_bytes_max_disk),
+        .transfer_count_disk = bound(&settings->transfer_count_max_disk),
+        .filter_bytes_max = bound(&settings->filter_bytes_max),
+        .memory_bytes = (int64_t)(broker->options.memory_bytes / 100 * bound(&settings->memory_ratio_max)),
         .keep_bad_offset = setting(&settings->role) == 2 && !setting(&settings->offset_check_in_slave),
     };
 }
@@ -109,6 +109,7 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter,
     }
     rp_get_limits limits;
     read_limits(lane->broker, &limits);
+    rp_get_scratch_reserve(&lane->scratch, &limits);
     rp_get_request request = {
         .commit_log = lane->broker->commit_log,
         .queue = pull->queue,
@@ -164,6 +165,7 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
 /* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
 static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pull *pull) {
     rp_broker *broker = lane->broker;
+    const rp_live_settings *settings = &broker->settings;
     rp_answer_to to = rp_answer_to_command(connection, command);
     rp_pull_header header;
     rp_header_fault fault;
@@ -182,7 +184,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
         .from = header.queue_offset,
         .max_bytes = header.max_bytes > 0 ? header.max_bytes : INT32_MAX,
         .sub_version = header.sub_version,
-        .suspend_ms = broker->options.long_polling_enable ? header.suspend_timeout_ms : (int64_t)broker->options.short_polling_ms,
+        .suspend_ms = setting(&settings->long_polling_enable) ? header.suspend_timeout_ms : (int64_t)bound(&settings->short_polling_ms),
         .commit_offset = header.commit_offset,
         .connection_id = rp_connection_id(connection),
         .queue_id = header.queue_id,

@@ -46,9 +46,11 @@ void rp_send_batch_free(rp_send_batch *batch) {
     free(batch->sends);
 }
 
+static uint32_t size_max(const rp_broker *broker) { return atomic_load_explicit(&broker->settings.message_size_max, memory_order_relaxed); }
+
 static int answer_illegal(const send_request *request) {
     return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request), RP_SEND_FIELD_COUNT, ILLEGAL_MESSAGE,
-                     request->lane->broker->options.message_size_max);
+                     size_max(request->lane->broker));
 }
 
 static int answer_not_yet(const send_request *request, int64_t accept_after_ms) {
@@ -157,7 +159,7 @@ static int check_message(send_request *request) {
         return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
-    if (request->command->body.size == 0 || request->command->body.size > broker->options.message_size_max)
+    if (request->command->body.size == 0 || request->command->body.size > size_max(broker))
         return answer_illegal(request);
     if (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_MULTI_TAG)
         header->sys_flag |= RP_SYSFLAG_MULTI_TAGS;

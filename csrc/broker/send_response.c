@@ -51,7 +51,7 @@ static int answer_failure(rp_lane *lane, rp_answer_to to, int status) {
         return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
                          "the message is illegal, maybe msg body or properties length not matched. msg body length limit %" PRIu32
                          "B, msg properties length limit 32KB.",
-                         lane->broker->options.message_size_max);
+                         atomic_load_explicit(&lane->broker->settings.message_size_max, memory_order_relaxed));
     case RP_E_DISK_FULL:
         return rp_answer(to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, lane->broker->send_fields, RP_SEND_FIELD_COUNT, UNAVAILABLE,
                          "no space left on device");

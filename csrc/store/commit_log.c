@@ -20,6 +20,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, setup->directory, -1, "no memory for the commit log");
     }
     log->setup = *setup;
+    atomic_store_explicit(&log->message_size_max, setup->message_size_max, memory_order_relaxed);
     log->file_size = (int64_t)setup->file_size;
     log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
     pthread_mutexattr_t adaptive; /* spins a little before it sleeps: the lock is held for microseconds */

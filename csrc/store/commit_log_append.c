@@ -38,9 +38,13 @@ static void source_of(const rp_commit_log *log, const rp_append_item *item, rp_e
     source->append_crc = log->setup.append_property_crc;
 }
 
+void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes) {
+    atomic_store_explicit(&log->message_size_max, bytes, memory_order_relaxed);
+}
+
 static int check_item(const rp_commit_log *log, rp_append_item *item) {
     rp_encode_source source;
-    if (item->body.size > log->setup.message_size_max) {
+    if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed)) {
         return RP_E_TOO_LARGE;
     }
     source_of(log, item, &source);

@@ -21,6 +21,7 @@ struct rp_commit_log {
     _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
     _Atomic int64_t flushed_offset;      /* released after the sync; written by whoever holds the flusher's sync lock */
     _Atomic int64_t store_timestamp_ms;  /* of the last published record; released after max_offset */
+    _Atomic uint32_t message_size_max;   /* of a body; relaxed: a setting that may change */
     _Atomic int32_t failure;             /* 0, or the status every further append gets; set once, never cleared */
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 

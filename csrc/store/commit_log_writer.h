@@ -1,6 +1,6 @@
 /* commit_log_writer.h: what the store does to the commit log besides appending messages: open, recover, fail, close.
  *
- * Threads  open, set_end and close from the store's owner; fail from any thread.
+ * Threads  open, set_end and close from the store's owner; fail and set_message_size_max from any thread.
  */
 #ifndef RP_STORE_COMMIT_LOG_WRITER_H
 #define RP_STORE_COMMIT_LOG_WRITER_H
@@ -29,7 +29,7 @@ typedef struct rp_commit_log_setup {
     const char *directory; /* borrowed; outlives the log */
     const char *aside_directory; /* where files go that a crash left behind the end of the log */
     uint64_t file_size;
-    uint32_t message_size_max;
+    uint32_t message_size_max; /* at first */
     uint64_t ahead_bytes;
     int32_t ready_mode; /* rp_ready_mode; READY_FOR_SYNC: records are written (log_staging.h), else stored through the map */
     int32_t append_property_crc;
@@ -46,6 +46,8 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp
 /* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here.
  * Files behind it are removed. */
 int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
+/* The largest body of the appends that come. */
+void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes);
 /* Starts preallocating ahead of the appender. */
 int rp_commit_log_start(rp_commit_log *log, rp_error *error);
 /* The queue will need more space soon: handed to the preallocation. */

@@ -382,6 +382,10 @@ int rp_message_store_close(rp_message_store *store, rp_error *error) {
 
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store) { return store->commit_log; }
 
+void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes) {
+    rp_commit_log_set_message_size_max(store->commit_log, bytes);
+}
+
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
     if (store->options.read_only || !create) {
         return rp_queue_table_find(store->queues, topic, queue_id, 0, error);

@@ -62,6 +62,8 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
 int rp_message_store_close(rp_message_store *store, rp_error *error);
 
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
+/* message_size_max changes for the appends that come. */
+void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
 /* The queue, made when create is 1. NULL when absent (create 0) or memory or disk is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */

@@ -18,16 +18,16 @@ cdef extern from *:
     #include "broker/broker.h"
     #define ROW(member) RP_FIELD_ROW(rp_broker_options, member)
     static const rp_field_row broker_option_rows[] = {
-        ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on), ROW(message_size_max),
-        ROW(store_host), ROW(store_host_is_v6), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory),
-        ROW(transfer_bytes_max_disk), ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(memory_bytes),
-        ROW(long_polling_enable), ROW(short_polling_ms), ROW(suspended_pulls_max), ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms),
-        RP_FIELD_END};
+        ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
+        ROW(store_host), ROW(store_host_is_v6), ROW(memory_bytes), ROW(suspended_pulls_max), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
     static const rp_field_row broker_settings_rows[] = {
         ROW(permission), ROW(role), ROW(accept_after_ms), ROW(slave_read_enable), ROW(offset_check_in_slave), ROW(lite_pull_enable),
-        ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max), ROW(store_writable),
+        ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max),
+        ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
+        ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
+        ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)

@@ -65,21 +65,10 @@ class BrokerOptions(TypedDict, total=False):
     region_id: str
     broker_id: int
     trace_on: int
-    message_size_max: int
     store_host: str | bytes
     store_host_is_v6: int
-    transfer_bytes_max_memory: int
-    transfer_count_max_memory: int
-    transfer_bytes_max_disk: int
-    transfer_count_max_disk: int
-    filter_bytes_max: int
-    memory_ratio_max: int
     memory_bytes: int
-    long_polling_enable: int
-    short_polling_ms: int
     suspended_pulls_max: int
-    sync_flush_timeout_ms: int
-    slave_timeout_ms: int
 
 
 class BrokerSettings(TypedDict, total=False):
@@ -96,6 +85,17 @@ class BrokerSettings(TypedDict, total=False):
     slaves_min: int
     slave_acks: int
     slave_gap_bytes_max: int
+    message_size_max: int
+    transfer_bytes_max_memory: int
+    transfer_count_max_memory: int
+    transfer_bytes_max_disk: int
+    transfer_count_max_disk: int
+    filter_bytes_max: int
+    memory_ratio_max: int
+    long_polling_enable: int
+    short_polling_ms: int
+    sync_flush_timeout_ms: int
+    slave_timeout_ms: int
     store_writable: int
     store_reason: str
 

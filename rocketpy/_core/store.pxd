@@ -76,6 +76,7 @@ cdef extern from "store/message_store.h" nogil:
     int rp_message_store_open(const rp_message_store_options *options, rp_message_store **store, rp_error *error)
     int rp_message_store_close(rp_message_store *store, rp_error *error)
     rp_commit_log *rp_message_store_commit_log(rp_message_store *store)
+    void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t byte_count)
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
     int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
     void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil,

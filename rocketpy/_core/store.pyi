@@ -63,6 +63,8 @@ class MessageStore(NativeObject):
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
     def delete_topic(self, topic: str) -> None: ...
+    def set_message_size_max(self, byte_count: int) -> None:
+        """The largest body of the appends that come."""
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:
         """Until every byte below offset is on disk. Raises TimedOut; StoreIOError for good after a failed sync. Ctrl-C works."""
     def stats(self) -> dict[str, int]:

@@ -438,6 +438,13 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def set_message_size_max(self, uint32_t byte_count):
+        self.enter()
+        try:
+            rp_message_store_set_message_size_max(self.native, byte_count)
+        finally:
+            self.leave()
+
     def wait_flushed(self, int64_t offset, uint32_t timeout_ms):
         """Waits in slices so that Ctrl-C works."""
         cdef int status = 0

@@ -57,9 +57,9 @@ class MessageAdmin:
     def _query(self, request: Request) -> Response:
         """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash."""
         header = QueryMessageRequestHeader.decode(request.fields)
-        config = self._parts.config
-        asked = config.integer("defaultQueryMaxNum") if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
-        wanted = max(0, min(asked, config.integer("maxMsgsNumBatch")))
+        settings = self._parts.settings
+        asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
+        wanted = max(0, min(asked, settings.query_max))
         found = self._parts.store.query(header.topic, header.key, header.begin_timestamp, header.end_timestamp, wanted)
         fields = QueryMessageResponseHeader(
             index_last_update_timestamp=found.last_update_time_ms, index_last_update_phyoffset=found.last_update_offset

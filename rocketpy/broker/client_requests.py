@@ -169,7 +169,7 @@ class ClientRequests:
         if not first:
             return False
         behind = parts.store.stats().get("commit_log_max_offset", 0) - first[0][0]
-        return behind <= parts.memory_bytes
+        return behind <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 
     def _lock(self, request: Request) -> Response:
         group, client_id, queues = read_body(request, _read_lock)

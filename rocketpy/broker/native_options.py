@@ -56,19 +56,8 @@ def broker_options(config: Config, store_host: str) -> BrokerOptions:
         "region_id": config.text("regionId"),
         "broker_id": config.integer("brokerId"),
         "trace_on": int(config.boolean("traceOn")),
-        "message_size_max": config.integer("maxMessageSize"),
         "store_host": store_host,
-        "transfer_bytes_max_memory": config.integer("maxTransferBytesOnMessageInMemory"),
-        "transfer_count_max_memory": config.integer("maxTransferCountOnMessageInMemory"),
-        "transfer_bytes_max_disk": config.integer("maxTransferBytesOnMessageInDisk"),
-        "transfer_count_max_disk": config.integer("maxTransferCountOnMessageInDisk"),
-        "filter_bytes_max": config.integer("maxFilterMessageSize"),
-        "memory_ratio_max": config.integer("accessMessageInMemoryMaxRatio"),
         "memory_bytes": physical_memory_bytes(),
-        "long_polling_enable": int(config.boolean("longPollingEnable")),
-        "short_polling_ms": config.integer("shortPollingTimeMills"),
-        "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
-        "slave_timeout_ms": config.integer("slaveTimeout"),
     }
 
 
@@ -86,6 +75,17 @@ def native_settings(config: Config) -> NativeSettings:
         "slaves_min": config.integer("minInSyncReplicas") - 1 if role == SYNC_MASTER else 0,
         "slave_acks": max(1, config.integer("inSyncReplicas") - 1) if role == SYNC_MASTER else 0,
         "slave_gap_bytes_max": config.integer("haMaxGapNotInSync"),
+        "message_size_max": config.integer("maxMessageSize"),
+        "transfer_bytes_max_memory": config.integer("maxTransferBytesOnMessageInMemory"),
+        "transfer_count_max_memory": config.integer("maxTransferCountOnMessageInMemory"),
+        "transfer_bytes_max_disk": config.integer("maxTransferBytesOnMessageInDisk"),
+        "transfer_count_max_disk": config.integer("maxTransferCountOnMessageInDisk"),
+        "filter_bytes_max": config.integer("maxFilterMessageSize"),
+        "memory_ratio_max": config.integer("accessMessageInMemoryMaxRatio"),
+        "long_polling_enable": int(config.boolean("longPollingEnable")),
+        "short_polling_ms": config.integer("shortPollingTimeMills"),
+        "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
+        "slave_timeout_ms": config.integer("slaveTimeout"),
     }
 
 

@@ -95,7 +95,7 @@ class Parts:
     server_of: Callable[[int], Server]
     boot_ms: int
     memory_bytes: int
-    """How far behind the newest message one may be and still count as in memory."""
+    """Of this machine."""
 
     @property
     def settings(self) -> BrokerSettings:

@@ -131,6 +131,10 @@ class Registration:
         self._tasks: list[asyncio.Task[object]] = []
         self._announcing: set[asyncio.Task[object]] = set()
 
+    def apply(self, settings: RegistrationSettings) -> None:
+        """Settings changed while running: they count from the next registration on."""
+        self._settings = settings
+
     async def start(self) -> None:
         """Registers once with every name server, then keeps doing so. Name servers that do not answer do not fail the start."""
         first: asyncio.Task[object] = asyncio.create_task(self.register_all(), name="first registration")

@@ -27,6 +27,8 @@ class RetentionSettings:
     """Oldest files go while those that may go are larger together; 0 is no limit."""
     delete_hours: frozenset[int] = frozenset({4})
     batch_max: int = 10
+    pause_s: float = 0.1
+    """Between two deletions, so that the disk is not busy with this alone."""
     forcible: bool = True
     used_ratio_max: int = 75
     forcible_ratio: int = 85

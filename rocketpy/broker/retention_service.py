@@ -16,8 +16,7 @@ from pathlib import Path
 from .._core.broker import Broker
 from .._core.errors import RocketpyError
 from .._core.store import MessageStore
-from ..config import Config
-from .retention import Decision, LogFile, RetentionSettings, decide, parse_hours
+from .retention import Decision, LogFile, RetentionSettings, decide
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +24,18 @@ log = logging.getLogger(__name__)
 class RetentionService:
     """`await run_once()` every cleanResourceInterval."""
 
-    def __init__(self, config: Config, store: MessageStore, native: Broker) -> None:
-        self._config = config
+    def __init__(self, settings: RetentionSettings, store: MessageStore, native: Broker, log_path: Path, queue_path: Path) -> None:
+        self._settings = settings
         self._store = store
         self._native = native
-        root = Path(config.text("storePathRootDir"))
-        self._log_path = Path(config.text("storePathCommitLog") or root / "commitlog")
-        self._queue_path = root / "consumequeue"
+        self._log_path = log_path
+        self._queue_path = queue_path
         self._is_writable = True
         self._lock = asyncio.Lock()
+
+    def apply(self, settings: RetentionSettings) -> None:
+        """Settings changed while running: they count from the next look on."""
+        self._settings = settings
 
     async def run_once(self, *, now: bool = False) -> int:
         """How many files were deleted."""
@@ -43,11 +45,10 @@ class RetentionService:
             self._set_writable(decision)
             if decision.unexpired_count:
                 log.warning("the disk fills: up to %d commit log files are deleted before fileReservedTime", decision.unexpired_count)
-            pause_s = self._config.integer("deleteCommitLogFilesInterval") / 1000
             deleted = 0
             for number in range(decision.delete_count):
                 if number:
-                    await asyncio.sleep(pause_s)  # spread, so that the disk is not busy with this alone
+                    await asyncio.sleep(self._settings.pause_s)
                 if not await loop.run_in_executor(None, self._delete_one):
                     break
                 deleted += 1
@@ -64,20 +65,7 @@ class RetentionService:
                 files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000, info.st_size))
         used_percent = max(_used_percent(path) for path in (self._log_path, self._queue_path))
         hour = datetime.now().hour
-        return decide(self._settings(), files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
-
-    def _settings(self) -> RetentionSettings:
-        config = self._config
-        return RetentionSettings(
-            reserved_hours=config.integer("fileReservedTime"),
-            bytes_max=config.integer("retentionBytes"),
-            delete_hours=parse_hours(config.text("deleteWhen")),
-            batch_max=config.integer("deleteFileBatchMax"),
-            forcible=config.boolean("cleanFileForciblyEnable"),
-            used_ratio_max=config.integer("diskMaxUsedSpaceRatio"),
-            forcible_ratio=config.integer("diskSpaceCleanForciblyRatio"),
-            warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
-        )
+        return decide(self._settings, files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
 
     def _delete_one(self) -> bool:
         begin = self._store.stats()["commit_log_min_offset"]

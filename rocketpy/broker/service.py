@@ -62,7 +62,7 @@ from .request_modes import RequestModes
 from .retention_service import RetentionService
 from .routes import TopicRoutes
 from .send import SendRequests
-from .settings import broker_settings, registration_settings, topic_settings
+from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .stats import BrokerStats
 from .store_directory import make_store_directory
@@ -215,8 +215,7 @@ class BrokerService:
         groups = GroupTable(
             native,
             now_ms,
-            auto_create=config.boolean("autoCreateSubscriptionGroup"),
-            create_system_groups=config.boolean("enableCreateSysGroup"),
+            settings=group_settings(config),
             on_forbidden=lambda group, topic: consumers.republish(group, topic),
         )
         expires_ms = config.integer("channelExpiredTimeout")
@@ -265,12 +264,17 @@ class BrokerService:
             client=self._client,
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
-            retention=RetentionService(config, store, native),
+            retention=self._make_retention(store, native),
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),
-            memory_bytes=physical_memory_bytes() * config.integer("accessMessageInMemoryMaxRatio") // 100,
+            memory_bytes=physical_memory_bytes(),
         )
+
+    def _make_retention(self, store: MessageStore, native: Broker) -> RetentionService:
+        root = Path(self.config.text("storePathRootDir"))
+        log_path = Path(self.config.text("storePathCommitLog") or root / "commitlog")
+        return RetentionService(retention_settings(self.config), store, native, log_path, root / "consumequeue")
 
     def _identity(self) -> Identity:
         config = self.config
@@ -361,18 +365,26 @@ class BrokerService:
         return TopicsSnapshot(configs, topics.version, self._settings.current.permission)
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
-        assert self._settings is not None and self._native is not None
+        assert self._settings is not None and self._native is not None and self._store is not None
         self._settings.current = broker_settings(self.config)
         if self._stopping or self.parts is None:
             return
         if self._ha is not None:
             self._ha.apply(HaSettings.of(self.config))
         self._native.set_settings(**native_settings(self.config))
+        self._store.set_message_size_max(self.config.integer("maxMessageSize"))
+        parts = self.parts
+        parts.groups.apply(group_settings(self.config))
+        parts.registration.apply(registration_settings(self.config))
+        parts.retention.apply(retention_settings(self.config))
+        is_changed = parts.topics.apply(topic_settings(self.config))
+        if "brokerPermission" in changes:
+            parts.topics.next_version()
+            is_changed = True
         if "namesrvAddr" in changes:
-            self.parts.registration.announce_all(self.config.addresses("namesrvAddr"))
-        elif "brokerPermission" in changes:
-            self.parts.topics.next_version()
-            self.parts.registration.announce_all()
+            parts.registration.announce_all(self.config.addresses("namesrvAddr"))
+        elif is_changed:
+            parts.registration.announce_all()
 
     # ---- periodic work ----
 
@@ -431,7 +443,7 @@ class BrokerService:
 
     async def _clean_offsets(self, parts: Parts) -> None:
         """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""
-        if self.config.boolean("enableCleanExpiredOffset"):
+        if parts.settings.clean_offsets:
             parts.offsets.clean_unsubscribed(
                 lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
             )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from ..config import Config
 from .registration import RegistrationSettings
+from .retention import RetentionSettings, parse_hours
+from .subscriptions import GroupSettings
 from .topics import TopicSettings
 
 ASYNC_MASTER = "ASYNC_MASTER"
@@ -44,6 +46,13 @@ class BrokerSettings:
     reject_transaction: bool = False
     region_id: str = "DefaultRegion"
     trace_on: bool = True
+    query_max: int = 64
+    """Messages of one answer to a query."""
+    unique_query_max: int = 32
+    """Messages looked at for one unique key."""
+    clean_offsets: bool = False
+    memory_ratio_max: int = 40
+    """Percent of the memory: a message no further behind the newest one counts as in memory."""
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -74,6 +83,10 @@ def broker_settings(config: Config) -> BrokerSettings:
         reject_transaction=config.boolean("rejectTransactionMessage"),
         region_id=config.text("regionId"),
         trace_on=config.boolean("traceOn"),
+        query_max=config.integer("maxMsgsNumBatch"),
+        unique_query_max=config.integer("defaultQueryMaxNum"),
+        clean_offsets=config.boolean("enableCleanExpiredOffset"),
+        memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 
@@ -93,7 +106,15 @@ def topic_settings(config: Config) -> TopicSettings:
     )
 
 
+def group_settings(config: Config) -> GroupSettings:
+    return GroupSettings(
+        auto_create=config.boolean("autoCreateSubscriptionGroup"),
+        create_system_groups=config.boolean("enableCreateSysGroup"),
+    )
+
+
 def registration_settings(config: Config) -> RegistrationSettings:
+    split_size = config.integer("splitRegistrationSize")
     return RegistrationSettings(
         period_s=config.integer("registerNameServerPeriod") / 1000,
         timeout_s=config.integer("registerBrokerTimeoutMills") / 1000,
@@ -103,5 +124,19 @@ def registration_settings(config: Config) -> RegistrationSettings:
         heartbeat_interval_s=config.integer("brokerHeartbeatInterval") / 1000,
         heartbeat_timeout_s=config.integer("sendHeartbeatTimeoutMillis") / 1000,
         not_active_timeout_ms=config.integer("brokerNotActiveTimeoutMillis"),
-        split_size=config.integer("splitRegistrationSize") if config.boolean("enableSplitRegistration") else 0,
+        split_size=split_size if config.boolean("enableSplitRegistration") else 0,
+    )
+
+
+def retention_settings(config: Config) -> RetentionSettings:
+    return RetentionSettings(
+        reserved_hours=config.integer("fileReservedTime"),
+        bytes_max=config.integer("retentionBytes"),
+        delete_hours=parse_hours(config.text("deleteWhen")),
+        batch_max=config.integer("deleteFileBatchMax"),
+        pause_s=config.integer("deleteCommitLogFilesInterval") / 1000,
+        forcible=config.boolean("cleanFileForciblyEnable"),
+        used_ratio_max=config.integer("diskMaxUsedSpaceRatio"),
+        forcible_ratio=config.integer("diskSpaceCleanForciblyRatio"),
+        warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
     )

@@ -108,6 +108,14 @@ class GroupConfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """The broker's settings that decide which groups come into being by being used."""
+
+    auto_create: bool = True
+    create_system_groups: bool = True
+
+
 class GroupTable:
     """All consumer groups of this broker."""
 
@@ -116,20 +124,22 @@ class GroupTable:
         sink: GroupSink,
         now_ms: Callable[[], int],
         *,
-        auto_create: bool = True,
-        create_system_groups: bool = True,
+        settings: GroupSettings | None = None,
         on_forbidden: Callable[[str, str], None] = lambda group, topic: None,
     ) -> None:
         self._sink = sink
         self._now_ms = now_ms
-        self._auto_create = auto_create
-        self._create_system_groups = create_system_groups
+        self._settings = settings or GroupSettings()
         self._on_forbidden = on_forbidden
         self._configs: dict[str, GroupConfig] = {}
         self._forbidden: dict[str, dict[str, int]] = {}
         self.version = DataVersion(now_ms())
         for group in names.PREDEFINED_GROUPS:
             self._put(GroupConfig(group))
+
+    def apply(self, settings: GroupSettings) -> None:
+        """Settings changed while running."""
+        self._settings = settings
 
     def __contains__(self, group: str) -> bool:
         return group in self._configs
@@ -148,7 +158,7 @@ class GroupTable:
         known = self._configs.get(group)
         if known is not None:
             return known
-        allowed = self._auto_create or (self._create_system_groups and group.startswith(names.SYSTEM_GROUP_PREFIX))
+        allowed = self._settings.auto_create or (self._settings.create_system_groups and group.startswith(names.SYSTEM_GROUP_PREFIX))
         if not allowed or not group or len(group) > names.TOPIC_LENGTH_MAX * 2 + 1 or names.has_illegal_characters(group):
             return None
         config = GroupConfig(group)

@@ -83,6 +83,15 @@ class TopicTable:
             self.system_topics.add(config.topic_name)
             self._put(config)
 
+    def apply(self, settings: TopicSettings) -> bool:
+        """Settings changed while running. True when that made a topic: the default one, for a broker that was started without it."""
+        self._settings = settings
+        if not settings.auto_create or names.AUTO_CREATE_TOPIC in self._configs:
+            return False
+        self.system_topics.add(names.AUTO_CREATE_TOPIC)
+        self._change(auto_create_topic(settings))
+        return True
+
     def __contains__(self, topic: str) -> bool:
         return topic in self._configs
 
@@ -259,6 +268,12 @@ class SavedTopics:
         return SavedTopics(configs, DataVersion.from_json(object_member(value, "dataVersion", "topics")))
 
 
+def auto_create_topic(settings: TopicSettings) -> TopicConfig:
+    """TBW102, which topics that nobody created are made from."""
+    permission = names.PERM_INHERIT | names.PERM_READ | names.PERM_WRITE
+    return TopicConfig(names.AUTO_CREATE_TOPIC, settings.default_queues, settings.default_queues, permission)
+
+
 def predefined_topics(settings: TopicSettings) -> list[TopicConfig]:
     """The topics every broker has from its first start."""
     read_write = names.PERM_READ | names.PERM_WRITE
@@ -283,7 +298,7 @@ def predefined_topics(settings: TopicSettings) -> list[TopicConfig]:
         simple(names.TRANS_OP_HALF_TOPIC),
     ]
     if settings.auto_create:
-        topics.append(simple(names.AUTO_CREATE_TOPIC, settings.default_queues, inherited(True)))
+        topics.append(auto_create_topic(settings))
     if settings.trace_topic:
         topics.append(simple(settings.trace_topic_name))
     if settings.timer_wheel:

@@ -86,7 +86,7 @@ _ADDRESS_KEYS: tuple[Key, ...] = (
 
 _TOPIC_KEYS: tuple[Key, ...] = (
     number("brokerPermission", 6, "What clients may do: 4 read, 2 write, 6 both.", most=7, live=True),
-    number("defaultTopicQueueNums", 8, "Queues of a topic that is created by its first message.", "queues", least=1, live=True),
+    number("defaultTopicQueueNums", 8, "Queues of a topic that is created by its first message.", "queues", least=1),
     switch("autoCreateTopicEnable", True, "Create a topic when its first message arrives.", live=True, important=True),
     switch("autoCreateSubscriptionGroup", True, "Create a consumer group when its first consumer arrives.", live=True, important=True),
     switch("clusterTopicEnable", True, "Keep a topic named as the cluster."),

@@ -38,7 +38,7 @@ _FILE_KEYS: tuple[Key, ...] = (
     number("bitMapLengthConsumeQueueExt", 64, "Filter bits of a message.", "bits", least=8),
     number("maxHashSlotNum", 5000000, "Slots of an index file.", "slots", least=1),
     number("maxIndexNum", 20000000, "Entries of an index file.", "entries", least=1),
-    switch("messageIndexEnable", True, "Index messages by their keys.", live=True, important=True),
+    switch("messageIndexEnable", True, "Index messages by their keys.", important=True),
     switch("messageIndexSafe", False, "Do not index while recovering.", important=True),
     switch("indexFileWriteEnable", True, "Write index files."),
     switch("indexFileReadEnable", True, "Read index files."),
@@ -52,7 +52,7 @@ _FILE_KEYS: tuple[Key, ...] = (
     switch("enabledAppendPropCRC", False, "Cover a whole record with a CRC kept in its properties."),
     switch("forceVerifyPropCRC", False, "Check that CRC whenever a record is read."),
     long("maxChecksumRange", 1024**3, "Bytes at the end of the log checked at start.", "bytes"),
-    number("maxMsgsNumBatch", 64, "Messages of one query answer.", "messages", least=1),
+    number("maxMsgsNumBatch", 64, "Messages of one query answer.", "messages", least=1, live=True),
     number("defaultQueryMaxNum", 32, "Messages of one query by key.", "messages", least=1, live=True),
 )
 
@@ -154,9 +154,11 @@ _RETENTION_KEYS: tuple[Key, ...] = (
 
 _READ_KEYS: tuple[Key, ...] = (
     number("maxTransferBytesOnMessageInMemory", 256 * 1024, "Bytes of a pull from memory.", "bytes", least=1, live=True, important=True),
-    number("maxTransferCountOnMessageInMemory", 32, "Messages of a pull from memory.", "messages", least=1, live=True, important=True),
+    number(
+        "maxTransferCountOnMessageInMemory", 32, "Most from memory in a pull.", "messages", least=1, most=65536, live=True, important=True
+    ),
     number("maxTransferBytesOnMessageInDisk", 64 * 1024, "Bytes of a pull from disk.", "bytes", least=1, live=True, important=True),
-    number("maxTransferCountOnMessageInDisk", 8, "Messages of a pull from disk.", "messages", least=1, live=True, important=True),
+    number("maxTransferCountOnMessageInDisk", 8, "Most from disk in one pull.", "messages", least=1, most=65536, live=True, important=True),
     number("accessMessageInMemoryMaxRatio", 40, "Newest share of memory taken to hold messages.", "%", most=100, live=True, important=True),
     number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD),
     number("pullBatchMaxMessageCount", 160, "Most messages a pull may ask for.", "messages", least=1, live=True),
@@ -194,7 +196,7 @@ _HA_KEYS: tuple[Key, ...] = (
         most=4 * 1024**2,
     ),
     number("haMaxGapNotInSync", 256 * 1024**2, "A slave further behind does not count as in sync.", "bytes", least=1),
-    number("slaveTimeout", 3000, "How long a send waits for slaves with SYNC_MASTER.", "ms", least=1),
+    number("slaveTimeout", 3000, "How long a send waits for slaves with SYNC_MASTER.", "ms", least=1, live=True),
     number("totalReplicas", 1, "Replicas in all.", "replicas", least=1, important=True),
     number(
         "inSyncReplicas",

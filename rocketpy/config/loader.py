@@ -23,7 +23,7 @@ from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
 from .keys_store import STORE_KEYS
 from .properties import edit_properties, format_properties, read_properties
-from .rules import check_rules, derive_values
+from .rules import MISSING, check_rules, derive_values
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,7 @@ class Config:
 
     def report_unread(self) -> None:
         """Says once which keys were set and read by nobody; for a process whose services have all started."""
-        unread = [name for name in self.table if name in self._given - self._read and not self.table[name].idle]
+        unread = [name for name in self.table if name in self._given - self._read - set(MISSING) and not self.table[name].idle]
         if unread:
             log.warning("set, but nothing in this release uses them: %s", ", ".join(unread))
 

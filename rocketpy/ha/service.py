@@ -45,6 +45,7 @@ class HaSettings:
     @staticmethod
     def of(config: Config) -> HaSettings:
         """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none."""
+        bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
             is_sync=config.text("brokerRole") == "SYNC_MASTER",
@@ -56,7 +57,7 @@ class HaSettings:
             heartbeat_interval_ms=config.integer("haSendHeartbeatInterval"),
             housekeeping_interval_ms=config.integer("haHousekeepingInterval"),
             gap_not_in_sync_bytes=config.integer("haMaxGapNotInSync"),
-            flow_bytes_per_second=config.integer("maxHaTransferByteInSecond") if config.boolean("haFlowControlEnable") else 0,
+            flow_bytes_per_second=bytes_per_second if config.boolean("haFlowControlEnable") else 0,
             commit_log_file_size=config.integer("mappedFileSizeCommitLog"),
         )
 

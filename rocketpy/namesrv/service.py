@@ -111,7 +111,8 @@ class NameServer:
         self._service = RemotingService(server, requests.handlers, on_closed=self._connection_closed)
         self._service.start()
         server.start()
-        self._scanner = asyncio.get_running_loop().create_task(self._scan_for_ever(), name="scan not active brokers")
+        scan_s = config.integer("scanNotActiveBrokerInterval") / 1000
+        self._scanner = asyncio.get_running_loop().create_task(self._scan_for_ever(scan_s), name="scan not active brokers")
 
     async def stop(self) -> None:
         """Stops listening, then everything else. Idempotent."""
@@ -152,8 +153,7 @@ class NameServer:
         departures, self._departures = self._departures, []
         self._notify(self.routes.unregister_brokers(departures))
 
-    async def _scan_for_ever(self) -> None:
-        interval_s = self.config.integer("scanNotActiveBrokerInterval") / 1000
+    async def _scan_for_ever(self, interval_s: float) -> None:
         while True:
             await asyncio.sleep(interval_s)
             try:

@@ -6,7 +6,7 @@ import pytest
 
 from rocketpy.broker import names
 from rocketpy.broker.attributes import AttributeFault
-from rocketpy.broker.subscriptions import GroupConfig, GroupTable, SavedGroups
+from rocketpy.broker.subscriptions import GroupConfig, GroupSettings, GroupTable, SavedGroups
 from tests.unit.broker.recorder import Clock, Recorder
 
 
@@ -25,10 +25,13 @@ def test_an_unknown_group_is_made_when_the_settings_allow_it() -> None:
 
 
 def test_without_automatic_creation_only_system_groups_are_made() -> None:
-    table = GroupTable(Recorder(), Clock(), auto_create=False)
+    table = GroupTable(Recorder(), Clock(), settings=GroupSettings(auto_create=False))
     assert table.find_or_create("g") is None
     assert table.find_or_create("CID_RMQ_SYS_x") is not None
-    assert GroupTable(Recorder(), Clock(), auto_create=False, create_system_groups=False).find_or_create("CID_RMQ_SYS_x") is None
+    table.apply(GroupSettings(auto_create=False, create_system_groups=False))
+    assert table.find_or_create("CID_RMQ_SYS_y") is None and table.find_or_create("g") is None
+    table.apply(GroupSettings(auto_create=True))
+    assert table.find_or_create("g") is not None
 
 
 @pytest.mark.parametrize("group", ["", "a b", "g" * 256, "ü"])

@@ -36,6 +36,16 @@ def test_without_automatic_creation_there_is_no_default_topic(recorder: Recorder
     assert "orders" not in recorder.topics
 
 
+def test_automatic_creation_can_be_switched_while_running(recorder: Recorder) -> None:
+    table = make_table(recorder, auto_create=False)
+    assert table.apply(TopicSettings(auto_create=True, default_queues=3)), "there is a default topic now"
+    assert table.create_for_send("orders", "TBW102", 4, "client") == TopicConfig("orders", 3, 3, 6)
+    assert not table.apply(TopicSettings(auto_create=False))
+    assert table.create_for_send("bills", "TBW102", 4, "client") is None
+    assert not table.apply(TopicSettings(auto_create=True)), "it was there already"
+    assert table.create_for_send("bills", "TBW102", 4, "client") is not None
+
+
 def test_a_topic_sent_to_is_made_from_its_default_topic(recorder: Recorder) -> None:
     table = make_table(recorder)
     version = table.version

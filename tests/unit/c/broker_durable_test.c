@@ -15,12 +15,10 @@ enum {
 };
 
 static void set_modes(fixture *fx, int32_t flush_mode, int32_t slave_acks) {
-    rp_broker_settings settings;
-    rp_broker_settings_default(&settings);
-    settings.flush_mode = flush_mode;
-    settings.slave_acks = slave_acks;
-    settings.role = slave_acks > 0;
-    rp_broker_set_settings(fx->broker, &settings);
+    fx->settings.flush_mode = flush_mode;
+    fx->settings.slave_acks = slave_acks;
+    fx->settings.role = slave_acks > 0;
+    rp_broker_set_settings(fx->broker, &fx->settings);
 }
 
 static void a_sync_flush_answers_when_the_message_is_on_disk(void) {
@@ -95,7 +93,7 @@ static int are_parked(void *context) {
 static void one_ack_completes_all_sends_below_it(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.slave_timeout_ms = 60000;
+    fx.settings.slave_timeout_ms = 60000;
     fixture_open(&fx);
     set_modes(&fx, RP_FLUSH_ASYNC, 1);
     rp_broker_set_replicated(fx.broker, 0);
@@ -149,7 +147,7 @@ static void a_slave_too_far_behind_is_not_waited_for_and_named(void) {
 static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.slave_timeout_ms = 30;
+    fx.settings.slave_timeout_ms = 30;
     fixture_open(&fx);
     set_modes(&fx, RP_FLUSH_ASYNC, 1);
     rp_broker_set_replicated(fx.broker, 0);
@@ -183,7 +181,7 @@ static void slow_disk_init(slow_disk *disk) {
 /* A broker under SYNC_FLUSH whose store is on that disk. */
 static void fixture_open_on(fixture *fx, const slow_disk *disk, uint32_t flush_timeout_ms) {
     fixture_init(fx);
-    fx->broker_options.sync_flush_timeout_ms = flush_timeout_ms;
+    fx->settings.sync_flush_timeout_ms = flush_timeout_ms;
     fx->store_options.flush_mode = RP_FLUSH_SYNC;
     fx->store_options.file_ops = &disk->ops;
     fixture_open(fx);

@@ -29,6 +29,7 @@ typedef struct fixture {
     rp_server *server;
     rp_message_store_options store_options;
     rp_broker_options broker_options;
+    rp_broker_settings settings;
     rp_server_options server_options;
 } fixture;
 
@@ -53,6 +54,7 @@ static inline void fixture_init(fixture *fx) {
     fx->store_options.consume_queue_file_size = 20 * 1000;
     fx->store_options.populate_ahead_bytes = 1 << 16;
     rp_broker_options_default(&fx->broker_options);
+    rp_broker_settings_default(&fx->settings);
     rp_server_options_default(&fx->server_options);
     fx->server_options.bind_address = "127.0.0.1";
     fx->server_options.port = 0;
@@ -64,6 +66,7 @@ static inline void fixture_open(fixture *fx) {
     must(rp_message_store_open(&fx->store_options, &fx->store, &error), &error, "open store");
     fx->broker_options.store = fx->store;
     must(rp_broker_open(&fx->broker_options, &fx->broker, &error), &error, "open broker");
+    rp_broker_set_settings(fx->broker, &fx->settings);
     must(rp_server_open(&fx->server_options, rp_broker_handler(fx->broker), &fx->server, &error), &error, "open server");
     CHECK(rp_broker_attach(fx->broker, fx->server) == RP_OK);
     must(rp_server_start(fx->server, &error), &error, "start server");

@@ -145,9 +145,9 @@ static void tags_are_filtered_by_their_code(void) {
 static void a_pull_stops_at_its_limits(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.transfer_count_max_memory = 8;
-    fx.broker_options.transfer_bytes_max_memory = 2000;
-    fx.broker_options.filter_bytes_max = 20 * 20;
+    fx.settings.transfer_count_max_memory = 8;
+    fx.settings.transfer_bytes_max_memory = 2000;
+    fx.settings.filter_bytes_max = 20 * 20;
     fixture_open(&fx);
     client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
     char body[801];
@@ -177,6 +177,16 @@ static void a_pull_stops_at_its_limits(void) {
     pull.max_messages = 5;
     response = client_pull(&c, &pull);
     CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 20);
+    rp_broker_settings_default(&fx.settings); /* and all of them while it runs */
+    fx.settings.transfer_count_max_memory = 50;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    pull = pull_of(0, 0);
+    pull.max_messages = 100;
+    response = client_pull(&c, &pull);
+    CHECK(response.code == SUCCESS && count_records(&response, 0) == 50);
+    pull.subscription = "nothing";
+    response = client_pull(&c, &pull);
+    CHECK(response.code == RETRY && field_number(&response, "nextBeginOffset") == 50);
     client_close(&c);
     fixture_close(&fx);
 }

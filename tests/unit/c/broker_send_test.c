@@ -173,7 +173,7 @@ static void faulty_requests_get_rocketmqs_codes(void) {
     };
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.message_size_max = 1000;
+    fx.settings.message_size_max = 1000;
     fixture_open(&fx);
     char large[1002];
     memset(large, 'x', sizeof large);

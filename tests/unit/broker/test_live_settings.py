@@ -1,0 +1,141 @@
+"""Keys called live take effect at once, and a key that something uses is never called unused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from rocketpy.config import Config, load_config
+from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.unit.broker.running import Peer, broker_config, run, running
+
+SOURCES = "".join(
+    path.read_text() for path in (Path(__file__).resolve().parents[3] / "rocketpy").rglob("*.py") if not path.name.startswith("keys_")
+)
+SET_BY_THE_TEST = {"listenPort", "haListenPort", "bindAddress", "namesrvAddr", "haMasterAddress"}
+READ_WHEN_GIVEN = {"namesrvAddr", "logLevel"}
+"""Live keys whose new value comes with the change itself."""
+
+
+def used_keys(config: Config) -> list[str]:
+    """The keys that some source names."""
+    return [name for name, key in config.table.items() if not key.idle and f'"{name}"' in SOURCES]
+
+
+def as_given(config: Config) -> dict[str, str]:
+    """Every key that some source names, with the value it has anyway."""
+    shown = config.shown()
+    return {name: shown[name] for name in used_keys(config) if shown.get(name) and name not in SET_BY_THE_TEST}
+
+
+async def change(peer: Peer, line: str) -> None:
+    answer = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, line.encode() + b"\n")
+    assert answer.code == 0, answer.remark
+
+
+def test_no_key_that_the_broker_uses_is_reported_as_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        process = {"logFileSize", "logFileCount", "logLevel", "logPath", "logFormat"}  # read before there is a service
+        given = {name: value for name, value in as_given(broker_config(tmp_path)).items() if name not in process}
+        async with running(tmp_path, **given) as at:
+            caplog.clear()
+            at.broker.config.report_unread()
+
+    run(test)
+    assert caplog.messages == []
+
+
+def test_no_key_that_the_name_server_uses_is_reported_as_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        own = {"scanNotActiveBrokerInterval": "5000", "unRegisterBrokerQueueCapacity": "3000", "orderMessageEnable": "true"}
+        config = load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(tmp_path / "kv"), **own})
+        namesrv = NameServer(config)
+        await namesrv.start()
+        config.report_unread()
+        await namesrv.stop()
+
+    with caplog.at_level(logging.WARNING):
+        run(test)
+    assert caplog.messages == []
+
+
+def test_every_live_key_is_read_again_when_one_of_them_changes(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            config = at.broker.config
+            config._read.clear()
+            await change(at.peer(), "shortPollingTimeMills=77")
+            stale = [name for name in used_keys(config) if config.table[name].live and name not in config._read | READ_WHEN_GIVEN]
+            assert stale == []
+
+    run(test)
+
+
+def test_topics_and_groups_are_created_by_use_or_not_as_the_setting_of_the_moment_says(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await peer.send("before")).code == 0
+            await change(peer, "autoCreateTopicEnable=false")
+            assert (await peer.send("after")).code == ResponseCode.TOPIC_NOT_EXIST
+            await change(peer, "autoCreateTopicEnable=true")
+            assert (await peer.send("after")).code == 0
+            await change(peer, "autoCreateSubscriptionGroup=false")
+            assert (await peer.pull("g", "after")).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+            await change(peer, "autoCreateSubscriptionGroup=true")
+            assert (await peer.pull("g", "after")).code == 0
+
+    run(test)
+
+
+def test_a_broker_started_without_automatic_creation_gets_its_default_topic_when_it_is_switched_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, autoCreateTopicEnable="false") as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == ResponseCode.TOPIC_NOT_EXIST
+            await change(peer, "autoCreateTopicEnable=true")
+            deadline = time.monotonic() + 10
+            while "TBW102" not in at.namesrv.routes.all_topics():
+                assert time.monotonic() < deadline, "the name server never heard of TBW102"
+                await asyncio.sleep(0.005)
+            assert (await peer.send("t")).code == 0
+
+    run(test)
+
+
+def test_the_largest_message_may_change(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, maxMessageSize="1000") as at:
+            peer = at.peer()
+            body = b"x" * 2000
+            assert (await peer.send("t", body)).code == ResponseCode.MESSAGE_ILLEGAL
+            await change(peer, "maxMessageSize=2000")
+            assert (await peer.send("t", body)).code == 0
+            await change(peer, "maxMessageSize=1999")
+            answer = await peer.send("t", body)
+            assert answer.code == ResponseCode.MESSAGE_ILLEGAL and "1999B" in answer.remark
+
+    run(test)
+
+
+def test_pulls_follow_the_polling_and_transfer_settings_of_the_moment(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            for _ in range(40):
+                assert (await peer.send("t")).code == 0
+            assert (await peer.pull("g", "t", maxMsgNums=100)).fields["nextBeginOffset"] == "32"
+            await change(peer, "maxTransferCountOnMessageInMemory=40")
+            assert (await peer.pull("g", "t", maxMsgNums=100)).fields["nextBeginOffset"] == "40"
+            await change(peer, "longPollingEnable=false")
+            await change(peer, "shortPollingTimeMills=1")
+            begin = time.monotonic()
+            answer = await peer.pull("g", "t", offset=40, sysFlag=6, suspendTimeoutMillis=60_000)
+            assert answer.code == ResponseCode.PULL_NOT_FOUND and time.monotonic() - begin < 10
+
+    run(test)
