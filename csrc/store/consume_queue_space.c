@@ -34,11 +34,7 @@ static rp_mapped_file *find_or_make_file(rp_consume_queue *queue, int64_t byte, 
         rp_path_make_directories(rp_mapped_file_queue_directory(queue->row), error) != RP_OK) {
         return NULL;
     }
-    rp_mapped_file *file = rp_mapped_file_queue_append(queue->row, byte, error);
-    if (file == NULL && byte >= rp_mapped_file_queue_begin(queue->row) && byte < rp_mapped_file_queue_end(queue->row)) {
-        return rp_mapped_file_queue_find(queue->row, byte, error); /* another thread made it meanwhile: two first messages of a queue */
-    }
-    return file;
+    return rp_mapped_file_queue_append(queue->row, byte, error);
 }
 
 static int64_t page_of(int64_t byte) { return byte & ~(int64_t)(PAGE_SIZE - 1); }
@@ -149,7 +145,7 @@ int rp_consume_queue_extend(rp_consume_queue *queue, rp_error *error) {
         }
         pthread_mutex_unlock(&log->append_lock);
     } else if (pinned && rp_mapped_file_queue_end(queue->row) <= file_end * ENTRY) {
-        rp_mapped_file *next = find_or_make_file(queue, file_end * ENTRY, error);
+        rp_mapped_file *next = rp_mapped_file_queue_append_next(queue->row, file_end * ENTRY, error);
         rc = next == NULL ? RP_E_IO : make_space(queue, next, 0, step_end(0, (int64_t)next->size), error);
         if (next != NULL) {
             rp_mapped_file_release(next);

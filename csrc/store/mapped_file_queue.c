@@ -290,7 +290,7 @@ rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t off
     return file;
 }
 
-rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bool may_be_first, rp_error *error) {
     int64_t base = offset - offset % (int64_t)row->file_size;
     rp_mapped_file *file = rp_mapped_file_new(row->ops, base, row->file_size);
     if (file == NULL) {
@@ -304,7 +304,7 @@ rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t o
         rp_mapped_file_free(file);
         return rp_mapped_file_queue_find(row, offset, error);
     }
-    bool fits = atomic_load(&row->end) == atomic_load(&row->begin) || base == atomic_load(&row->end);
+    bool fits = atomic_load(&row->end) == atomic_load(&row->begin) ? may_be_first : base == atomic_load(&row->end);
     int rc = fits ? map_pinned(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
     if (rc == RP_OK && (rc = publish_file(row, file)) != RP_OK) {
@@ -319,6 +319,14 @@ rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t o
     }
     atomic_fetch_add(&row->name_changes, 1);
     return file;
+}
+
+rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    return append_file(row, offset, true, error);
+}
+
+rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    return append_file(row, offset, false, error);
 }
 
 /* Under lock: the file at the byte `base` leaves the row and the directory. */
@@ -351,19 +359,24 @@ int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file 
     return rc;
 }
 
+/* Under lock. RP_E_NOT_FOUND when the row is empty. */
 static int remove_last(rp_mapped_file_queue *row, bool keep, rp_error *error) {
-    pthread_mutex_lock(&row->lock);
     int64_t end = atomic_load(&row->end);
-    int rc = RP_E_NOT_FOUND;
-    if (end != atomic_load(&row->begin)) {
-        atomic_store_explicit(&row->end, end - (int64_t)row->file_size, memory_order_release);
-        rc = remove_file(row, end - (int64_t)row->file_size, keep, error);
+    if (end == atomic_load(&row->begin)) {
+        return RP_E_NOT_FOUND;
     }
+    atomic_store_explicit(&row->end, end - (int64_t)row->file_size, memory_order_release);
+    return remove_file(row, end - (int64_t)row->file_size, keep, error);
+}
+
+static int lock_and_remove_last(rp_mapped_file_queue *row, bool keep, rp_error *error) {
+    pthread_mutex_lock(&row->lock);
+    int rc = remove_last(row, keep, error);
     pthread_mutex_unlock(&row->lock);
     return rc;
 }
 
-int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error) { return remove_last(row, false, error); }
+int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error) { return lock_and_remove_last(row, false, error); }
 
 int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error) {
     static const uint8_t untouched[16];
@@ -375,19 +388,16 @@ int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *err
     if (last != NULL) {
         rp_mapped_file_release(last);
     }
-    return remove_last(row, keep, error);
+    return lock_and_remove_last(row, keep, error);
 }
 
-int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) {
-    int rc = RP_OK, removed;
-    while ((removed = rp_mapped_file_queue_remove_last(row, error)) != RP_E_NOT_FOUND) {
-        rc = removed != RP_OK ? removed : rc;
-    }
+/* Under lock, of a row that is empty: files of its directory that could not be loaded. */
+static int delete_strays(rp_mapped_file_queue *row, rp_error *error) {
     int64_t *offsets;
     size_t count;
-    int listed = list_offsets(row, &offsets, &count, error);
-    if (listed != RP_OK) {
-        return listed;
+    int rc = list_offsets(row, &offsets, &count, error);
+    if (rc != RP_OK) {
+        return rc;
     }
     for (size_t i = 0; i < count; i++) {
         char path[RP_PATH_MAX];
@@ -397,6 +407,17 @@ int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) 
     }
     free(offsets);
     return rc;
+}
+
+int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) {
+    int rc = RP_OK, removed;
+    pthread_mutex_lock(&row->lock); /* over both: a file that is added meanwhile is no stray */
+    while ((removed = remove_last(row, false, error)) != RP_E_NOT_FOUND) {
+        rc = removed != RP_OK ? removed : rc;
+    }
+    removed = delete_strays(row, error);
+    pthread_mutex_unlock(&row->lock);
+    return removed != RP_OK ? removed : rc;
 }
 
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {

@@ -45,6 +45,8 @@ rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t off
 /* Makes, maps and pins the file that holds offset, which must lie in the file after the last, or anywhere in an empty row; one that was
  * made by another thread meanwhile is found. A file of that name that is not in the row is emptied. NULL with error. */
 rp_mapped_file *rp_mapped_file_queue_append(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
+/* The same for who is ahead of the writer: a row that was emptied meanwhile begins where its writer says, and stays empty here. */
+rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
 /* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned. *removed (may be NULL)
  * is the file, NULL when there was none; it belongs to the row until the row is destroyed.
@@ -58,7 +60,8 @@ int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *err
  * reader of these bytes would get SIGBUS meanwhile. RP_OK also when offset is the start of a file or outside the row; RP_E_IO. */
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
-/* Takes every file out of the row and deletes it, with those in the directory that could not be loaded. RP_OK, RP_E_IO. */
+/* Takes every file out of the row and deletes it, with those in the directory that could not be loaded; files that are added meanwhile are
+ * added before, or stay. RP_OK, RP_E_IO. */
 int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error);
 
 /* First byte of the first file, and one past the last byte of the last; both 0 for an empty row that never had a file. */

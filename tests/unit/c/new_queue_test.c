@@ -1,15 +1,12 @@
-/* new_queue_test.c: many threads that want the same new queues at once all get them. */
+/* new_queue_test.c: many threads that want the same new queues at once all get them; one that is deleted meanwhile can be written later. */
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../../../csrc/store/message_store.h"
 #include "check.h"
+#include "store_fixture.h"
 
 #define THREADS 4
 #define QUEUES 64
+#define DELETIONS 300
 
 typedef struct opener {
     rp_message_store *store;
@@ -33,16 +30,11 @@ static void *open_all(void *context) {
 }
 
 static void threads_that_want_the_same_new_queue_all_get_it(void) {
-    char root[] = "/tmp/rp_new_queue_XXXXXX", command[64];
-    CHECK(mkdtemp(root) != NULL);
+    char root[400];
     rp_message_store_options options;
-    rp_message_store_options_default(&options);
-    options.root_path = root;
-    options.commit_log_file_size = 1 << 20;
-    options.consume_queue_file_size = 20 * 1000;
-    rp_message_store *store = NULL;
-    rp_error error = {0};
-    CHECK(rp_message_store_open(&options, &store, &error) == RP_OK);
+    fixture_directory(root, sizeof root);
+    fixture_options(&options, root);
+    rp_message_store *store = fixture_open(&options);
     pthread_barrier_t barrier;
     pthread_barrier_init(&barrier, NULL, THREADS);
     pthread_t threads[THREADS];
@@ -56,12 +48,39 @@ static void threads_that_want_the_same_new_queue_all_get_it(void) {
     for (int i = 1; i < THREADS; i++)
         CHECK(memcmp(openers[i].queues, openers[0].queues, sizeof openers[0].queues) == 0);
     pthread_barrier_destroy(&barrier);
-    CHECK(rp_message_store_close(store, &error) == RP_OK);
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    CHECK(system(command) == 0);
+    fixture_close(store);
+    fixture_remove(root);
+}
+
+static void *want_one_again_and_again(void *context) {
+    for (int i = 0; i < 60; i++)
+        rp_message_store_queue(context, fixture_slice("T"), 0, 1, NULL); /* or not, while it is being deleted */
+    return NULL;
+}
+
+static void a_queue_that_was_wanted_during_its_deletion_can_be_written(void) {
+    char root[400];
+    rp_message_store_options options;
+    fixture_directory_below(access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", root, sizeof root); /* names come and go faster there */
+    fixture_options(&options, root);
+    rp_message_store *store = fixture_open(&options);
+    for (int round = 0; round < DELETIONS; round++) {
+        pthread_t threads[2];
+        rp_error error = {0};
+        for (int i = 0; i < 2; i++)
+            CHECK(pthread_create(&threads[i], NULL, want_one_again_and_again, store) == 0);
+        for (int i = 0; i < 5; i++)
+            CHECK(rp_message_store_delete_topic(store, fixture_slice("T"), &error) == RP_OK);
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+        CHECK(fixture_append(store, fixture_queue(store, "T", 0), 0) == RP_OK);
+    }
+    fixture_close(store);
+    fixture_remove(root);
 }
 
 int main(void) {
     RUN(threads_that_want_the_same_new_queue_all_get_it);
+    RUN(a_queue_that_was_wanted_during_its_deletion_can_be_written);
     return 0;
 }

@@ -118,10 +118,11 @@ static int64_t blocks_of(const char *path) {
 
 /* On a tmpfs a hole that is read through a map takes a page, and is a SIGBUS when there is none left. */
 static void a_hole_behind_the_last_record_stays_a_hole(void) {
-    char root[] = "/dev/shm/rp-recovery-XXXXXX", path[600], body[2 * 4096] = {0};
-    if (mkdtemp(root) == NULL) {
+    char root[400], path[600], body[2 * 4096] = {0};
+    if (access("/dev/shm", W_OK) != 0) {
         return;
     }
+    fixture_directory_below("/dev/shm", root, sizeof root);
     rp_message_store_options options;
     fixture_options(&options, root);
     rp_message_store *store = fixture_open(&options);

@@ -18,13 +18,17 @@
 #define FIXTURE_LOG_FILE_SIZE (64 * 1024)
 #define FIXTURE_QUEUE_FILE_ENTRIES 50
 
-static inline void fixture_directory(char *path, size_t size) {
-    const char *base = getenv("TMPDIR");
-    snprintf(path, size, "%s/rp-store-XXXXXX", base != NULL ? base : "/tmp");
+static inline void fixture_directory_below(const char *base, char *path, size_t size) {
+    snprintf(path, size, "%s/rp-store-XXXXXX", base);
     if (mkdtemp(path) == NULL) {
         perror(path);
         exit(1);
     }
+}
+
+static inline void fixture_directory(char *path, size_t size) {
+    const char *base = getenv("TMPDIR");
+    fixture_directory_below(base != NULL ? base : "/tmp", path, size);
 }
 
 static inline int fixture_remove_one(const char *path, const struct stat *status, int kind, struct FTW *where) {
