@@ -82,7 +82,7 @@ void rp_tag_codes_sort(int32_t *codes, uint32_t count) {
 }
 
 int rp_tag_filter_matches(const rp_tag_filter *filter, int64_t tags_code) {
-    if (filter->all)
+    if (filter->all || tags_code < INT32_MIN)
         return 1;
     int32_t code = (int32_t)tags_code;
     if (filter->count > 8)

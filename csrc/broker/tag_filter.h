@@ -25,7 +25,8 @@ int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_tag_filter *fil
 /* Sorts codes, as a filter needs them. */
 void rp_tag_codes_sort(int32_t *codes, uint32_t count);
 
-/* 1 when a queue entry with this tags code passes. Only the low 32 bits count, as in RocketMQ. */
+/* 1 when a queue entry with this tags code passes. Only the low 32 bits count, as in RocketMQ. Below INT32_MIN it is no code but an
+ * address in consumequeue_ext/ (enableConsumeQueueExt of RocketMQ): such an entry passes, the client looks at the tag itself. */
 int rp_tag_filter_matches(const rp_tag_filter *filter, int64_t tags_code);
 
 #endif

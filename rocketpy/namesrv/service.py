@@ -51,7 +51,8 @@ class NameServer:
         self.kv_config = KvConfig(config.text("kvConfigPath"), self._kv_changed)
         self.routes = RouteInfo(_route_settings(config), _monotonic_ms, self._order_conf)
         self._log_tap = log_tap
-        self._config_path = config.file or Path(config.text("configStorePath"))
+        path = Path(config.text("configStorePath"))
+        self._config_path = config.file or path
         self._departures_max = config.integer("unRegisterBrokerQueueCapacity")
         self._order_in_routes = config.boolean("orderMessageEnable")
         self._requests: NamesrvRequests | None = None

@@ -131,6 +131,30 @@ def test_a_store_changes_hands_and_comes_back(
     assert {each["status"] for each in java.producer().send(TOPIC, "and on")} == {"SEND_OK"}
 
 
+@pytest.mark.slow
+def test_tags_still_choose_messages_whose_queue_entries_point_into_consumequeue_ext(
+    new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], product: Product, peer: Product, group: str
+) -> None:
+    """With enableConsumeQueueExt RocketMQ writes an address where the tag's hash would be."""
+    cluster = new_cluster(namesrv=product, brokers=[peer], enableConsumeQueueExt="true")
+    java = clients(cluster)
+    cluster.create_topic(TOPIC, queues=2)
+    java.producer().send(TOPIC, *({"body": f"{tag} {number}", "tags": tag} for number in range(20) for tag in "AB"))
+    cluster.broker.stop()
+    assert (cluster.broker.store / "consumequeue_ext" / TOPIC).is_dir()
+    hand_over(cluster, product)
+    consumer = java.push(group, TOPIC, expression="A")
+    assert len(consumer.received(20)) == 20
+    java.producer().send(TOPIC, {"body": "ours", "tags": "A"}, {"body": "ours", "tags": "B"})
+    assert {each["tags"] for each in consumer.received(21)} == {"A"}
+    consumer.shutdown()
+    cluster.broker.stop()
+    hand_over(cluster, peer)
+    java.producer().send(TOPIC, {"body": "theirs", "tags": "A"}, {"body": "theirs", "tags": "B"})
+    (last,) = java.push(group, TOPIC, expression="A").received(1)
+    assert (last["body"], last["tags"]) == (b"theirs", "A")
+
+
 def test_our_consumer_offsets_have_their_shape(
     new_cluster: Callable[..., Cluster], clients: Callable[..., JavaClients], group: str
 ) -> None:

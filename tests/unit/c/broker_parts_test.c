@@ -82,7 +82,8 @@ static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
     CHECK(rp_tag_filter_parse(text(many), arena, &filter) == RP_OK && filter.count == 20);
     CHECK(rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t13", 3)));
     CHECK(!rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t20", 3)));
-    CHECK(!rp_tag_filter_matches(&filter, 0));
+    CHECK(!rp_tag_filter_matches(&filter, 0) && !rp_tag_filter_matches(&filter, INT32_MIN));
+    CHECK(rp_tag_filter_matches(&filter, INT64_C(-1) + INT32_MIN) && rp_tag_filter_matches(&filter, INT64_MIN));
     rp_arena_destroy(arena);
 }
 
