@@ -52,8 +52,9 @@ def test_no_key_that_the_broker_uses_is_reported_as_unused(tmp_path: Path, caplo
 
 def test_no_key_that_the_name_server_uses_is_reported_as_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        own = {"configStorePath": str(tmp_path / "namesrv.properties"), "scanNotActiveBrokerInterval": "5000", "unRegisterBrokerQueueCapacity": "3000", "orderMessageEnable": "true"}
-        config = load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(tmp_path / "kv"), **own})
+        own = {"scanNotActiveBrokerInterval": "5000", "unRegisterBrokerQueueCapacity": "3000", "orderMessageEnable": "true"}
+        files = {"kvConfigPath": str(tmp_path / "kv.json"), "configStorePath": str(tmp_path / "namesrv.properties")}
+        config = load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", **files, **own})
         namesrv = NameServer(config)
         await namesrv.start()
         config.report_unread()
