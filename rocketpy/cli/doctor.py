@@ -9,7 +9,7 @@ import os
 import platform
 import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -171,15 +171,20 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
 )
 
 
-def run_doctor(directory: Path | None) -> int:
+def print_findings(findings: Sequence[Finding]) -> int:
+    """The exit code: 3 when one is bad."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    place = directory or Path.home() / "store"
-    findings = [check(place) for check in CHECKS]
     colours = {"ok": "green", "note": "yellow", "bad": "red"}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, finding.text)
+        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, Text(finding.text))
     Console().print(table)
     return 3 if any(finding.grade == "bad" for finding in findings) else 0
+
+
+def run_doctor(directory: Path | None) -> int:
+    place = directory or Path.home() / "store"
+    return print_findings([check(place) for check in CHECKS])

@@ -10,7 +10,7 @@ from .process import complain, say
 PROGRAM = "rocketpy spark"
 COMMANDS = MappingProxyType(
     {
-        "doctor": ("rocketpy.spark.doctor", "look at Java, PySpark, the workers' Python and the cluster"),
+        "doctor": ("rocketpy.cli.spark_doctor", "look at Java, PySpark, the workers' Python and the cluster"),
         "lake": ("rocketpy.spark.pipelines.lake", "topics into a partitioned Parquet lake"),
         "traffic": ("rocketpy.spark.pipelines.traffic", "messages and bytes per topic, group and minute"),
         "lag": ("rocketpy.spark.pipelines.lag", "consumer lag, and end-to-end delay from trace messages"),

@@ -1,0 +1,35 @@
+"""`rocketpy spark doctor` where something is missing; tests/spark has it where all is well."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rocketpy.cli import spark_doctor
+from tests.processes import free_port
+
+
+def test_a_missing_pyspark_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("rocketpy.spark")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    finding = spark_doctor.check_pyspark()
+    assert finding.grade == "bad" and "pip install" in finding.text
+
+
+def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    finding = spark_doctor.check_java()
+    assert finding.grade == "bad" and "JAVA_HOME=/nonexistent" in finding.text
+
+
+def test_a_worker_python_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/nonexistent/python")
+    assert "PYSPARK_PYTHON=/nonexistent/python" in spark_doctor.check_worker_python().text
+
+
+def test_a_name_server_that_does_not_answer_is_bad() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    (finding,) = spark_doctor.check_cluster(address)
+    assert finding.grade == "bad" and address in finding.text
