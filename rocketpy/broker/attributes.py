@@ -39,11 +39,12 @@ class Attribute:
 MESSAGE_TYPES: Final = ("UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED")
 MESSAGE_TYPE: Final = "message.type"
 CLEANUP_POLICY: Final = "cleanup.policy"
+QUEUE_TYPE: Final = "queue.type"
 
 TOPIC_ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     attribute.name: attribute
     for attribute in (
-        Attribute("queue.type", changeable=False, choices=("BatchCQ", "SimpleCQ")),
+        Attribute(QUEUE_TYPE, changeable=False, choices=("BatchCQ", "SimpleCQ")),
         Attribute(CLEANUP_POLICY, changeable=False, choices=("DELETE", "COMPACTION")),
         Attribute(MESSAGE_TYPE, changeable=True, choices=MESSAGE_TYPES),
         Attribute("reserve.time", changeable=True, low=-1),

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
-from .attributes import CLEANUP_POLICY, TOPIC_ATTRIBUTES, altered_attributes
+from .attributes import CLEANUP_POLICY, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
 from .json_members import object_member
 from .tables import TopicSink
 
@@ -233,11 +233,14 @@ class TopicTable:
 
 
 def is_native_send(config: TopicConfig) -> bool:
-    """Whether a plain send to the topic needs nothing but an append."""
+    """Whether a plain send to the topic needs nothing but an append.
+
+    Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic_name.startswith("%")  # retry, dead letter and light topics
         and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
+        and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
     )
 
 

@@ -63,6 +63,20 @@ def test_pulled_records_are_what_was_sent_and_offsets_survive_a_restart(tmp_path
     run(test)
 
 
+@pytest.mark.parametrize("attribute", ["+queue.type=BatchCQ", "+cleanup.policy=COMPACTION"])
+def test_a_topic_with_queues_of_another_kind_is_made_and_gets_no_messages(tmp_path: Path, attribute: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "special", attributes=attribute)
+            peer = at.peer()
+            answer = await peer.send("special")
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED, answer.remark
+            assert answer.remark.startswith("this broker does not support sends to TopicConfig [topicName=special, ")
+            assert (await peer.ask(RequestCode.GET_MAX_OFFSET, {"topic": "special", "queueId": 0})).fields["offset"] == "0"
+
+    run(test)
+
+
 def test_positions_of_a_queue(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

@@ -90,8 +90,11 @@ def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
     table.update(TopicConfig("plain"))
     table.update(TopicConfig("tags", topic_filter_type=MULTI_TAG))
     table.update(TopicConfig("compacted"), {"+cleanup.policy": "COMPACTION"})
+    table.update(TopicConfig("batched"), {"+queue.type": "BatchCQ"})
+    table.update(TopicConfig("simple"), {"+queue.type": "SimpleCQ"})
     table.create_plain("%RETRY%g", 1, 6)
-    assert recorder.topics["plain"]["native_send"]
+    assert recorder.topics["plain"]["native_send"] and recorder.topics["simple"]["native_send"]
+    assert not recorder.topics["batched"]["native_send"]
     assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
     assert not recorder.topics["compacted"]["native_send"]
     assert not recorder.topics["%RETRY%g"]["native_send"]
