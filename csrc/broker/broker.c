@@ -91,6 +91,13 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
     rp_long_polling_connection_closed(lane, rp_connection_id(connection));
 }
 
+/* Leads the sync that the turn's messages wait for. When it failed or took too long, the flusher's callback and the responses' deadlines
+ * say so to those who wait. */
+static void on_leave(void *context, int64_t offset) {
+    const rp_broker *broker = context;
+    (void)rp_message_store_wait_flushed(broker->store, offset, broker->options.sync_flush_timeout_ms);
+}
+
 /* ---- waking those who wait for disk or slaves ---- */
 
 /* The look at the counters is a read-modify-write like the parking itself: either we see the response and wake its lane, or the
@@ -99,8 +106,12 @@ static void wake_parked(rp_broker *broker, int64_t reached) {
     uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++) {
         rp_lane *lane = broker->lanes[i];
-        if (atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel) > 0 &&
-            atomic_load_explicit(&lane->parked.head_end, memory_order_acquire) <= reached)
+        uint64_t parked = atomic_fetch_add_explicit(&lane->counters.parked, 0, memory_order_acq_rel);
+        if (parked == 0 || atomic_load_explicit(&lane->parked.head_end, memory_order_acquire) > reached)
+            continue;
+        if (parked <= RP_PARKED_FEW)
+            rp_reactor_serve(lane->reactor);
+        else
             rp_reactor_wake(lane->reactor);
     }
 }
@@ -260,7 +271,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     rp_broker_set_settings(broker, &settings);
     atomic_store(&broker->replicated_offset, -1);
     atomic_store(&broker->in_sync_offset, -1);
-    broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close};
+    broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close, on_leave};
     rp_message_store_on_flushed(broker->store, on_flushed, broker);
     rp_message_store_on_arrival(broker->store, rp_long_polling_arrived, broker);
     *out = broker;

@@ -119,7 +119,11 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
     if (parked->flush_wanted <= parked->flush_requested)
         return;
     parked->flush_requested = parked->flush_wanted;
-    rp_message_store_request_flush(lane->broker->store, parked->flush_wanted);
+    /* For few, and while no sync is under way, this thread makes it: waking the flusher is half of what a lone producer waits for besides
+     * the disk. With many the next sync is already wanted when one ends, and the flusher is awake. */
+    if (parked->count > RP_PARKED_FEW || !rp_message_store_flush_is_idle(lane->broker->store) ||
+        rp_reactor_leave(lane->reactor, parked->flush_wanted) != RP_OK)
+        rp_message_store_request_flush(lane->broker->store, parked->flush_wanted);
 }
 
 static void send_head(rp_lane *lane, rp_parked_response *entry) {

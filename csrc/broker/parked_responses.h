@@ -20,6 +20,7 @@
 
 #define RP_PARKED_MAX 131072
 #define RP_PARKED_INLINE 320
+#define RP_PARKED_FEW 4 /* up to as many, threads are spared a wake-up on the way to disk and back; beyond, work is shared out */
 
 struct rp_lane;
 

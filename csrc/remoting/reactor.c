@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -68,6 +69,10 @@ int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor_ou
     reactor->now_ns = rp_clock_monotonic_ns(server->options.clock);
     reactor->deadline_ns = reactor->listener_resume_ns = reactor->drain_until_ns = INT64_MAX;
     rp_timer_wheel_init(&reactor->wheel, tick_ns(&server->options), reactor->now_ns);
+    pthread_mutex_init(&reactor->turn_lock, NULL);
+    pthread_cond_init(&reactor->turner_changed, NULL);
+    reactor->turners[0].reactor = reactor->turners[1].reactor = reactor;
+    reactor->turner = &reactor->turners[0];
     int status = open_reactor(reactor);
     if (status != RP_OK) {
         rp_reactor_destroy(reactor);
@@ -119,6 +124,8 @@ void rp_reactor_destroy(rp_reactor *reactor) {
     free(reactor->read_arena);
     free(reactor->free_slots);
     free(reactor->starved);
+    pthread_cond_destroy(&reactor->turner_changed);
+    pthread_mutex_destroy(&reactor->turn_lock);
     free(reactor);
 }
 
@@ -206,7 +213,12 @@ static int wait_for_events(rp_reactor *reactor, struct epoll_event *events) {
     if (timeout != 0 && !rp_ring_prepare_sleep(reactor->inbox)) {
         timeout = 0;
     }
+    if (timeout == 0) {
+        return epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
+    }
+    pthread_mutex_unlock(&reactor->turn_lock);
     int count = epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, timeout);
+    pthread_mutex_lock(&reactor->turn_lock);
     rp_ring_finish_sleep(reactor->inbox);
     return count;
 }
@@ -436,16 +448,64 @@ static void close_all(rp_reactor *reactor) {
     end_turn(reactor);
 }
 
+/* Behind a turn: the other thread turns the reactor from now on, this one waits for the next leave when it is back. */
+static void leave(rp_reactor *reactor) {
+    int64_t leave_for = reactor->leave_for;
+    reactor->is_leaving = false;
+    reactor->is_away = true;
+    reactor->turner = reactor->turner == &reactor->turners[0] ? &reactor->turners[1] : &reactor->turners[0];
+    pthread_mutex_unlock(&reactor->turn_lock);
+    pthread_cond_signal(&reactor->turner_changed);
+    reactor->server->handler.on_leave(reactor->server->handler.context, leave_for);
+    pthread_mutex_lock(&reactor->turn_lock);
+    reactor->is_away = false;
+}
+
 void rp_reactor_run(void *context) {
-    rp_reactor *reactor = context;
+    rp_turner *self = context;
+    rp_reactor *reactor = self->reactor;
     struct epoll_event events[EVENTS_PER_TURN];
-    if (reactor->index == 0 && rp_listener_arm(reactor) != RP_OK) {
+    pthread_mutex_lock(&reactor->turn_lock);
+    if (reactor->index == 0 && self == &reactor->turners[0] && rp_listener_arm(reactor) != RP_OK) {
         rp_log_write(reactor->server->options.log, RP_LOG_ERROR, "the listener cannot be watched: %s", strerror(errno));
     }
-    while (reactor->drain_until_ns == INT64_MAX || !is_drained(reactor)) {
-        turn(reactor, events);
+    while (!reactor->is_done) {
+        if (reactor->turner != self) {
+            pthread_cond_wait(&reactor->turner_changed, &reactor->turn_lock);
+        } else if (reactor->drain_until_ns != INT64_MAX && is_drained(reactor)) {
+            close_all(reactor);
+            reactor->is_done = true;
+            pthread_cond_signal(&reactor->turner_changed);
+        } else {
+            turn(reactor, events);
+            if (reactor->is_leaving) {
+                leave(reactor);
+            }
+        }
     }
-    close_all(reactor);
+    pthread_mutex_unlock(&reactor->turn_lock);
+}
+
+/* Between two turns of a reactor that sleeps: a turn of on_wake alone. Connections that end of it, and a deadline that is now earlier than
+ * the one it sleeps for, are left to the reactor: events that epoll has handed out already may point to the former. */
+void rp_reactor_serve(rp_reactor *reactor) {
+    if (pthread_mutex_trylock(&reactor->turn_lock) != 0) {
+        rp_reactor_wake(reactor);
+        return;
+    }
+    const rp_handler *handler = &reactor->server->handler;
+    int64_t slept_for_ns = next_deadline(reactor);
+    reactor->now_ns = rp_clock_monotonic_ns(reactor->server->options.clock);
+    if (handler->on_wake != NULL) {
+        handler->on_wake(handler->context, reactor);
+    }
+    flush_dirty(reactor);
+    rp_request_queue_put(&reactor->server->requests, &reactor->batch);
+    forget_turn(reactor);
+    if (reactor->closing != NULL || reactor->held_back != NULL || next_deadline(reactor) < slept_for_ns) {
+        rp_reactor_nudge(reactor);
+    }
+    pthread_mutex_unlock(&reactor->turn_lock);
 }
 
 /* ---- for handlers ---- */
@@ -457,6 +517,27 @@ rp_arena *rp_reactor_arena(rp_reactor *reactor) { return reactor->arena; }
 int64_t rp_reactor_now_ns(const rp_reactor *reactor) { return reactor->now_ns; }
 
 void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns) { reactor->deadline_ns = monotonic_ns; }
+
+int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for) {
+    rp_turner *stand_in = &reactor->turners[1];
+    if (reactor->drain_until_ns != INT64_MAX) {
+        return RP_E_CLOSED;
+    }
+    if (reactor->is_away) {
+        return RP_E_BUSY;
+    }
+    if (stand_in->thread == NULL) {
+        char name[RP_THREAD_NAME_MAX + 4];
+        snprintf(name, sizeof name, "%s-%u'", reactor->server->thread_name, reactor->index);
+        int status = rp_thread_start(&stand_in->thread, name, rp_reactor_run, stand_in);
+        if (status != RP_OK) {
+            return status;
+        }
+    }
+    reactor->is_leaving = true;
+    reactor->leave_for = leave_for;
+    return RP_OK;
+}
 
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id) {
     rp_connection *connection = rp_connection_find(reactor, connection_id);

@@ -5,7 +5,9 @@
  *   wait (epoll, spin) ─ inbox ─ connections held back ─ socket events: read → frames → handler ─ timers ─ on_wake, on_deadline
  *     ─ on_turn_end ─ flush (one write a connection) ─ reap closed connections ─ forget the turn's memory
  *
- * Threads  a reactor's fields belong to its thread but for those marked; other threads reach it through `inbox` and `wake_pending`.
+ * Threads  a reactor's fields belong to who holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
+ *          epoll; a stand-in turns it while the thread is away on something that blocks (rp_reactor_leave), then they have changed roles.
+ *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps (rp_reactor_serve).
  *          Connections live in blocks that are never moved or freed before the server is, so that rp_server_send may look at the
  *          atomics of any of them.
  * Bounds   a turn reads at most RP_READ_ARENA_BYTES beside the rest of large frames; see server.h for the others.
@@ -78,10 +80,22 @@ typedef struct rp_turn_buffer {
     uint32_t capacity;
 } rp_turn_buffer;
 
+/* A thread that may turn a reactor. */
+typedef struct rp_turner {
+    rp_reactor *reactor; /* fixed after open */
+    rp_thread *thread;   /* owner of the server; the stand-in's: under turn_lock until the first thread has ended */
+} rp_turner;
+
 struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
-    rp_thread *thread; /* owner of the server */
+    pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll; before every other lock */
+    pthread_cond_t turner_changed; /* with turn_lock */
+    rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when it is first needed */
+    rp_turner *turner;             /* who turns it */
+    int64_t leave_for;             /* the argument of on_leave */
+    bool is_leaving;               /* the turner goes when this turn is over */
+    bool is_away;                  /* the other one has not come back yet */
     int epoll_fd;      /* fixed after open */
     rp_ring *inbox;    /* any thread puts */
     rp_inbox_item wake_item;         /* static content, put into the inbox by rp_reactor_wake */
@@ -145,7 +159,7 @@ struct rp_server {
 /* reactor.c */
 int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor);
 void rp_reactor_destroy(rp_reactor *reactor); /* after its thread has ended, or never ran */
-void rp_reactor_run(void *reactor);
+void rp_reactor_run(void *turner);
 void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
 
 /* connection.c */

@@ -106,8 +106,10 @@ static void stop_threads(rp_server *server, uint32_t drain_ms) {
         rp_reactor_nudge(server->reactors[index]);
     }
     for (uint16_t index = 0; index < server->options.reactors; index++) {
-        rp_thread_join(server->reactors[index]->thread);
-        server->reactors[index]->thread = NULL;
+        for (int turner = 0; turner < 2; turner++) { /* in this order: the first starts the second */
+            rp_thread_join(server->reactors[index]->turners[turner].thread);
+            server->reactors[index]->turners[turner].thread = NULL;
+        }
     }
 }
 
@@ -120,7 +122,8 @@ int rp_server_start(rp_server *server, rp_error *error) {
     for (uint16_t index = 0; status == RP_OK && index < server->options.reactors; index++) {
         char name[RP_THREAD_NAME_MAX + 4];
         snprintf(name, sizeof name, "%s-%u", server->thread_name, index);
-        status = rp_thread_start(&server->reactors[index]->thread, name, rp_reactor_run, server->reactors[index]);
+        rp_turner *turner = server->reactors[index]->turner;
+        status = rp_thread_start(&turner->thread, name, rp_reactor_run, turner);
         if (status != RP_OK) {
             rp_error_set(error, status, 0, NULL, -1, "thread %s cannot be started: %s", name, rp_status_text(status));
             stop_threads(server, 0);

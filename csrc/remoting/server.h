@@ -41,12 +41,15 @@ typedef struct rp_handler {
     int (*on_request)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
     /* Once in every turn, after all frames of it were handled; responses written now still leave in this turn. */
     void (*on_turn_end)(void *context, rp_reactor *reactor);
-    /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end. */
+    /* After rp_reactor_wake by any thread, once per turn at most, before on_turn_end; in rp_reactor_serve, on the caller's thread. */
     void (*on_wake)(void *context, rp_reactor *reactor);
     /* The handler's deadline passed; returns the next one in monotonic ns (INT64_MAX: none). Set anew by rp_reactor_set_deadline. */
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
     /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
+    /* Behind a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile. Touches nothing of
+     * the reactor's; rp_reactor_serve is allowed. */
+    void (*on_leave)(void *context, int64_t leave_for);
 } rp_handler;
 
 typedef struct rp_server_options {
@@ -124,7 +127,13 @@ uint16_t rp_reactor_index(const rp_reactor *reactor);          /* 0..reactors-1 
 rp_arena *rp_reactor_arena(rp_reactor *reactor);               /* reset after on_turn_end */
 int64_t rp_reactor_now_ns(const rp_reactor *reactor);          /* monotonic, read once a turn */
 void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns);
+/* The thread goes to on_leave(context, leave_for) when this turn is over, and the reactor's stand-in turns it. RP_OK; RP_E_BUSY:
+ * one of the two is away already; RP_E_CLOSED while the server stops; RP_E_NO_MEMORY, RP_E_BUSY: there is no thread for a stand-in. */
+int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for);
 void rp_reactor_wake(rp_reactor *reactor);                     /* any thread; coalesced */
+/* As rp_reactor_wake, from a thread that is not the reactor's: while the reactor sleeps, on_wake runs here and what it writes is sent
+ * from here, which saves waking the reactor on the way to a client. Waits for nobody. */
+void rp_reactor_serve(rp_reactor *reactor);
 rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread, until stop */
 /* The connection with this id if it is still open on this reactor, else NULL. */
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);

@@ -23,9 +23,9 @@ struct rp_flusher {
     void (*flushed)(void *context, int64_t flushed_offset); /* guarded by tell_lock */
     void *flushed_context;
 
-    pthread_mutex_t sync_lock; /* guards is_syncing; not held over the sync itself */
+    pthread_mutex_t sync_lock; /* not held over the sync itself */
     pthread_cond_t synced;     /* a sync has ended */
-    bool is_syncing;           /* somebody leads */
+    _Atomic bool is_syncing;   /* somebody leads; guarded by sync_lock, but for a hint */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
     _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
     int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
@@ -136,7 +136,7 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
     rp_commit_log *log = flusher->setup.commit_log;
     int rc = RP_OK;
     pthread_mutex_lock(&flusher->sync_lock);
-    while (flusher->is_syncing && rp_commit_log_flushed_offset(log) < offset) {
+    while (atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) && rp_commit_log_flushed_offset(log) < offset) {
         int timed_out = deadline == NULL ? pthread_cond_wait(&flusher->synced, &flusher->sync_lock)
                                          : pthread_cond_timedwait(&flusher->synced, &flusher->sync_lock, deadline);
         if (timed_out != 0) {
@@ -146,13 +146,13 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
     }
     int64_t before = rp_commit_log_flushed_offset(log), flushed = before;
     if (before < offset) {
-        flusher->is_syncing = true;
+        atomic_store_explicit(&flusher->is_syncing, true, memory_order_relaxed);
         pthread_mutex_unlock(&flusher->sync_lock);
         rc = sync_log(flusher);
         rc = rc == RP_OK ? rp_flusher_checkpoint_log(flusher, rp_commit_log_min_offset(log), NULL) : rc; /* a slave's first bytes */
         flushed = rp_commit_log_flushed_offset(log);
         pthread_mutex_lock(&flusher->sync_lock);
-        flusher->is_syncing = false;
+        atomic_store_explicit(&flusher->is_syncing, false, memory_order_relaxed);
         pthread_cond_broadcast(&flusher->synced);
     }
     pthread_mutex_unlock(&flusher->sync_lock);
@@ -186,10 +186,15 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
     }
     /* The thread is asleep, or about to sleep, only while everything requested before is flushed. */
     if (before <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
-        pthread_mutex_lock(&flusher->wake_lock);
-        pthread_cond_signal(&flusher->wake);
+        pthread_mutex_lock(&flusher->wake_lock); /* it has looked, and sleeps, or will look */
         pthread_mutex_unlock(&flusher->wake_lock);
+        pthread_cond_signal(&flusher->wake);
     }
+}
+
+int rp_flusher_is_idle(const rp_flusher *flusher) {
+    return !atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) &&
+           atomic_load_explicit(&flusher->requested, memory_order_relaxed) <= rp_commit_log_flushed_offset(flusher->setup.commit_log);
 }
 
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context) {

@@ -46,9 +46,10 @@ int rp_flusher_start(rp_flusher *flusher, rp_error *error);
 int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
 void rp_flusher_close(rp_flusher *flusher);
 
-/* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_on_flushed. */
+/* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
+int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Index files hold, on disk, every message stored up to time_ms: the next checkpoint says so. Any thread. */
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms);

@@ -486,6 +486,8 @@ void rp_message_store_request_flush(rp_message_store *store, int64_t offset) {
     }
 }
 
+int rp_message_store_flush_is_idle(const rp_message_store *store) { return store->flusher != NULL && rp_flusher_is_idle(store->flusher); }
+
 int rp_message_store_writable(rp_message_store *store, rp_error *error) { return rp_commit_log_failure(store->commit_log, error); }
 
 static uint64_t counter(const _Atomic uint64_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }

@@ -97,6 +97,8 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
+/* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */
+int rp_message_store_flush_is_idle(const rp_message_store *store);
 /* RP_OK while the store takes appends; else RP_E_READ_ONLY (a sync failed, error says which) or RP_E_CLOSED. */
 int rp_message_store_writable(rp_message_store *store, rp_error *error);
 

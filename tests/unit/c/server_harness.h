@@ -6,6 +6,8 @@
  *   3  REFUSE  with an error status, which closes the connection
  *   4  PARK    by nothing
  *   5  TWICE   by a punt the first time, by ECHO when it is resubmitted
+ *   6  LEAVE   by the status of rp_reactor_leave; on_leave returns when `may_return` is set
+ *   7  LATER   in the next on_wake
  * and punts all others. */
 #ifndef RP_TESTS_SERVER_HARNESS_H
 #define RP_TESTS_SERVER_HARNESS_H
@@ -28,7 +30,7 @@
 #include "../../../csrc/remoting/server.h"
 #include "check.h"
 
-enum { CODE_ECHO = 1, CODE_RANGE = 2, CODE_REFUSE = 3, CODE_PARK = 4, CODE_TWICE = 5, CODE_PYTHON = 100 };
+enum { CODE_ECHO = 1, CODE_RANGE = 2, CODE_REFUSE = 3, CODE_PARK = 4, CODE_TWICE = 5, CODE_LEAVE = 6, CODE_LATER = 7, CODE_PYTHON = 100 };
 #define RANGE_FILE_BYTES (4u << 20)
 #define WAIT_MS 20000
 
@@ -39,6 +41,10 @@ struct harness {
     uint8_t *file;
     _Atomic uint64_t ranges_sent, ranges_released, closes, turn_ends, wakes, deadlines, resubmitted;
     _Atomic int64_t deadline_ns; /* what on_wake sets; 0: nothing */
+    _Atomic int64_t left_for, came_back; /* arguments of on_leave, added up: at its start, at its end */
+    _Atomic int may_return;
+    uint64_t later_id; /* guarded by the turns of reactor 0 */
+    int32_t later_opaque;
 };
 
 static inline rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
@@ -69,6 +75,14 @@ static inline void harness_send_range(struct harness *harness, rp_connection *co
     atomic_fetch_add(&harness->ranges_sent, 2);
 }
 
+static inline void harness_answer(rp_connection *connection, int32_t opaque, int32_t code) {
+    rp_command response;
+    rp_command_clear(&response, code, RP_SERIALIZE_JSON);
+    response.flag = RP_COMMAND_RESPONSE;
+    response.opaque = opaque;
+    CHECK(rp_connection_write(connection, &response) == RP_OK);
+}
+
 static inline int harness_on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command,
                                      int resubmitted) {
     struct harness *harness = context;
@@ -92,6 +106,13 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
         }
         harness_echo(connection, command);
         return RP_HANDLED;
+    case CODE_LEAVE:
+        harness_answer(connection, command->opaque, -rp_reactor_leave(reactor, command->opaque));
+        return RP_HANDLED;
+    case CODE_LATER:
+        harness->later_id = rp_connection_id(connection);
+        harness->later_opaque = command->opaque;
+        return RP_HANDLED;
     default:
         return RP_PUNT;
     }
@@ -105,6 +126,11 @@ static inline void harness_on_turn_end(void *context, rp_reactor *reactor) {
 static inline void harness_on_wake(void *context, rp_reactor *reactor) {
     struct harness *harness = context;
     atomic_fetch_add(&harness->wakes, 1);
+    rp_connection *waiting = harness->later_id != 0 ? rp_reactor_connection(reactor, harness->later_id) : NULL;
+    if (waiting != NULL) {
+        harness_answer(waiting, harness->later_opaque, 0);
+        harness->later_id = 0;
+    }
     if (atomic_load(&harness->deadline_ns) != 0) {
         rp_reactor_set_deadline(reactor, atomic_load(&harness->deadline_ns));
     }
@@ -124,6 +150,15 @@ static inline void harness_on_close(void *context, rp_reactor *reactor, rp_conne
     atomic_fetch_add(&((struct harness *)context)->closes, 1);
 }
 
+static inline void harness_on_leave(void *context, int64_t leave_for) {
+    struct harness *harness = context;
+    atomic_fetch_add(&harness->left_for, leave_for);
+    while (!atomic_load(&harness->may_return)) {
+        poll(NULL, 0, 1);
+    }
+    atomic_fetch_add(&harness->came_back, leave_for);
+}
+
 /* options->bind_address and port are set here. */
 static inline struct harness *harness_start(rp_server_options *options) {
     struct harness *harness = calloc(1, sizeof *harness);
@@ -139,7 +174,8 @@ static inline struct harness *harness_start(rp_server_options *options) {
     options->bind_address = "127.0.0.1";
     options->port = 0;
     options->log = harness->log;
-    rp_handler handler = {harness, harness_on_request, harness_on_turn_end, harness_on_wake, harness_on_deadline, harness_on_close};
+    rp_handler handler = {harness,          harness_on_request, harness_on_turn_end, harness_on_wake, harness_on_deadline,
+                          harness_on_close, harness_on_leave};
     int status = rp_server_open(options, &handler, &harness->server, &error);
     if (status != RP_OK) {
         fprintf(stderr, "open: %s\n", error.message);

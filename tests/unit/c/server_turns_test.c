@@ -1,0 +1,146 @@
+/* server_turns_test.c: who turns a reactor: others in its place while it sleeps (rp_reactor_serve), a stand-in while its thread is away
+ * (rp_reactor_leave). */
+#include "../../../csrc/base/thread.h"
+#include "server_harness.h"
+
+#define SERVERS 3
+#define ROUNDS 300
+
+static rp_server_options one_reactor(void) {
+    rp_server_options options;
+    rp_server_options_default(&options);
+    options.reactors = 1;
+    return options;
+}
+
+static void ask(int fd, int code, int opaque) { send_request(fd, RP_SERIALIZE_JSON, code, opaque, NULL, (rp_slice){NULL, 0}); }
+
+static void another_thread_answers_while_the_reactor_sleeps(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    rp_reactor *reactor = rp_server_reactor(harness->server, 0);
+    int fd = dial(harness);
+    for (int opaque = 1; opaque <= ROUNDS; opaque++) {
+        ask(fd, CODE_LATER, opaque);
+        struct pollfd answered = {fd, POLLIN, 0};
+        int64_t until = now_ms() + WAIT_MS;
+        do { /* the request may not have arrived yet: asked again, as the flusher asks after each sync */
+            CHECK(now_ms() < until);
+            rp_reactor_serve(reactor);
+        } while (poll(&answered, 1, 0) == 0);
+        expect_response(fd, 0, opaque, NULL);
+    }
+    CHECK(atomic_load(&harness->wakes) >= ROUNDS);
+    close(fd);
+    harness_stop(harness);
+}
+
+struct server {
+    struct harness *harness;
+    _Atomic int *is_over;
+    rp_thread *thread;
+};
+
+static void serve_until_over(void *context) {
+    struct server *server = context;
+    while (!atomic_load(server->is_over)) {
+        rp_reactor_serve(rp_server_reactor(server->harness->server, 0));
+    }
+}
+
+/* The connections come and go, so that what epoll has handed out may end meanwhile. */
+static void many_threads_serve_beside_the_reactor(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    _Atomic int is_over = 0;
+    struct server servers[SERVERS];
+    for (int index = 0; index < SERVERS; index++) {
+        servers[index] = (struct server){harness, &is_over, NULL};
+        CHECK(rp_thread_start(&servers[index].thread, "server", serve_until_over, &servers[index]) == RP_OK);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        int fd = dial(harness);
+        expect_echo(fd, 2 * round + 1);
+        ask(fd, CODE_LATER, 2 * round + 2);
+        expect_response(fd, 0, 2 * round + 2, NULL);
+        close(fd);
+    }
+    atomic_store(&is_over, 1);
+    for (int index = 0; index < SERVERS; index++) {
+        rp_thread_join(servers[index].thread);
+    }
+    harness_stop(harness);
+}
+
+static int has_left_for_ten(struct harness *harness) { return atomic_load(&harness->left_for) == 10; }
+static int came_back_from_ten(struct harness *harness) { return atomic_load(&harness->came_back) == 10; }
+static int has_left_for_thirty(struct harness *harness) { return atomic_load(&harness->left_for) == 30; }
+
+static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness);
+    ask(fd, CODE_LEAVE, 10);
+    expect_response(fd, 0, 10, NULL);
+    CHECK(becomes_true(harness, has_left_for_ten));
+    int newcomer = dial(harness); /* the listener is the reactor's too */
+    expect_echo(newcomer, 11);
+    expect_echo(fd, 12);
+    ask(fd, CODE_LEAVE, 13); /* there is nobody else */
+    expect_response(fd, -RP_E_BUSY, 13, NULL);
+    atomic_store(&harness->may_return, 1);
+    CHECK(becomes_true(harness, came_back_from_ten));
+    int64_t until = now_ms() + WAIT_MS;
+    int status;
+    do { /* it has come back, but may not have said so yet */
+        CHECK(now_ms() < until);
+        rp_arena *arena = rp_arena_create(4096, 1 << 20);
+        rp_command response;
+        ask(fd, CODE_LEAVE, 20);
+        free(read_frame(fd, arena, &response));
+        status = response.code;
+        rp_arena_destroy(arena);
+    } while (status == -RP_E_BUSY);
+    CHECK(status == 0);
+    CHECK(becomes_true(harness, has_left_for_thirty));
+    expect_echo(newcomer, 21);
+    close(fd);
+    close(newcomer);
+    harness_stop(harness);
+}
+
+static void let_it_return(void *context) {
+    struct harness *harness = context;
+    int fd = dial(harness);
+    CHECK(is_closed(fd)); /* the stand-in has closed everything: the server stops */
+    close(fd);
+    atomic_store(&harness->may_return, 1);
+}
+
+static void a_server_stops_while_a_thread_is_away(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness);
+    ask(fd, CODE_LEAVE, 10);
+    expect_response(fd, 0, 10, NULL);
+    CHECK(becomes_true(harness, has_left_for_ten));
+    rp_thread *releaser;
+    CHECK(rp_thread_start(&releaser, "releaser", let_it_return, harness) == RP_OK);
+    expect_echo(fd, 11);
+    rp_request_free(take_kind(harness, RP_REQUEST_OPENED)); /* fd's */
+    rp_request_free(take_kind(harness, RP_REQUEST_OPENED)); /* the releaser's */
+    rp_server_stop(harness->server, 1000);
+    CHECK(came_back_from_ten(harness));
+    rp_thread_join(releaser);
+    CHECK(is_closed(fd));
+    close(fd);
+    harness_stop(harness);
+}
+
+int main(void) {
+    RUN(another_thread_answers_while_the_reactor_sleeps);
+    RUN(many_threads_serve_beside_the_reactor);
+    RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
+    RUN(a_server_stops_while_a_thread_is_away);
+    return 0;
+}
