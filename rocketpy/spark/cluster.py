@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._core.errors import Busy, InvalidArgument, NetworkError, NotFound, TimedOut
+from ..remoting.bodies import PERM_READ
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
-from ..remoting.command import CommandError, check_success
+from ..remoting.command import check_success
 from ..remoting.headers import (
     GetMaxOffsetRequestHeader,
     GetMinOffsetRequestHeader,
@@ -32,7 +33,6 @@ from ..remoting.route import MASTER_ID, TopicRoute
 
 Result = TypeVar("Result")
 RETRY_PAUSE_S = 0.2
-PERM_READ, PERM_WRITE = 4, 2
 TRANSIENT = (NetworkError, TimedOut, Busy)
 
 
@@ -66,6 +66,16 @@ def run_blocking(work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
+
+
+def pause_before_retry() -> None:
+    """Nobody tells when a broker is back: it is asked again. For tasks, which have nothing else to do."""
+    time.sleep(RETRY_PAUSE_S)
+
+
+def name_server_addresses(text: str) -> tuple[str, ...]:
+    """Of addresses separated by ; or ,"""
+    return tuple(part.strip() for part in re.split("[;,]", text) if part.strip())
 
 
 def order_addresses(addresses: Mapping[int, str], prefer_slave: bool) -> tuple[str, ...]:
@@ -126,6 +136,12 @@ class Cluster:
         """Addresses by broker name, the wanted replica first."""
         route = self.route(topic)
         return {data.broker_name: order_addresses(data.broker_addrs, self.endpoint.prefer_slave) for data in route.broker_datas}
+
+    def addresses_of(self, queues: Iterable[Queue]) -> dict[Queue, tuple[str, ...]]:
+        """Where each queue's broker is, the wanted replica first; nothing when it is not registered."""
+        wanted = list(queues)
+        known = {topic: self.addresses(topic) for topic in sorted({queue.topic for queue in wanted})}
+        return {queue: known[queue.topic].get(queue.broker_name, ()) for queue in wanted}
 
     # ---- brokers ----
 
@@ -253,6 +269,3 @@ def flatten(nested: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[Queue
         for broker, queues in brokers.items()
         for queue, offset in queues.items()
     }
-
-
-__all__ = ["Cluster", "CommandError", "Endpoint", "Queue", "flatten", "nest", "order_addresses", "run_blocking"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,16 +45,21 @@ def session(name: str) -> SparkSession:
     return register(active)
 
 
-def table(spark: SparkSession, options: argparse.Namespace, **more: Any) -> DataFrame:
+def source_options(options: argparse.Namespace, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """From the command line; what a pipeline cannot do without stands over --option."""
+    given = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **given_options(options.option), **fixed}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def table(spark: SparkSession, options: argparse.Namespace, **fixed: Any) -> DataFrame:
     """A batch table of the topics asked for."""
-    chosen = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **given_options(options.option), **more}
-    return spark.read.format("rocketmq").options(**{name: value for name, value in chosen.items() if value is not None}).load()
+    return spark.read.format("rocketmq").options(**source_options(options, fixed)).load()
 
 
-def stream(spark: SparkSession, options: argparse.Namespace, **more: Any) -> DataFrame:
-    """The same as a stream."""
-    chosen = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **more, **given_options(options.option)}
-    return spark.readStream.format("rocketmq").options(**{name: value for name, value in chosen.items() if value is not None}).load()
+def stream(spark: SparkSession, options: argparse.Namespace, **fixed: Any) -> DataFrame:
+    """The same as a stream; without --option startingOffsets from the first message on."""
+    reader = spark.readStream.format("rocketmq").option("startingOffsets", "earliest")
+    return reader.options(**source_options(options, fixed)).load()
 
 
 def add_trigger(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from .._core.errors import InvalidArgument
+from .cluster import name_server_addresses
 
 
 class Use(StrEnum):
@@ -57,7 +58,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    addresses = tuple(part.strip() for part in re.split("[;,]", text) if part.strip())
+    addresses = name_server_addresses(text)
     for address in addresses:
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():

@@ -16,6 +16,7 @@ from .._core.errors import InvalidArgument
 from .cluster import Cluster, Queue
 from .plan import EARLIEST, LATEST, QueuePartition, Range, named_queues, resolve_offsets
 from .queue_read import ReadSettings, read_queue
+from .rows import RowSettings
 
 LOOKS_AT_ONCE = 16
 SAMPLE_ROWS = 32
@@ -80,13 +81,12 @@ class Topics:
         hints: dict[Queue, int] = {}
         for wanted_ms in sorted(set(times.values())):
             hints |= self.cluster.offsets_at([queue for queue, ms in times.items() if ms == wanted_ms], wanted_ms)
-        addresses = {topic: self.cluster.addresses(topic) for topic in sorted({queue.topic for queue in times})}
-        settings = replace(self.settings, columns=("storeTimestamp",), sub_expression="*", tags=(), fail_on_data_loss=False, pull_batch=1)
+        addresses = self.cluster.addresses_of(times)
+        settings = replace(self.settings, rows=RowSettings(("storeTimestamp",)), sub_expression="*", fail_on_data_loss=False, pull_batch=1)
 
         def find(queue: Queue) -> int:
             def stored_ms(offset: int) -> int | None:
-                partition = QueuePartition(Range(queue, offset, offset + 1), addresses[queue.topic].get(queue.broker_name, ()))
-                for batch in read_queue(settings, partition):
+                for batch in read_queue(settings, QueuePartition(Range(queue, offset, offset + 1), addresses[queue])):
                     return int(batch.column(0)[0].value // 1000)
                 return None
 
@@ -105,13 +105,17 @@ class Topics:
         return resolve_offsets(given, self.queues, self.min_offsets, self.max_offsets, option, unnamed)
 
 
-def message_bytes(settings: ReadSettings, addresses: Mapping[str, Mapping[str, tuple[str, ...]]], part: Range) -> float:
+def message_bytes(settings: ReadSettings, addresses: tuple[str, ...], part: Range) -> float:
     """About how many bytes a message of this range has, body and properties: the mean of its first few."""
-    sample = replace(settings, columns=("body", "properties"), sub_expression="*", tags=(), decompress=False, pull_batch=SAMPLE_ROWS)
+    sample = replace(
+        settings,
+        rows=RowSettings(("body", "properties"), decompress=False),
+        sub_expression="*",
+        fail_on_data_loss=False,
+        pull_batch=SAMPLE_ROWS,
+    )
     first = Range(part.queue, part.begin, min(part.end, part.begin + SAMPLE_ROWS))
     rows = size = 0
-    for batch in read_queue(
-        replace(sample, fail_on_data_loss=False), QueuePartition(first, addresses[part.queue.topic].get(part.queue.broker_name, ()))
-    ):
+    for batch in read_queue(sample, QueuePartition(first, addresses)):
         rows, size = rows + batch.num_rows, size + batch.nbytes
     return size / rows if rows else 1.0

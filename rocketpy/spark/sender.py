@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import socket
 import struct
-import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,9 +19,10 @@ from .._core.arrow import MessagePacker
 from .._core.arrow import Parcel as Packed
 from .._core.errors import NetworkError, NotFound, RocketpyError, TimedOut
 from .._core.remoting import decode_command, encode_command
+from ..remoting.bodies import PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.route import MASTER_ID
-from .cluster import PERM_WRITE, RETRY_PAUSE_S, TRANSIENT, Cluster, Endpoint, Queue
+from .cluster import TRANSIENT, Cluster, Endpoint, Queue, pause_before_retry
 from .queue_read import connect
 
 if TYPE_CHECKING:
@@ -298,7 +298,6 @@ class Sender:
         if connection is not None:
             connection.close()
         give_up = time.monotonic() + self.settings.endpoint.retry_timeout_s
-        pause = threading.Event()
         for parcel in parcels:
             while not self._send_again(parcel):
                 if time.monotonic() >= give_up:
@@ -306,7 +305,7 @@ class Sender:
                     raise NetworkError(
                         f"row {parcel.packed.first_row} of task {self._task}, to {parcel.queue}: {cause} [tried for {limit:g} s]"
                     )
-                pause.wait(RETRY_PAUSE_S)
+                pause_before_retry()
 
     def _send_again(self, parcel: Parcel) -> bool:
         self.sent.retries += 1

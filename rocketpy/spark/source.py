@@ -31,6 +31,7 @@ from .options import READS, Use, parse_options, refuse_unused
 from .plan import QueuePartition, Range, check_range, split_ranges
 from .positions import Topics
 from .queue_read import ReadSettings, parse_tags, read_queue
+from .rows import row_settings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,19 +53,20 @@ def endpoint_of(options: dict[str, Any]) -> Endpoint:
 def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettings:
     return ReadSettings(
         endpoint=endpoint_of(options),
-        columns=columns,
+        rows=row_settings_of(options, columns, parse_tags(options["subExpression"])),
         group=options["consumerGroup"] or DEFAULT_GROUP,
         sub_expression=options["subExpression"].strip() or "*",
-        tags=parse_tags(options["subExpression"]),
         fail_on_data_loss=options["failOnDataLoss"],
         pull_batch=options["pullBatchSize"],
         pull_timeout_s=options["pullTimeoutMs"] / 1000,
-        batch_rows=options["batchRows"],
-        batch_bytes=options["batchBytes"],
-        properties_as_map=options["propertiesAsMap"],
-        decompress=options["decompress"],
         check_crc=options["checkCrc"],
     )
+
+
+def place(cluster: Cluster, parts: list[Range]) -> list[QueuePartition]:
+    """The tasks that read these ranges, each with where its broker is now."""
+    addresses = cluster.addresses_of(part.queue for part in parts)
+    return [QueuePartition(part, addresses[part.queue]) for part in parts]
 
 
 class TopicSelection:
@@ -214,14 +216,14 @@ class QueueTableReader(DataSourceReader):
             if not self.pushed.take(filter_):
                 yield filter_
         # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
-        if self.pushed.tags is not None and not self.settings.tags and all("|" not in tag for tag in self.pushed.tags):
+        rows = self.settings.rows
+        if self.pushed.tags is not None and not rows.tags and all("|" not in tag for tag in self.pushed.tags):
             tags = tuple(sorted(self.pushed.tags))
-            self.settings = replace(self.settings, tags=tags, sub_expression=" || ".join(tags) or "*")
+            self.settings = replace(self.settings, rows=replace(rows, tags=tags), sub_expression=" || ".join(tags) or "*")
 
     def partitions(self) -> Sequence[InputPartition]:
         cluster = Cluster(self.settings.endpoint)
-        topics = self.selection.find(cluster)
-        queues = cluster.queues(topics)
+        queues = cluster.queues(self.selection.find(cluster))
         known = Topics(cluster, self.settings, queues, cluster.min_offsets(queues), cluster.max_offsets(queues))
         begins, ends = known.starts(self.options, "earliest"), known.ends(self.options)
         fail = self.options["failOnDataLoss"]
@@ -230,8 +232,7 @@ class QueueTableReader(DataSourceReader):
         ]
         ranges = self._narrow([part for part in ranges if self.pushed.wants(part.queue) and part.size > 0], known)
         parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
-        addresses = {topic: cluster.addresses(topic) for topic in topics}
-        return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
+        return place(cluster, parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark runs a table without partitions as one task without a partition.

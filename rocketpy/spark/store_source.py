@@ -8,6 +8,7 @@ index          entries of every index file
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .._core.arrow import SegmentReader, column_mask
+from .._core.arrow import SegmentReader
 from .._core.errors import InvalidArgument, NotFound, RocketpyError
 from ..store.directory import StoreDirectory
-from .cluster import Endpoint
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import Use, parse_options
-from .queue_read import ReadSettings, freeze_imports, needed_columns, shape_batch
+from .rows import row_settings_of, shape_batch
+from .worker import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,6 +88,14 @@ class StoreTableReader(DataSourceReader):
         self.options = options
         self.columns = columns
 
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark runs a table without partitions as one task without a partition.
+        return self.read_file(partition) if isinstance(partition, FilePartition) else iter(())
+
+    @abstractmethod
+    def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a stretch."""
+
 
 class LogTableReader(StoreTableReader):
     """Records of the commit log."""
@@ -106,23 +115,12 @@ class LogTableReader(StoreTableReader):
             parts += [FilePartition(str(path), begin, end) for begin, end in pairwise([*cuts, start + size])]
         return parts
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, FilePartition):  # no partitions: Spark runs one task all the same
-            return
+    def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         freeze_imports()
         options = self.options
-        settings = ReadSettings(
-            Endpoint(()), self.columns, "", decompress=options["decompress"], properties_as_map=options["propertiesAsMap"]
-        )
-        batch_options = {
-            "column_mask": column_mask(needed_columns(settings)),
-            "broker_name": options["brokerName"],
-            "properties_as_map": int(options["propertiesAsMap"]),
-            "rows_max": options["batchRows"],
-            "bytes_max": options["batchBytes"],
-        }
+        settings = row_settings_of(options, self.columns)
         with SegmentReader(
-            batch_options,  # type: ignore[arg-type]
+            settings.batch_options(options["brokerName"]),
             path=partition.path,
             topic=options["topic"],
             begin_offset=partition.begin,
@@ -138,10 +136,8 @@ def end_by_queues(store: StoreDirectory) -> int:
     """Where the record behind the last queue entry ends; 0 without queues. A live log is allocated far beyond what is written."""
     end = 0
     for queue in store.queues():
-        directory = store.root / "consumequeue" / queue.topic / str(queue.queue_id)
-        files = sorted(path for path in directory.iterdir() if path.name.isdigit())
         last = (queue.max_offset - 1) * QUEUE_ENTRY.size
-        for path in reversed(files):
+        for path in reversed(store.queue_files(queue.topic, queue.queue_id)):
             if int(path.name) <= last:
                 with path.open("rb") as file:
                     file.seek(last - int(path.name))
@@ -159,19 +155,16 @@ class ConsumeQueueTableReader(StoreTableReader):
     def partitions(self) -> Sequence[InputPartition]:
         store = _directory(self.options)
         wanted = self.options["topic"]
-        root = Path(self.options["storePath"]) / "consumequeue"
-        parts = []
-        for queue in store.queues():
-            if wanted is None or queue.topic == wanted:
-                files = sorted((root / queue.topic / str(queue.queue_id)).iterdir())
-                parts += [FilePartition(str(path), 0, path.stat().st_size, queue.topic, queue.queue_id) for path in files]
-        return parts
+        return [
+            FilePartition(str(path), 0, path.stat().st_size, queue.topic, queue.queue_id)
+            for queue in store.queues()
+            if wanted is None or queue.topic == wanted
+            for path in store.queue_files(queue.topic, queue.queue_id)
+        ]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        if not isinstance(partition, FilePartition):  # no partitions: Spark runs one task all the same
-            return
         first = int(Path(partition.path).name) // QUEUE_ENTRY.size
         with Path(partition.path).open("rb") as file:
             while data := file.read(CHUNK_ENTRIES * QUEUE_ENTRY.size):
@@ -200,11 +193,9 @@ class IndexTableReader(StoreTableReader):
         files = sorted(path for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []
         return [FilePartition(str(path), 0, path.stat().st_size) for path in files]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        if not isinstance(partition, FilePartition):  # no partitions: Spark runs one task all the same
-            return
         path = Path(partition.path)
         with path.open("rb") as file:
             header = file.read(INDEX_HEADER_SIZE)

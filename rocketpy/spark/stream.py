@@ -26,7 +26,7 @@ from .cluster import Cluster, Queue, flatten, nest
 from .plan import QueuePartition, Range, limit_bytes, limit_offsets, split_ranges
 from .positions import Topics, message_bytes
 from .queue_read import read_queue
-from .source import TopicSelection, settings_of
+from .source import TopicSelection, place, settings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,8 +116,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin = min(min_offsets[queue], ends[queue])
             ranges.append(Range(queue, begin, ends[queue]))
         parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
-        addresses = {topic: cluster.addresses(topic) for topic in sorted({part.queue.topic for part in parts})}
-        return [QueuePartition(part, addresses[part.queue.topic].get(part.queue.broker_name, ())) for part in parts]
+        return place(cluster, parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark runs a table without partitions as one task without a partition.
@@ -139,8 +138,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not moving:
             return latest
         cluster = Cluster(self.settings.endpoint, topics_exist=True)
-        addresses = {topic: cluster.addresses(topic) for topic in sorted({part.queue.topic for part in moving})}
-        sizes = {part.queue: message_bytes(self.settings, addresses, part) for part in moving}
+        addresses = cluster.addresses_of(part.queue for part in moving)
+        sizes = {part.queue: message_bytes(self.settings, addresses[part.queue], part) for part in moving}
         return limit_bytes(begins, latest, sizes, limit)
 
     def _should_wait(self, waiting: int) -> bool:

@@ -19,9 +19,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from .columns import check_sink_schema
-from .queue_read import freeze_imports
 from .sender import RowIds, Sender, SendSettings
 from .source import endpoint_of
+from .worker import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa

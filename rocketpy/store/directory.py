@@ -80,6 +80,10 @@ class StoreDirectory:
             for queue in sorted(numbered, key=lambda path: int(path.name)):
                 yield _describe_queue(topic.name, int(queue.name), _offset_files(queue))
 
+    def queue_files(self, topic: str, queue_id: int) -> list[Path]:
+        """The files of one consume queue, in offset order."""
+        return _offset_files(self.root / "consumequeue" / topic / str(queue_id))
+
     def checkpoint(self) -> dict[str, int]:
         """The checkpoint's longs by RocketMQ's names; empty without the file."""
         try:

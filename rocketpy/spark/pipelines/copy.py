@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     add_trigger(parser)
     options = parser.parse_args(argv)
     spark = session("copy")
-    rows = marked(stream(spark, options, startingOffsets="earliest", propertiesAsMap="true"))
+    rows = marked(stream(spark, options, propertiesAsMap="true"))
     count = run_stream(rows.writeStream.format("rocketmq").options(nameServer=options.to_name_server), options)
     offset_map(spark, options.to_name_server, options.topics).write.mode("overwrite").parquet(options.map)
     say(f"{count} messages read; map of offsets: {options.map}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..cluster import Cluster, Endpoint
+from ..cluster import Cluster, Endpoint, name_server_addresses
 from ..job import arguments, say, session, table
 from ..report import Report
 from .trace import TRACE_TOPIC, delivered, published
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-g", "--groups", required=True, metavar="GROUP,…", help="consumer groups, separated by commas")
     options = parser.parse_args(argv)
     topics, groups = options.topics.split(","), options.groups.split(",")
-    rows = lag_of(Cluster(Endpoint(tuple(options.name_server.replace(",", ";").split(";")))), topics, groups)
+    rows = lag_of(Cluster(Endpoint(name_server_addresses(options.name_server))), topics, groups)
     report = Report("Consumer lag")
     totals = [(group, float(sum(row[-1] for row in rows if row[0] == group))) for group in groups]
     report.bars("Messages behind, per group", sorted(totals, key=lambda total: -total[1]))

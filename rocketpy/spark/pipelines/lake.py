@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     if json_schema == "infer":
         json_schema = infer_schema(spark, table(spark, options))
         say(f"inferred schema of JSON bodies: {json_schema}")
-    rows = shape(stream(spark, options, startingOffsets="earliest"), json_schema or None)
+    rows = shape(stream(spark, options), json_schema or None)
     count = run_stream(rows.writeStream.format("parquet").partitionBy("topic", "day"), options, options.out)
     say(f"{count} messages written to {options.out}")
     if options.compact:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._core.errors import NotFound
-from ..cluster import Cluster, Endpoint
+from ..cluster import Cluster, Endpoint, name_server_addresses
 from ..job import arguments, say, session, table
 from ..report import Report
 from .trace import TRACE_TOPIC, delivered
@@ -29,7 +29,7 @@ def per_group(traces: DataFrame) -> DataFrame:
 
 def has_topic(name_server: str, topic: str) -> bool:
     try:
-        return bool(Cluster(Endpoint(tuple(name_server.replace(",", ";").split(";")), 3.0, 1.0)).queues([topic]))
+        return bool(Cluster(Endpoint(name_server_addresses(name_server), 3.0, 1.0)).queues([topic]))
     except NotFound:
         return False
 

@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--where", metavar="SQL", help="only rows for which this holds")
     add_trigger(parser)
     options = parser.parse_args(argv)
-    rows = stream(session("transform"), options, startingOffsets="earliest")
+    rows = stream(session("transform"), options)
     if options.where:
         rows = rows.filter(options.where)
     rows = rows.selectExpr(*(options.select or DEFAULT_COLUMNS))
