@@ -26,7 +26,7 @@ struct rp_record_batch {
     int32_t sys_flags;   /* of all rows, or-ed */
     int64_t rows;
     int64_t last_queue_offset;
-    uint64_t bytes; /* a cheap running estimate against bytes_max: record sizes, not buffer sizes */
+    uint64_t bytes; /* of the rows' records: cheap to count, and near what their columns take */
 };
 
 static int is_picked(const rp_record_batch *batch, int column) { return (batch->options.column_mask >> column) & 1u; }

@@ -1,10 +1,10 @@
 /* record_batch.h: commit log records as one Arrow record batch: the rows Spark reads.
  *
- * Columns  one table (record_batch.c): the nine of the rocketmq-spark connector in its order, then ours. A mask picks some; what
+ * Columns  one table (record_columns.c): the nine of the rocketmq-spark connector in its order, then ours. A mask picks some; what
  *          is not asked for is not built.
  * Threads  one owner.
  * Owns     its buffers; rp_record_batch_export moves them out and leaves an empty batch ready for the next rows.
- * Bounds   rows_max rows or bytes_max bytes of buffers, whichever comes first: then put returns RP_E_BUSY and changes nothing.
+ * Bounds   rows_max rows or records of bytes_max bytes together, whichever comes first: then put returns RP_E_BUSY and changes nothing.
  */
 #ifndef RP_ARROW_RECORD_BATCH_H
 #define RP_ARROW_RECORD_BATCH_H
@@ -50,7 +50,7 @@ typedef struct rp_record_batch_options {
     const char *broker_name;     /* copied */
     int32_t properties_as_map;   /* 0: properties is a JSON text, 1: map<string,string> */
     uint32_t rows_max;           /* default 10,000 */
-    uint64_t bytes_max;          /* default 16 MiB */
+    uint64_t bytes_max;          /* of records, default 16 MiB */
 } rp_record_batch_options;
 
 void rp_record_batch_options_default(rp_record_batch_options *options);
@@ -82,7 +82,8 @@ int32_t rp_record_batch_sys_flags(const rp_record_batch *batch);
 /* The queue offset of the last appended row, -1 when empty since the last export. */
 int64_t rp_record_batch_last_queue_offset(const rp_record_batch *batch);
 
-/* Fills both structs (Arrow C data interface; the receiver calls release). RP_OK, or as rp_record_batch_settle (nothing moved). */
+/* Fills both structs (Arrow C data interface; the receiver calls release). RP_OK, or as rp_record_batch_settle: then neither is filled, and
+ * the batch is of no more use. */
 int rp_record_batch_export(rp_record_batch *batch, struct ArrowArray *array, struct ArrowSchema *schema);
 
 #endif

@@ -44,9 +44,9 @@ static int fill_ms(rp_column *column, rp_record_context *context, uint32_t membe
     return status;
 }
 
-static rp_slice slice_at(const rp_message *message, uint32_t member) {
+static rp_slice slice_at(const void *holder, uint32_t member) {
     rp_slice slice;
-    memcpy(&slice, (const uint8_t *)message + member, sizeof slice);
+    memcpy(&slice, (const uint8_t *)holder + member, sizeof slice);
     return slice;
 }
 
@@ -117,25 +117,14 @@ void rp_record_names_find(rp_record_context *context, const rp_message *messages
     }
 }
 
-static int put_found(rp_column *column, rp_slice value) {
-    return value.data == NULL ? rp_column_put_null(column) : rp_column_put_bytes(column, value.data, value.size);
-}
-
-static int fill_tags(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+/* member: of rp_record_names. */
+static int fill_name(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)messages;
-    (void)member;
     int status = RP_OK;
-    for (uint32_t i = 0; i < count && status == RP_OK; i++)
-        status = put_found(column, context->names[i].tags);
-    return status;
-}
-
-static int fill_keys(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
-    (void)messages;
-    (void)member;
-    int status = RP_OK;
-    for (uint32_t i = 0; i < count && status == RP_OK; i++)
-        status = put_found(column, context->names[i].keys);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        rp_slice value = slice_at(&context->names[i], member);
+        status = value.data == NULL ? rp_column_put_null(column) : rp_column_put_bytes(column, value.data, value.size);
+    }
     return status;
 }
 
@@ -225,8 +214,8 @@ const rp_record_column_row rp_record_columns[RP_RECORD_COLUMN_COUNT] = {
     [RP_RECORD_QUEUE_OFFSET] = {"queueOffset", "l", RP_COLUMN_INT64, fill_i64, MEMBER(queue_offset)},
     [RP_RECORD_BORN_TIMESTAMP] = {"bornTimestamp", "tsu:UTC", RP_COLUMN_INT64, fill_ms, MEMBER(born_timestamp_ms)},
     [RP_RECORD_STORE_TIMESTAMP] = {"storeTimestamp", "tsu:UTC", RP_COLUMN_INT64, fill_ms, MEMBER(store_timestamp_ms)},
-    [RP_RECORD_TAGS] = {"tags", "u", RP_COLUMN_TEXT, fill_tags, 0},
-    [RP_RECORD_KEYS] = {"keys", "u", RP_COLUMN_TEXT, fill_keys, 0},
+    [RP_RECORD_TAGS] = {"tags", "u", RP_COLUMN_TEXT, fill_name, offsetof(rp_record_names, tags)},
+    [RP_RECORD_KEYS] = {"keys", "u", RP_COLUMN_TEXT, fill_name, offsetof(rp_record_names, keys)},
     [RP_RECORD_MSG_ID] = {"msgId", "u", RP_COLUMN_TEXT, fill_msg_id, 0},
     [RP_RECORD_OFFSET_MSG_ID] = {"offsetMsgId", "u", RP_COLUMN_TEXT, fill_offset_msg_id, 0},
     [RP_RECORD_BODY_CRC] = {"bodyCrc", "i", RP_COLUMN_INT32, fill_i32, MEMBER(body_crc)},

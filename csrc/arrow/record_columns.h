@@ -42,7 +42,8 @@ typedef struct rp_record_column_row {
     const char *name;
     const char *format; /* of the Arrow C data interface */
     int32_t kind;
-    /* Appends a row a message: RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE. member: its offset in rp_message, where one says everything. */
+    /* Appends a row a message: RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE. member: its offset in rp_message, or in rp_record_names, where one
+     * says everything. */
     int (*fill)(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count);
     uint32_t member;
 } rp_record_column_row;
