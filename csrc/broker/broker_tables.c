@@ -2,7 +2,6 @@
 #include "broker.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "lane.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
-#include <unistd.h>
 
 #include "worker.h"
 

@@ -3,7 +3,6 @@
  * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
  * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off.
  */
-#include <string.h>
 
 #include "../base/bytes_inl.h"
 #include "commit_log.h"

@@ -5,7 +5,7 @@
  * looks for the next bytes for which all of that holds, and reports the stretch between as one damage.
  *
  * Threads  one owner. Owns: descriptor and mapping (read-only). Messages it hands out point into the mapping until close.
- * Bounds   looks at a byte at most twice (once as a record, once when searching). Never reads past the file as it was at open;
+ * Bounds   looks at a byte at most three times (zeros, the search behind damage, the record). Never reads past the file as it was at open;
  *          a file cut while it is read is the caller's to prevent (copy it first).
  */
 #ifndef RP_STORE_LOG_SCAN_H

@@ -2,7 +2,6 @@
 #include "message_encode.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "../base/bytes_inl.h"

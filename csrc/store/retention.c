@@ -5,9 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <poll.h>
 
 #include "consume_queue_inl.h"
