@@ -1,7 +1,6 @@
 /* answers.c: see answers.h. */
 #include "answers.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,11 +54,8 @@ int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault) {
                      size, (const char *)fault->value.data, fault->field);
 }
 
-void rp_peer_text(const rp_connection *connection, char text[RP_PEER_TEXT_MAX]) {
-    uint8_t address[16];
-    uint16_t port = 0;
-    char ip[INET6_ADDRSTRLEN] = "";
-    int size = rp_connection_peer(connection, address, &port);
-    inet_ntop(size == 16 ? AF_INET6 : AF_INET, address, ip, sizeof ip);
-    snprintf(text, RP_PEER_TEXT_MAX, size == 16 ? "[%s]:%u" : "%s:%u", ip, port);
+void rp_peer_text(const rp_connection *connection, char text[RP_ADDRESS_TEXT_MAX]) {
+    rp_address address = {0};
+    address.size = (uint8_t)rp_connection_peer(connection, address.bytes, &address.port);
+    rp_address_text(&address, text);
 }

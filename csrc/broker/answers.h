@@ -64,7 +64,6 @@ void rp_send_fields_init(rp_field fields[RP_SEND_FIELD_COUNT], const rp_broker_o
 int rp_answer_fault(rp_answer_to to, const rp_header_fault *fault);
 
 /* "ip:port" of a connection's peer. */
-#define RP_PEER_TEXT_MAX 56
-void rp_peer_text(const rp_connection *connection, char text[RP_PEER_TEXT_MAX]);
+void rp_peer_text(const rp_connection *connection, char text[RP_ADDRESS_TEXT_MAX]);
 
 #endif

@@ -49,7 +49,7 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
         return forbid(to, "3", "the topic[%.*s] pulling message is forbidden", name);
     int32_t read_queues = setting(&topic->read_queues);
     if (pull->queue_id < 0 || pull->queue_id >= read_queues) {
-        char peer[RP_PEER_TEXT_MAX];
+        char peer[RP_ADDRESS_TEXT_MAX];
         rp_peer_text(to.connection, peer);
         return rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0,
                          "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d] consumer:[/%s]", pull->queue_id,

@@ -94,7 +94,7 @@ static int check_broker(const send_request *request) {
 static int answer_bad_queue(const send_request *request, int32_t read_queues, int32_t write_queues) {
     int32_t permission = atomic_load_explicit(&request->topic->permission, memory_order_relaxed);
     uint32_t flags = atomic_load_explicit(&request->topic->flags, memory_order_relaxed);
-    char peer[RP_PEER_TEXT_MAX];
+    char peer[RP_ADDRESS_TEXT_MAX];
     rp_peer_text(request->to.connection, peer);
     return rp_answer(request->to, RP_RESPONSE_INVALID_PARAMETER, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
                      "request queueId[%d] is illegal, TopicConfig [topicName=%.*s, readQueueNums=%d, writeQueueNums=%d, perm=%c%c%c, "

@@ -25,7 +25,8 @@ struct rp_ha_connection {
     /* fixed after create */
     const rp_ha_master_options *options;
     int fd;
-    char address[RP_HA_ADDRESS_TEXT_MAX];
+    rp_address address;
+    char address_text[RP_ADDRESS_TEXT_MAX];
     int64_t connected_ms;
     /* guarded by the master's transfer lock */
     uint8_t input[ACK_SIZE * READ_ACKS_MAX];
@@ -47,7 +48,7 @@ struct rp_ha_connection {
     atomic_uint_fast64_t bytes_sent, bytes_per_second;
 };
 
-rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const char *address, int64_t now_ns,
+rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
                                           int64_t now_ms) {
     rp_ha_connection *connection = calloc(1, sizeof *connection);
     if (connection == NULL)
@@ -56,7 +57,8 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* latency only: transfer works without */
     connection->options = options;
     connection->fd = fd;
-    snprintf(connection->address, sizeof connection->address, "%s", address);
+    connection->address = *address;
+    rp_address_text(address, connection->address_text);
     connection->connected_ms = now_ms;
     connection->frame_bytes = options->transfer_bytes;
     connection->last_read_ns = now_ns;
@@ -78,11 +80,11 @@ void rp_ha_connection_destroy(rp_ha_connection *connection) {
 }
 
 int rp_ha_connection_fd(const rp_ha_connection *connection) { return connection->fd; }
-const char *rp_ha_connection_address(const rp_ha_connection *connection) { return connection->address; }
+const char *rp_ha_connection_address(const rp_ha_connection *connection) { return connection->address_text; }
 
 int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha_connection *other) {
-    size_t size = (size_t)(strrchr(connection->address, ':') - connection->address) + 1; /* "host:" as the master formatted it */
-    return strncmp(connection->address, other->address, size) == 0;
+    return connection->address.size == other->address.size &&
+           memcmp(connection->address.bytes, other->address.bytes, connection->address.size) == 0;
 }
 
 static int64_t next_offset(const rp_ha_connection *connection) {
@@ -101,7 +103,7 @@ static int start_transfer(rp_ha_connection *connection, int64_t requested, rp_er
     } else if (requested < min) {
         return rp_error_set(error, RP_E_RANGE, 0, NULL, requested,
                             "slave %s asks for offset %lld, older than our first %lld: empty its store and let it start anew",
-                            connection->address, (long long)requested, (long long)min);
+                            connection->address_text, (long long)requested, (long long)min);
     }
     atomic_store_explicit(&connection->request_offset, requested, memory_order_relaxed);
     atomic_store_explicit(&connection->next_offset, start, memory_order_relaxed);
@@ -114,7 +116,7 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
         return rp_error_set(
             error, RP_E_RANGE, 0, NULL, offset,
             "slave %s says it holds offset %lld but this master ends at %lld: not a slave of ours, or its store has diverged",
-            connection->address, (long long)offset, (long long)max);
+            connection->address_text, (long long)offset, (long long)max);
     if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
         int status = start_transfer(connection, offset, error);
         if (status < 0)
@@ -122,7 +124,7 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
     } else if (offset > next_offset(connection) && offset > atomic_load_explicit(&connection->request_offset, memory_order_relaxed)) {
         return rp_error_set(error, RP_E_RANGE, 0, NULL, offset,
                             "slave %s acknowledges offset %lld but was sent no further than %lld: its store has diverged",
-                            connection->address, (long long)offset, (long long)next_offset(connection));
+                            connection->address_text, (long long)offset, (long long)next_offset(connection));
     }
     if (offset == atomic_load_explicit(&connection->acked_offset, memory_order_relaxed))
         return 0;
@@ -136,13 +138,13 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
         size_t room = sizeof connection->input - connection->input_size;
         ssize_t got = recv(connection->fd, connection->input + connection->input_size, room, 0);
         if (got == 0)
-            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "slave %s closed the connection", connection->address);
+            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "slave %s closed the connection", connection->address_text);
         if (got < 0) {
             if (errno == EINTR)
                 continue;
             if (errno == EAGAIN || errno == EWOULDBLOCK)
                 break;
-            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "reading from slave %s failed: %s", connection->address,
+            return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "reading from slave %s failed: %s", connection->address_text,
                                 strerror(errno));
         }
         connection->last_read_ns = now_ns;
@@ -219,7 +221,7 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     if (status < 0)
         return rp_error_set(error, status, 0, NULL, offset,
                             "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
-                            connection->address);
+                            connection->address_text);
     put_header(connection, offset, (uint32_t)size);
     connection->body_left = (uint32_t)size;
     connection->new_frames++;
@@ -253,7 +255,7 @@ static int64_t send_some(rp_ha_connection *connection, rp_error *error) {
         return sent;
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
-    return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "sending to slave %s failed: %s", connection->address, strerror(errno));
+    return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "sending to slave %s failed: %s", connection->address_text, strerror(errno));
 }
 
 static void count_sent(rp_ha_connection *connection, uint32_t body_sent, int64_t now_ns) {
@@ -369,7 +371,7 @@ int64_t rp_ha_connection_acked(const rp_ha_connection *connection) {
 }
 
 void rp_ha_connection_read_row(const rp_ha_connection *connection, rp_ha_slave_row *row) {
-    memcpy(row->address, connection->address, sizeof row->address);
+    memcpy(row->address, connection->address_text, sizeof row->address);
     row->request_offset = atomic_load_explicit(&connection->request_offset, memory_order_relaxed);
     row->acked_offset = rp_ha_connection_acked(connection);
     row->next_offset = next_offset(connection);

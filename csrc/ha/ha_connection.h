@@ -15,7 +15,8 @@
 typedef struct rp_ha_connection rp_ha_connection;
 
 /* Takes fd over (non-blocking, connected). NULL when memory is out; then fd is still the caller's. */
-rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const char *address, int64_t now_ns, int64_t now_ms);
+rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
+                                          int64_t now_ms);
 void rp_ha_connection_destroy(rp_ha_connection *connection);
 int rp_ha_connection_fd(const rp_ha_connection *connection);
 const char *rp_ha_connection_address(const rp_ha_connection *connection);

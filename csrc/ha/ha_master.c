@@ -9,9 +9,7 @@
  */
 #include "ha_master.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +24,7 @@
 #include "ha_connection.h"
 
 #define MS_NS 1000000LL
+#define REST_NS (1000 * MS_NS)
 #define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
 #define APPENDER_BYTES_MAX (256 * 1024)      /* a backlog that an appender sends by itself */
 #define APPENDER_ROUNDS_MAX 4               /* how often it does so for others before it leaves the rest to the ha thread */
@@ -35,7 +34,7 @@
 struct rp_ha_master {
     /* fixed after open */
     rp_ha_master_options options;
-    char bind_address[RP_HA_ADDRESS_TEXT_MAX];
+    char bind_address[RP_ADDRESS_TEXT_MAX];
     int epoll_fd, listen_fd, wake_fd;
     uint16_t port;
     rp_thread *thread;
@@ -45,6 +44,7 @@ struct rp_ha_master {
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
     /* ha thread */
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
+    int64_t listen_again_ns;                /* the listener rests until then; INT64_MAX: it does not */
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required, slaves_min;
@@ -184,19 +184,6 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
     tell_acked(master);
 }
 
-static void format_address(const struct sockaddr_storage *address, char text[RP_HA_ADDRESS_TEXT_MAX]) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    if (address->ss_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-        inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
-        snprintf(text, RP_HA_ADDRESS_TEXT_MAX, "%s:%u", host, ntohs(v4->sin_port));
-    } else {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-        snprintf(text, RP_HA_ADDRESS_TEXT_MAX, "[%s]:%u", host, ntohs(v6->sin6_port));
-    }
-}
-
 static int free_slot(const rp_ha_master *master) {
     for (int slot = 0; slot < master->options.slaves_max; slot++)
         if (master->slots[slot] == NULL)
@@ -204,37 +191,47 @@ static int free_slot(const rp_ha_master *master) {
     return -1;
 }
 
+static void admit_slave(rp_ha_master *master, int fd, const rp_address *address, int64_t now_ns) {
+    int slot = free_slot(master);
+    rp_ha_connection *connection =
+        slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
+    if (connection == NULL || watch(master, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, (uint64_t)slot) < 0) {
+        char text[RP_ADDRESS_TEXT_MAX];
+        rp_address_text(address, text);
+        count(&master->counters.refused, 1);
+        rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", text,
+                     slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
+        if (connection != NULL)
+            rp_ha_connection_destroy(connection);
+        else
+            close(fd);
+        return;
+    }
+    count(&master->counters.accepted, 1);
+    master->slot_events[slot] = EPOLLIN | EPOLLRDHUP;
+    pthread_mutex_lock(&master->table_lock);
+    master->slots[slot] = connection;
+    pthread_mutex_unlock(&master->table_lock);
+    rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
+}
+
 static void accept_slaves(rp_ha_master *master, int64_t now_ns) {
     for (int round = 0; round < RP_HA_SLAVES_MAX; round++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
         int fd = accept4(master->listen_fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                rp_log_write(master->options.log, RP_LOG_ERROR, "ha: accept failed: %s", strerror(errno));
-            return;
-        }
-        char address[RP_HA_ADDRESS_TEXT_MAX];
-        format_address(&peer, address);
-        int slot = free_slot(master);
-        rp_ha_connection *connection =
-            slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
-        if (connection == NULL || watch(master, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, (uint64_t)slot) < 0) {
-            count(&master->counters.refused, 1);
-            rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", address,
-                         slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
-            if (connection != NULL)
-                rp_ha_connection_destroy(connection);
-            else
-                close(fd);
+        if (fd >= 0) {
+            rp_address address;
+            rp_address_from_socket(&address, &peer);
+            admit_slave(master, fd, &address, now_ns);
             continue;
         }
-        count(&master->counters.accepted, 1);
-        master->slot_events[slot] = EPOLLIN | EPOLLRDHUP;
-        pthread_mutex_lock(&master->table_lock);
-        master->slots[slot] = connection;
-        pthread_mutex_unlock(&master->table_lock);
-        rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", address);
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) { /* descriptors or memory are out: it would fail again at once */
+            rp_log_write(master->options.log, RP_LOG_ERROR, "ha: accept failed: %s; slaves can connect again in a second", strerror(errno));
+            (void)watch(master, EPOLL_CTL_DEL, master->listen_fd, 0, 0);
+            master->listen_again_ns = now_ns + REST_NS;
+        }
+        return;
     }
 }
 
@@ -242,7 +239,7 @@ static void accept_slaves(rp_ha_master *master, int64_t now_ns) {
 
 /* Milliseconds epoll may wait; 0 when there is work. */
 static int wait_ms(rp_ha_master *master, int64_t now_ns) {
-    int64_t first = INT64_MAX;
+    int64_t first = master->listen_again_ns;
     for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
         const rp_ha_connection *connection = master->slots[slot];
         if (connection == NULL)
@@ -271,6 +268,12 @@ static void handle_events(rp_ha_master *master, const struct epoll_event *events
             receive_from_slave(master, (uint32_t)tag, now_ns);
         }
     }
+}
+
+static void listen_again(rp_ha_master *master, int64_t now_ns) {
+    if (master->listen_again_ns <= now_ns)
+        master->listen_again_ns =
+            watch(master, EPOLL_CTL_ADD, master->listen_fd, EPOLLIN, TAG_LISTENER) == 0 ? INT64_MAX : now_ns + REST_NS;
 }
 
 static void serve_slaves(rp_ha_master *master, int64_t now_ns) {
@@ -308,6 +311,7 @@ static void ha_master_run(void *context) {
         int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
         if (event_count > 0)
             handle_events(master, events, event_count, now_ns);
+        listen_again(master, now_ns);
         serve_slaves(master, now_ns);
         atomic_store(&master->has_slaves, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
         atomic_store(&master->sleeping, 1);
@@ -369,29 +373,22 @@ void rp_ha_master_notify(rp_ha_master *master) {
 /* ---- open and close ---- */
 
 static int listen_on(rp_ha_master *master, rp_error *error) {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
-    struct addrinfo *found = NULL;
-    char port[8];
-    snprintf(port, sizeof port, "%u", master->options.port);
-    int failed = getaddrinfo(master->bind_address, port, &hints, &found);
-    if (failed != 0)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address: %s", master->bind_address,
-                            gai_strerror(failed));
+    struct sockaddr_storage address;
+    socklen_t size;
+    if (rp_address_parse(master->bind_address, master->options.port, &address, &size) != RP_OK)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha bind address \"%s\" is not an IP address", master->bind_address);
     int one = 1;
-    master->listen_fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    int bad = master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
-              bind(master->listen_fd, found->ai_addr, found->ai_addrlen) < 0 || listen(master->listen_fd, 64) < 0;
-    int cause = errno;
-    freeaddrinfo(found);
-    if (bad)
-        return rp_error_set(error, RP_E_NETWORK, cause, NULL, -1,
+    master->listen_fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
+        bind(master->listen_fd, (struct sockaddr *)&address, size) < 0 || listen(master->listen_fd, 64) < 0)
+        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1,
                             "cannot listen on ha port %s:%u: %s (is another broker running? set haListenPort)", master->bind_address,
-                            master->options.port, strerror(cause));
-    struct sockaddr_storage bound;
-    socklen_t size = sizeof bound;
-    if (getsockname(master->listen_fd, (struct sockaddr *)&bound, &size) == 0)
-        master->port =
-            ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+                            master->options.port, strerror(errno));
+    size = sizeof address;
+    rp_address bound = {0};
+    if (getsockname(master->listen_fd, (struct sockaddr *)&address, &size) == 0)
+        rp_address_from_socket(&bound, &address);
+    master->port = bound.port;
     return RP_OK;
 }
 
@@ -436,6 +433,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
+    master->listen_again_ns = INT64_MAX;
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)

@@ -26,6 +26,7 @@
 
 #include <stdint.h>
 
+#include "../base/address.h"
 #include "../base/clock.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -78,10 +79,8 @@ int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);
 
-#define RP_HA_ADDRESS_TEXT_MAX 56
-
 typedef struct rp_ha_slave_row {
-    char address[RP_HA_ADDRESS_TEXT_MAX]; /* "ip:port" of the slave's end */
+    char address[RP_ADDRESS_TEXT_MAX]; /* "ip:port" of the slave's end */
     int64_t request_offset; /* where it asked to start; -1 before it said */
     int64_t acked_offset; /* -1 before the first ack */
     int64_t next_offset; /* where the next frame starts; -1 before the first */

@@ -39,11 +39,11 @@ struct rp_ha_slave {
     int wake_fd;
     /* guarded by lock (leaf) */
     pthread_mutex_t lock;
-    char wanted_address[RP_HA_ADDRESS_TEXT_MAX];
+    char wanted_address[RP_ADDRESS_TEXT_MAX];
     rp_ha_slave_stats stats;
     /* slave thread */
     int fd; /* -1: not connected */
-    char address[RP_HA_ADDRESS_TEXT_MAX];
+    char address[RP_ADDRESS_TEXT_MAX];
     uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
     uint32_t input_at, input_end;
     int64_t body_offset;  /* where the next body byte belongs */
@@ -86,9 +86,9 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
 }
 
-static int split_address(const char *address, char host[RP_HA_ADDRESS_TEXT_MAX], const char **port) {
+static int split_address(const char *address, char host[RP_ADDRESS_TEXT_MAX], const char **port) {
     const char *colon = strrchr(address, ':');
-    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_HA_ADDRESS_TEXT_MAX)
+    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_ADDRESS_TEXT_MAX)
         return RP_E_INVALID;
     size_t host_size = (size_t)(colon - address);
     int bracketed = address[0] == '[' && colon[-1] == ']';
@@ -318,7 +318,7 @@ static int64_t ms_until(int64_t deadline_ns, int64_t time_ns) {
 
 /* Takes over a changed address. 1 when it changed. */
 static int follow_wanted_address(rp_ha_slave *slave) {
-    char wanted[RP_HA_ADDRESS_TEXT_MAX];
+    char wanted[RP_ADDRESS_TEXT_MAX];
     pthread_mutex_lock(&slave->lock);
     memcpy(wanted, slave->wanted_address, sizeof wanted);
     pthread_mutex_unlock(&slave->lock);
@@ -332,7 +332,7 @@ static int follow_wanted_address(rp_ha_slave *slave) {
 }
 
 static void try_connect(rp_ha_slave *slave) {
-    char host[RP_HA_ADDRESS_TEXT_MAX];
+    char host[RP_ADDRESS_TEXT_MAX];
     const char *port;
     if (split_address(slave->address, host, &port) < 0)
         return; /* checked by set_master */
@@ -447,7 +447,7 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
 }
 
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
-    char host[RP_HA_ADDRESS_TEXT_MAX];
+    char host[RP_ADDRESS_TEXT_MAX];
     const char *port;
     int has_address = address != NULL && address[0] != '\0';
     if (has_address && split_address(address, host, &port) < 0)

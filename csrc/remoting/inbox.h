@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "address.h"
+#include "server.h"
 
 enum rp_inbox_kind {
     RP_INBOX_WAKE = 0,  /* nothing but a reason to turn; static, never freed */

@@ -21,7 +21,6 @@
 
 #include "../base/ring.h"
 #include "../base/thread.h"
-#include "address.h"
 #include "header_form.h"
 #include "output.h"
 #include "request_queue.h"

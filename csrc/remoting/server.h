@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/address.h"
 #include "../base/clock.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -92,8 +93,6 @@ enum rp_request_kind {
     RP_REQUEST_OPENED = 2,   /* a connection was accepted */
     RP_REQUEST_CLOSED = 3    /* a connection ended; reason in command.remark */
 };
-
-#define RP_ADDRESS_TEXT_MAX 56 /* "[ipv6]:port" */
 
 typedef struct rp_request {
     int32_t kind;

@@ -32,7 +32,7 @@ void rp_address_text(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX]) 
     snprintf(text, RP_ADDRESS_TEXT_MAX, address->size == 16 ? "[%s]:%u" : "%s:%u", host, address->port);
 }
 
-int rp_address_parse(const char *text, uint16_t port, struct sockaddr_storage *socket_address, socklen_t *size) {
+int rp_address_parse(const char *text, uint16_t port, struct sockaddr_storage *socket_address, uint32_t *size) {
     memset(socket_address, 0, sizeof *socket_address);
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
