@@ -95,7 +95,8 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
  * say so to those who wait. */
 static void on_leave(void *context, int64_t offset) {
     const rp_broker *broker = context;
-    (void)rp_message_store_wait_flushed(broker->store, offset, broker->options.sync_flush_timeout_ms);
+    uint32_t timeout_ms = atomic_load_explicit(&broker->settings.sync_flush_timeout_ms, memory_order_relaxed);
+    (void)rp_message_store_wait_flushed(broker->store, offset, timeout_ms);
 }
 
 /* ---- waking those who wait for disk or slaves ---- */
