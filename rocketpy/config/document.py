@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from .keys import Key
 from .keys_broker import BROKER_KEYS
@@ -25,8 +27,8 @@ Names, defaults and units are RocketMQ's (5.5.0); a file written for RocketMQ wo
 * **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
 * Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
-  that works in RocketMQ and that nothing in this release reads. A switch that one relies on (ACL, TLS, DLedger, controller) and that is
-  missing refuses the start instead.
+  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL, TLS, DLedger,
+  controller) and that is missing refuses the start instead.
 """
 
 
@@ -45,13 +47,32 @@ def render() -> str:
     return HEAD + "".join("".join(_section(*section)) for section in sections)
 
 
+def is_read(key: Key) -> bool:
+    """Whether some source of this package names the key, outside the tables themselves."""
+    return f'"{key.name}"' in _sources()
+
+
+@functools.cache
+def _sources() -> str:
+    package = Path(__file__).resolve().parent.parent
+    files = (path for path in package.rglob("*.py") if not path.name.startswith("keys_") and path != Path(__file__).resolve())
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(files))
+
+
 def _section(title: str, origin: str, keys: Iterable[Key]) -> Iterator[str]:
-    working = [key for key in keys if not key.idle]
+    working = [key for key in keys if not key.idle and is_read(key)]
+    missing = [key for key in keys if not key.idle and not is_read(key)]
     idle = [key for key in keys if key.idle]
-    yield f"\n## {title}\n\n{origin}\n\n| key | default | value | |\n| --- | --- | --- | --- |\n"
+    yield f"\n## {title}\n\n{origin}\n"
+    if working:
+        yield "\n| key | default | value | |\n| --- | --- | --- | --- |\n"
     for key in working:
         live = " **live**" if key.live else ""
         yield f"| `{key.name}` | {_default(key)} | {_cell(key.expected)} | {_cell(key.help)}{live} |\n"
+    if missing:
+        yield "\nNot in this release, checked and kept:\n\n| key | default | value | |\n| --- | --- | --- | --- |\n"
+        for key in missing:
+            yield f"| `{key.name}` | {_default(key)} | {_cell(key.expected)} | {_cell(key.help)} |\n"
     if idle:
         yield "\nWithout effect here:\n\n| key | because |\n| --- | --- |\n"
         for key in idle:

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from rocketpy.config import Config, load_config
+from rocketpy.config.document import is_read
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.running import Peer, broker_config, run, running
 
-SOURCES = "".join(
-    path.read_text() for path in (Path(__file__).resolve().parents[3] / "rocketpy").rglob("*.py") if not path.name.startswith("keys_")
-)
 SET_BY_THE_TEST = {"listenPort", "haListenPort", "bindAddress", "namesrvAddr", "haMasterAddress"}
 READ_WHEN_GIVEN = {"namesrvAddr", "logLevel"}
 """Live keys whose new value comes with the change itself."""
@@ -24,7 +22,7 @@ READ_WHEN_GIVEN = {"namesrvAddr", "logLevel"}
 
 def used_keys(config: Config) -> list[str]:
     """The keys that some source names."""
-    return [name for name, key in config.table.items() if not key.idle and f'"{name}"' in SOURCES]
+    return [name for name, key in config.table.items() if not key.idle and is_read(key)]
 
 
 def as_given(config: Config) -> dict[str, str]:
