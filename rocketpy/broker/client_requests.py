@@ -155,19 +155,25 @@ class ClientRequests:
         if offset < 0:
             if header.set_zero_if_not_found is False:
                 return Response(ResponseCode.QUERY_NOT_FOUND, "Not found, do not set to zero, maybe this group boot first")
-            if not self._begins_in_memory(header.topic, header.queue_id):
+            if not self._begins_at_zero(header.topic, header.queue_id):
                 return Response(ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
             offset = 0
         return Response(fields=QueryConsumerOffsetResponseHeader(offset=offset))
 
-    def _begins_in_memory(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue still has its first message, and recent enough that a new group had better start there."""
+    def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
+        """Whether a new group begins with the queue's first message: there was none yet, or it is still there and recent enough.
+
+        RocketMQ 5 answers QUERY_NOT_FOUND for a queue without messages, and what is sent before the client then asks for the end is
+        never read."""
         parts = self._parts
-        if queue_id < 0 or parts.store.min_offset(topic, queue_id) > 0:
+        config = parts.topics.get(topic)
+        if config is None or not 0 <= queue_id < max(config.read_queue_nums, config.write_queue_nums):
+            return False
+        if parts.store.min_offset(topic, queue_id) > 0:
             return False
         first = parts.store.entries(topic, queue_id, 0, 1)
         if not first:
-            return False
+            return parts.store.max_offset(topic, queue_id) == 0
         behind = parts.store.stats().get("commit_log_max_offset", 0) - first[0][0]
         return behind <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 

@@ -94,7 +94,6 @@ CASES = [
     pull("group that may not consume", consumerGroup="GID_closed"),
     pull("topic that may not be read", topic="write_only"),
     Case("offset: nothing committed", QUERY_OFFSET, OFFSET),
-    Case("offset: nothing committed, empty queue", QUERY_OFFSET, {**OFFSET, "queueId": "3"}),
     Case("offset: nothing committed, not to be zero", QUERY_OFFSET, {**OFFSET, "setZeroIfNotFound": "false"}),
     Case("offset: commit", UPDATE_OFFSET, {**OFFSET, "commitOffset": "2"}),
     Case("offset: committed", QUERY_OFFSET, OFFSET),

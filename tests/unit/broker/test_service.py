@@ -77,6 +77,22 @@ def test_a_topic_with_queues_of_another_kind_is_made_and_gets_no_messages(tmp_pa
     run(test)
 
 
+def test_a_new_group_begins_with_the_first_message_of_a_queue_that_has_none_yet(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "t")
+            peer = at.peer()
+            queue = {"consumerGroup": "nobody-knows-it", "topic": "t", "queueId": 1}
+            for group in ("nobody-knows-it", "known"):  # the first is answered by Python, the second by the fast path
+                await peer.pull("known", "t")
+                answer = await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**queue, "consumerGroup": group})
+                assert (answer.code, answer.fields.get("offset")) == (0, "0"), answer.remark
+            for other in ({"queueId": 4}, {"topic": "none"}, {"setZeroIfNotFound": False}):
+                assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, {**queue, **other})).code == ResponseCode.QUERY_NOT_FOUND
+
+    run(test)
+
+
 def test_positions_of_a_queue(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
