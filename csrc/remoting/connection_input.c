@@ -71,6 +71,15 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
     }
 }
 
+/* What the peer seems to speak when its first four bytes are no length. */
+static const char *other_protocol(const uint8_t *data) {
+    if (data[0] == 0x16 && data[1] == 3)
+        return ": it begins a TLS handshake, and this release does not speak TLS";
+    if (memcmp(data, "GET ", 4) == 0 || memcmp(data, "POST", 4) == 0 || memcmp(data, "HEAD", 4) == 0 || memcmp(data, "PRI ", 4) == 0)
+        return ": it begins an HTTP request";
+    return "";
+}
+
 static void refuse_frame(rp_connection *connection, const uint8_t *data, int status) {
     rp_reactor *reactor = connection->reactor;
     const rp_server_options *options = &reactor->server->options;
@@ -79,8 +88,8 @@ static void refuse_frame(rp_connection *connection, const uint8_t *data, int sta
     rp_address_text(&connection->address, address);
     rp_count(&reactor->stats.frames_bad, 1);
     if (status == RP_E_TOO_LARGE) {
-        rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: a frame of %u bytes is past the limit of %u", address, size,
-                     options->frame_size_max);
+        rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: a frame of %u bytes is past the limit of %u%s", address, size,
+                     options->frame_size_max, other_protocol(data));
     } else {
         rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: a frame of %u bytes with a header that does not fit into it",
                      address, size);
