@@ -37,5 +37,14 @@ def send(address: str, shape: tuple[int, int], encoding: int, size: Size) -> dic
     return run_load(address=address, mode=SEND, connections=connections, in_flight=in_flight, serialize_type=encoding, **extent)
 
 
+def send_rate(result: dict[str, Any]) -> float:
+    """Messages a second."""
+    return float(result["measured_sent"] / result["measured_ns"] * 1e9)
+
+
+def p99_ms(result: dict[str, Any]) -> float:
+    return float(result["latency"]["publish"]["p99_ns"]) / 1e6
+
+
 def p50_us(result: dict[str, Any]) -> float:
     return float(result["latency"]["publish"]["p50_ns"]) / 1e3

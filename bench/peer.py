@@ -135,8 +135,7 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
     servers.append(FloorServer(directory / "floor"))
     with ExitStack() as stack:
         for server in servers:
-            stack.callback(server.stop)
-            server.start(TOPIC, QUEUES)
+            stack.enter_context(server.running(TOPIC, QUEUES))
             console.print(f"{server.name} at {server.address}: {server.durability}", highlight=False)
         brokers = [server for server in servers if not isinstance(server, FloorServer)]
         for server in brokers:

@@ -54,8 +54,7 @@ class Start:
 
 def fill(server: BrokerServer, messages: int) -> Path:
     """The store that the killed broker leaves. A cold RocketMQ answers some sends SYSTEM_BUSY: what is there is counted afterwards."""
-    server.start(TOPIC, QUEUES)
-    try:
+    with server.running(TOPIC, QUEUES):
         run_load(
             errors_allowed=True,
             address=server.address,
@@ -66,8 +65,6 @@ def fill(server: BrokerServer, messages: int) -> Path:
             request_timeout_ms=10000,
         )
         server.processes.pop().kill()
-    finally:
-        server.stop()
     return server.home / "master" / "store"
 
 

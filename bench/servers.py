@@ -11,10 +11,12 @@ import shutil
 import sys
 import time
 from abc import ABC, abstractmethod
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from rocketpy._core.errors import RocketpyError
 from rocketpy.cli.bench_target import find_target
@@ -56,6 +58,15 @@ class Server(ABC):
     @abstractmethod
     def start(self, topic: str, queues: int) -> None:
         """Returns when the topic is there and can be loaded."""
+
+    @contextmanager
+    def running(self, topic: str, queues: int) -> Iterator[Self]:
+        """Started; stopped in any case, also one that does not come up."""
+        try:
+            self.start(topic, queues)
+            yield self
+        finally:
+            self.stop()
 
     @property
     def main_process(self) -> Process:

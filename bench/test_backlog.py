@@ -17,7 +17,7 @@ import pytest
 from rocketpy._core.load import Load
 
 from .conftest import Figure, Figures, Size
-from .loads import MESSAGE_BYTES, PULL, QUEUES, SEND, run_load
+from .loads import MESSAGE_BYTES, PULL, QUEUES, SEND, p99_ms, run_load
 from .servers import Durability, RocketpyServer
 
 BACKLOG, FRESH = "backlog", "fresh"
@@ -30,15 +30,11 @@ WANTED = 0.20  # the p99 with readers is at most this much above that without
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[RocketpyServer]:
     """With a backlog on disk."""
-    server = RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON")
-    try:
-        server.start(BACKLOG, QUEUES)
+    with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON").running(BACKLOG, QUEUES) as server:
         server.make_topic(FRESH, QUEUES)
         messages = size.of(500, 1_500_000)
         run_load(address=server.address, topic=BACKLOG, mode=SEND, connections=16, in_flight=32, count=messages)
         yield server
-    finally:
-        server.stop()
 
 
 def drop_pages(store: Path) -> None:
@@ -69,7 +65,7 @@ def producers_p99_ms(address: str, size: Size) -> float:
         duration_ms=size.of(100, 3000),
         warm_up_ms=size.of(10, 500),
     )
-    return float(result["latency"]["publish"]["p99_ns"]) / 1e6
+    return p99_ms(result)
 
 
 def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, broker: RocketpyServer, size: Size, figures: Figures) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from rocketpy._core.load import floor_sync
 
 from .conftest import Figure, Figures, Size
-from .loads import ENCODINGS, QUEUES, RECORD_BYTES, TOPIC, send
+from .loads import ENCODINGS, QUEUES, RECORD_BYTES, TOPIC, send, send_rate
 from .plot import bar_chart
 from .servers import Durability, RocketpyServer, Server
 
@@ -21,14 +22,11 @@ SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Server]]:
-    started: dict[str, Server] = {}
-    for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):
-        server = RocketpyServer(tmp_path_factory.mktemp(flush), Durability(flush), "JSON")
-        server.start(TOPIC, QUEUES)
-        started[flush] = server
-    yield started
-    for server in started.values():
-        server.stop()
+    with ExitStack() as stack:
+        yield {
+            flush: stack.enter_context(RocketpyServer(tmp_path_factory.mktemp(flush), Durability(flush), "JSON").running(TOPIC, QUEUES))
+            for flush in ("ASYNC_FLUSH", "SYNC_FLUSH")
+        }
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,7 @@ def test_sync_beside_async(
             result = benchmark.pedantic(send, args=(server.address, SHAPES[shape], ENCODINGS["JSON"], size), rounds=1)
         else:
             result = send(server.address, SHAPES[shape], ENCODINGS["JSON"], size)
-        rate[flush] = result["measured_sent"] / result["measured_ns"] * 1e9
+        rate[flush] = send_rate(result)
     rates[shape] = rate
     benchmark.extra_info |= rate
     figures.rows.append(Figure(f"send {shape}", rate["SYNC_FLUSH"], rate["ASYNC_FLUSH"], "a second", "ASYNC_FLUSH", "SYNC_FLUSH, no slave"))
@@ -61,6 +59,6 @@ def test_a_lone_synchronous_producer_beside_the_bare_loop(
     bare = floor_sync(str(tmp_path / "loop.dat"), RECORD_BYTES, size.of(50, 2000))
     loop = bare.rounds / bare.elapsed_ns * 1e9
     result = benchmark.pedantic(send, args=(brokers["SYNC_FLUSH"].address, (1, 1), ENCODINGS["JSON"], size), rounds=1)
-    rate = result["measured_sent"] / result["measured_ns"] * 1e9
+    rate = send_rate(result)
     benchmark.extra_info |= {"rate": rate, "bare_loop": loop}
     figures.rows.append(Figure("send 1x1", rate, loop, "a second", "bare pwrite + fdatasync loop", "SYNC_FLUSH, no slave"))

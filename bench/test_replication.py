@@ -23,7 +23,7 @@ from rocketpy.remoting.codes import RequestCode
 from tests.cluster.link import Link
 
 from .conftest import Figure, Figures, Size
-from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, run_load, send
+from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, p99_ms, run_load, send, send_rate
 from .plot import bar_chart
 from .resources import is_virtual, touch_memory
 from .servers import Durability, RocketpyServer, Server
@@ -40,10 +40,8 @@ TRIED = MODES if os.environ.get("ROCKETPY_BENCH") == "full" else [MODES[0], MODE
 
 @pytest.fixture(scope="module", params=TRIED, ids=str)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = RocketpyServer(tmp_path_factory.mktemp("durability"), request.param, "JSON")
-    server.start(TOPIC, QUEUES)
-    yield server
-    server.stop()
+    with RocketpyServer(tmp_path_factory.mktemp("durability"), request.param, "JSON").running(TOPIC, QUEUES) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +58,10 @@ def table(size: Size) -> Iterator[dict[str, dict[str, dict[str, float]]]]:
 
 def markdown(collected: dict[str, dict[str, dict[str, float]]]) -> str:
     """The table of the README: a row a mode, rate and p99 of each shape."""
-    rates, p99 = collected["rate"], collected["p99_ms"]
+    rates, tails = collected["rate"], collected["p99_ms"]
     lines = ["| flush, replication | " + " | ".join(rates) + " |", "| --- |" + " --- |" * len(rates)]
     for mode in map(str, MODES):
-        cells = [f"{rates[shape][mode]:,.0f}, p99 {p99[shape][mode]:.2f} ms" for shape in rates if mode in rates[shape]]
+        cells = [f"{rates[shape][mode]:,.0f}, p99 {tails[shape][mode]:.2f} ms" for shape in rates if mode in rates[shape]]
         lines.append(f"| {mode} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -73,11 +71,10 @@ def test_send(
     shape: str, benchmark: Any, broker: Server, size: Size, figures: Figures, table: dict[str, dict[str, dict[str, float]]]
 ) -> None:
     result = benchmark.pedantic(send, args=(broker.address, SHAPES[shape], ENCODINGS["JSON"], size), rounds=1)
-    rate = result["measured_sent"] / result["measured_ns"] * 1e9
-    p99_ms = result["latency"]["publish"]["p99_ns"] / 1e6
-    benchmark.extra_info |= {"rate": rate, "p99_ms": p99_ms, "durability": broker.durability}
+    rate = send_rate(result)
+    benchmark.extra_info |= {"rate": rate, "p99_ms": p99_ms(result), "durability": broker.durability}
     table["rate"].setdefault(shape, {})[broker.durability] = rate
-    table["p99_ms"].setdefault(shape, {})[broker.durability] = p99_ms
+    table["p99_ms"].setdefault(shape, {})[broker.durability] = p99_ms(result)
     cheapest = table["rate"][shape].get(str(MODES[0]), rate)
     figures.rows.append(Figure(f"send {shape}", rate, cheapest, "a second", "ASYNC_FLUSH without a slave", broker.durability))
 
@@ -85,13 +82,9 @@ def test_send(
 def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The relay: client, master and slave in three threads that block; both round trips and both appends, and nothing else."""
     mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
-    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
-    try:
-        server.start(TOPIC, QUEUES)
+    with RocketpyServer(tmp_path / "pair", mode, "JSON").running(TOPIC, QUEUES) as server:
         bare = floor_replicated(str(tmp_path / "relay.dat"), RECORD_BYTES, size.of(50, 3000))
         result = benchmark.pedantic(send, args=(server.address, (1, 1), ENCODINGS["JSON"], size), rounds=1)
-    finally:
-        server.stop()
     ours, limit = p50_us(result), bare.p50_ns / 1e3
     benchmark.extra_info |= {"p50_us": ours, "relay_p50_us": limit}
     figures.rows.append(Figure("latency of one producer, p50", ours, limit, "us", "the bare relay", str(mode)))
@@ -120,9 +113,7 @@ async def follow(server: RocketpyServer) -> tuple[float, int]:
 def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The loop sends the same files through a loopback socket to a reader that discards them; the slave keeps them and fills its queues."""
     mode = Durability("ASYNC_FLUSH", "ASYNC_MASTER")
-    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
-    try:
-        server.start(TOPIC, QUEUES)
+    with RocketpyServer(tmp_path / "pair", mode, "JSON").running(TOPIC, QUEUES) as server:
         run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=10)
         asyncio.run(follow(server))
         server.stop_slave()
@@ -134,8 +125,6 @@ def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Si
         bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
         server.start_slave()
         seconds, count = benchmark.pedantic(lambda: asyncio.run(follow(server)), rounds=1)
-    finally:
-        server.stop()
     rate, limit = count / seconds / 1e9, sum(each.bytes for each in bare) / sum(each.elapsed_ns for each in bare)
     benchmark.extra_info |= {"gb_per_s": rate, "sendfile_gb_per_s": limit, "bytes": count}
     figures.rows.append(Figure(f"catching up on {count / 1e9:.2f} GB", rate, limit, "GB/s", "bare sendfile, reader discards", str(mode)))
@@ -146,21 +135,17 @@ def test_two_milliseconds_to_the_slave_cost_latency_and_little_throughput(
 ) -> None:
     """The slave behind a forwarder, without delay and with 1 ms each way; 2,048 requests under way keep the producers out of the figure."""
     mode = Durability("ASYNC_FLUSH", "SYNC_MASTER")
-    server = RocketpyServer(tmp_path / "pair", mode, "JSON")
     options = {"duration_ms": 3000, "warm_up_ms": 500} if size.full else {"count": 4000}
     load = {"mode": SEND, "connections": 32, "in_flight": 64, **options}
-    try:
-        server.start(TOPIC, QUEUES)
-        with Link(int(server.address.rpartition(":")[2]) + 1) as link:
-            server.move_slave_behind(f"127.0.0.1:{link.port}")
-            asyncio.run(follow(server))
-            near = run_load(address=server.address, **load)
-            link.delay_s = 0.001
-            lone = run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=size.of(20, 300))
-            far = benchmark.pedantic(run_load, kwargs={"address": server.address, **load}, rounds=1)
-    finally:
-        server.stop()
-    rate, limit = (each["measured_sent"] / each["measured_ns"] * 1e9 for each in (far, near))
+    pair = RocketpyServer(tmp_path / "pair", mode, "JSON")
+    with pair.running(TOPIC, QUEUES) as server, Link(int(server.address.rpartition(":")[2]) + 1) as link:
+        server.move_slave_behind(f"127.0.0.1:{link.port}")
+        asyncio.run(follow(server))
+        near = run_load(address=server.address, **load)
+        link.delay_s = 0.001
+        lone = run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=size.of(20, 300))
+        far = benchmark.pedantic(run_load, kwargs={"address": server.address, **load}, rounds=1)
+    rate, limit = send_rate(far), send_rate(near)
     assert p50_us(lone) >= 2000, "the delay is not there"
     benchmark.extra_info |= {"rate": rate, "without_delay": limit, "lone_p50_us": p50_us(lone)}
     name = f"send 32x64, one alone takes {p50_us(lone) / 1e3:.1f} ms"

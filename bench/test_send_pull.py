@@ -6,30 +6,25 @@ Shapes are those of `make bench-peer`: 64 connections with one request each is t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .conftest import Figure, Figures, Size
-from .loads import BOTH, ENCODINGS, PULL, QUEUES, TOPIC, run_load, send
+from .loads import BOTH, ENCODINGS, PULL, QUEUES, TOPIC, p99_ms, run_load, send, send_rate
 from .servers import Durability, FloorServer, RocketpyServer, Server
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = RocketpyServer(tmp_path_factory.mktemp("rocketpy"), Durability(), "JSON")
-    server.start(TOPIC, QUEUES)
-    yield server
-    server.stop()
+    with RocketpyServer(tmp_path_factory.mktemp("rocketpy"), Durability(), "JSON").running(TOPIC, QUEUES) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def floor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = FloorServer(Path(tmp_path_factory.mktemp("floor")))
-    server.start(TOPIC, QUEUES)
-    yield server
-    server.stop()
+    with FloorServer(tmp_path_factory.mktemp("floor")).running(TOPIC, QUEUES) as server:
+        yield server
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -37,8 +32,8 @@ def floor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_send(shape: tuple[int, int], encoding: str, benchmark: Any, broker: Server, floor: Server, size: Size, figures: Figures) -> None:
     limit = send(floor.address, shape, ENCODINGS[encoding], size)
     result = benchmark.pedantic(send, args=(broker.address, shape, ENCODINGS[encoding], size), rounds=1)
-    rate, limit_rate = (each["measured_sent"] / each["measured_ns"] * 1e9 for each in (result, limit))
-    benchmark.extra_info |= {"rate": rate, "floor": limit_rate, "p99_ms": result["latency"]["publish"]["p99_ns"] / 1e6}
+    rate, limit_rate = send_rate(result), send_rate(limit)
+    benchmark.extra_info |= {"rate": rate, "floor": limit_rate, "p99_ms": p99_ms(result)}
     name = f"send {shape[0]}x{shape[1]}, {encoding}"
     figures.rows.append(Figure(name, rate, limit_rate, "a second", "floor server", broker.durability))
 

@@ -43,20 +43,18 @@ made: dict[int, list[Any]] = {}  # what a worker's synthetic source keeps betwee
 def filled(size: Size, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Cluster, int]]:
     """(session, cluster with the topic filled, rows)."""
     count = size.of(64 * 300, 64 * 31_250)  # whole batches
-    cluster = Cluster(tmp_path_factory.mktemp("bench"))
-    cluster.start()
-    cluster.create_topic(TOPIC, 4)
-    cluster.create_topic(WRITTEN, 4)
-    generate(cluster, TOPIC, count)
-    session = make_session("bench", tmp_path_factory.mktemp("spark"), quick=False)
-    session.sparkContext.setLogLevel("ERROR")
-    import rocketpy.spark
+    with Cluster(tmp_path_factory.mktemp("bench")) as cluster:
+        cluster.create_topic(TOPIC, 4)
+        cluster.create_topic(WRITTEN, 4)
+        generate(cluster, TOPIC, count)
+        session = make_session("bench", tmp_path_factory.mktemp("spark"), quick=False)
+        session.sparkContext.setLogLevel("ERROR")
+        import rocketpy.spark
 
-    rocketpy.spark.register(session)
-    session.dataSource.register(synthetic_source())
-    yield session, cluster, count
-    session.stop()
-    cluster.stop()
+        rocketpy.spark.register(session)
+        session.dataSource.register(synthetic_source())
+        yield session, cluster, count
+        session.stop()
 
 
 def generate(cluster: Cluster, topic: str, count: int) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,7 @@ LOGBACK = """<configuration><appender name="out" class="ch.qos.logback.core.Cons
 """
 
 
-class Product:
+class Product(ABC):
     """How to start the two servers of one product."""
 
     name = ""
@@ -41,14 +42,15 @@ class Product:
     stops_cleanly_at_teardown = True
     """False: a server whose files nobody needs any more is killed, because its orderly stop takes seconds."""
 
-    def namesrv_command(self, home: Path, conf: Path) -> list[str]:
-        raise AssertionError
+    @abstractmethod
+    def namesrv_command(self, home: Path, conf: Path) -> list[str]: ...
 
-    def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
-        raise AssertionError
+    @abstractmethod
+    def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]: ...
 
+    @abstractmethod
     def environment(self, home: Path) -> dict[str, str]:
-        raise AssertionError
+        """Of both, beside that of the tests."""
 
 
 class Rocketpy(Product):

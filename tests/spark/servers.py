@@ -8,7 +8,7 @@ import struct
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
@@ -27,6 +27,17 @@ class Cluster:
         self.name_server = ""
         self.broker = ""
         self.store = directory / "data" / "store"
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         arguments = ["up", "--dir", str(self.directory / "data"), "--namesrv-port", "0", "--broker-port", "0"]

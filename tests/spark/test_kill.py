@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -108,10 +107,8 @@ def test_a_broker_killed_under_a_stream_costs_and_repeats_nothing(spark: Any, pa
     rows = source.options(maxOffsetsPerTrigger="500", retryTimeoutMs="120s").load().select("queueId", "queueOffset", "body")
     sink = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = sink.trigger(availableNow=True).start(str(tmp_path / "lake"))
-    waiting = threading.Event()
     for kill in range(KILLS):
-        while query.isActive and batches(tmp_path) < 1 + 2 * kill:
-            waiting.wait(0.01)
+        wait_until(lambda count=1 + 2 * kill: not query.isActive or batches(tmp_path) >= count, 120, "another batch", every=0.01)
         assert query.isActive, query.exception()
         pair.broker.kill()
         pair.broker.start()

@@ -92,9 +92,7 @@ def test_a_transformation_writes_what_its_expressions_say(spark: Any, read: Read
 def test_a_copy_keeps_queues_and_maps_offsets(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     from rocketpy.spark.pipelines import copy
 
-    other = Cluster(tmp_path / "other")
-    other.start()
-    try:
+    with Cluster(tmp_path / "other") as other:
         cluster.send(topic, numbered(40))
         other.create_topic(topic)
         arguments = ["-n", cluster.name_server, "-t", topic, "--to-name-server", other.name_server]
@@ -108,8 +106,6 @@ def test_a_copy_keeps_queues_and_maps_offsets(spark: Any, read: Read, cluster: C
             (queue, offset) for queue in range(4) for offset in range(10)
         ]
         assert all(row.sourceQueueId == row.targetQueueId for row in mapped)
-    finally:
-        other.stop()
 
 
 def test_an_audit_of_a_sound_store_finds_nothing_and_of_a_broken_one_the_break(
