@@ -26,7 +26,7 @@ if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < PYSPARK_MIN
 
 
 def register(session: SparkSession) -> SparkSession:
-    """Makes the sources known to a session and lets Spark hand filters to them. Returns the session."""
+    """Makes the sources known to a session and lets Spark hand filters to them (option filterPushdown). Returns the session."""
     from .source import RocketMQDataSource
     from .store_source import RocketMQStoreDataSource
 

@@ -104,7 +104,9 @@ class RocketMQDataSource(DataSource):
         return record_schema(properties_as_map=options["propertiesAsMap"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return QueueTableReader(self._read_options(Use.BATCH), self._columns(schema))
+        options = self._read_options(Use.BATCH)
+        kind = FilteredTableReader if options["filterPushdown"] else QueueTableReader
+        return kind(options, self._columns(schema))
 
     def streamReader(self, schema: StructType) -> QueueStreamReader:
         from .stream import QueueStreamReader
@@ -211,16 +213,6 @@ class QueueTableReader(DataSourceReader):
         self.settings = settings_of(options, columns)
         self.pushed = Pushed()
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        for filter_ in filters:
-            if not self.pushed.take(filter_):
-                yield filter_
-        # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
-        rows = self.settings.rows
-        if self.pushed.tags is not None and not rows.tags and all("|" not in tag for tag in self.pushed.tags):
-            tags = tuple(sorted(self.pushed.tags))
-            self.settings = replace(self.settings, rows=replace(rows, tags=tags), sub_expression=" || ".join(tags) or "*")
-
     def partitions(self) -> Sequence[InputPartition]:
         cluster = Cluster(self.settings.endpoint)
         queues = cluster.queues(self.selection.find(cluster))
@@ -250,3 +242,18 @@ class QueueTableReader(DataSourceReader):
             found = known.at_times(dict.fromkeys(bounds, last_ms))
             bounds = {queue: (begin, min(end, found[queue])) for queue, (begin, end) in bounds.items()}
         return [Range(queue, begin, max(begin, end)) for queue, (begin, end) in bounds.items()]
+
+
+class FilteredTableReader(QueueTableReader):
+    """A batch of what the filters of its query leave. Spark (4.3 as well) keeps what it planned with them for the loaded table and takes it
+    for the table's later queries without a filter, and for the other half of a union: so this is for who asks for it."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        for filter_ in filters:
+            if not self.pushed.take(filter_):
+                yield filter_
+        # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
+        rows = self.settings.rows
+        if self.pushed.tags is not None and not rows.tags and all("|" not in tag for tag in self.pushed.tags):
+            tags = tuple(sorted(self.pushed.tags))
+            self.settings = replace(self.settings, rows=replace(rows, tags=tags), sub_expression=" || ".join(tags) or "*")

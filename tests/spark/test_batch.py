@@ -70,16 +70,26 @@ def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read,
     cluster.send(topic, numbered(400))
     assert {row.tags for row in read(topic=topic, subExpression="odd").collect()} == {"odd"}
     assert read(topic=topic, subExpression="odd || even").count() == 400
-    assert read(topic=topic).filter("tags = 'odd'").count() == 200
+    assert read(topic=topic, filterPushdown="true").filter("tags = 'odd'").count() == 200
     assert read(topic=topic, subExpression="never").count() == 0
 
 
 def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(400))
-    frame = read(topic=topic).filter("queueId in (1, 2) and queueOffset >= 10 and queueOffset < 12")
-    assert frame.rdd.getNumPartitions() == 2
-    assert sorted((row.queueId, row.queueOffset) for row in frame.collect()) == [(1, 10), (1, 11), (2, 10), (2, 11)]
-    assert read(topic=topic).filter("topic = 'other'").count() == 0
+    wanted = "queueId in (1, 2) and queueOffset >= 10 and queueOffset < 12"
+    for pushed, partitions in (("true", 2), ("false", 4)):
+        frame = read(topic=topic, filterPushdown=pushed).filter(wanted)
+        assert frame.rdd.getNumPartitions() == partitions
+        assert sorted((row.queueId, row.queueOffset) for row in frame.collect()) == [(1, 10), (1, 11), (2, 10), (2, 11)]
+    assert read(topic=topic, filterPushdown="true").filter("topic = 'other'").count() == 0
+
+
+def test_a_table_has_all_its_rows_after_one_query_has_filtered_it(read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(400))
+    table = read(topic=topic)
+    assert table.filter("queueId = 1 and queueOffset < 10").count() == 10
+    assert table.count() == 400
+    assert table.filter("queueId = 1").unionAll(table.filter("queueId = 2")).count() == 200
 
 
 @pytest.fixture
@@ -96,8 +106,9 @@ def two_times(read: Read, cluster: Cluster, topic: str) -> int:
 def test_times_bound_what_is_read(read: Read, topic: str, two_times: int) -> None:
     assert read(topic=topic, endingTimestamp=two_times).count() == 40
     assert read(topic=topic, startingTimestamp=two_times).count() == 80
-    assert read(topic=topic).filter(f"storeTimestamp >= timestamp_millis({two_times})").count() == 80
-    assert read(topic=topic).filter(f"storeTimestamp < timestamp_millis({two_times})").count() == 40
+    for pushed in ("true", "false"):
+        assert read(topic=topic, filterPushdown=pushed).filter(f"storeTimestamp >= timestamp_millis({two_times})").count() == 80
+        assert read(topic=topic, filterPushdown=pushed).filter(f"storeTimestamp < timestamp_millis({two_times})").count() == 40
 
 
 def test_queues_may_have_times_of_their_own(read: Read, topic: str, two_times: int) -> None:
