@@ -11,7 +11,7 @@
  * Threads  one owner.
  * Owns     its buffers. Borrows the batch from begin until next has returned 0.
  * Bounds   a parcel holds rows_max rows or bytes_max bytes (one row alone may be larger); open parcels hold RP_PACKER_OPEN_BYTES_MAX
- *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics.
+ *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics. A queue's buffer keeps the size it grew to.
  */
 #ifndef RP_ARROW_MESSAGE_PACKER_H
 #define RP_ARROW_MESSAGE_PACKER_H
