@@ -6,7 +6,7 @@ File config/messageRequestMode.json, request GET_ALL_MESSAGE_REQUEST_MODE. Decis
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,9 @@ class RequestModes:
         self._default_pop_share = default_pop_share
         self._modes: dict[str, dict[str, RequestMode]] = {}
         self.change_count = 0
+
+    def __iter__(self) -> Iterator[RequestMode]:
+        return (mode for groups in self._modes.values() for mode in groups.values())
 
     def set(self, mode: RequestMode) -> None:
         self._modes.setdefault(mode.topic, {})[mode.group] = mode

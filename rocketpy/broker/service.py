@@ -58,7 +58,7 @@ from .persistence import SavedState
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import RegisterResult, Registration, TopicsSnapshot
-from .request_modes import RequestModes
+from .request_modes import POP, RequestModes
 from .retention_service import RetentionService
 from .routes import TopicRoutes
 from .send import SendRequests
@@ -293,6 +293,14 @@ class BrokerService:
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
+        for mode in parts.request_modes:
+            if mode.mode == POP:
+                log.warning(
+                    "group %s is set to pop topic %s, which this broker does not support yet: it gets messages after "
+                    "`mqadmin setConsumeMode -m PULL` for both",
+                    mode.group,
+                    mode.topic,
+                )
 
     def _serve(self, parts: Parts) -> None:
         clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)

@@ -158,7 +158,7 @@ TABLES = {
     "request mode": (
         RequestCode.SET_MESSAGE_REQUEST_MODE,
         {},
-        b'{"topic":"Made","consumerGroup":"Made","mode":"POP","popShareQueueNum":1}',
+        b'{"topic":"Made","consumerGroup":"Made","mode":"PULL","popShareQueueNum":1}',
         "messageRequestMode.json",
     ),
 }  # fmt: skip

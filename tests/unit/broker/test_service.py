@@ -385,12 +385,32 @@ def test_queues_are_divided_by_the_broker(tmp_path: Path) -> None:
             assigned = await one.value(RequestCode.QUERY_ASSIGNMENT, {}, body)
             assert [each["messageQueue"]["queueId"] for each in assigned["messageQueueAssignments"]] == [0, 1]
             mode = {"topic": "t", "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 1}
-            assert (await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode)).code == 0
+            refused = await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode)
+            assert refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and "POP consumption" in refused.remark
+            assert (await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode | {"mode": "PULL"})).code == 0
             assigned = await one.value(RequestCode.QUERY_ASSIGNMENT, {}, body)
-            assert {each["mode"] for each in assigned["messageQueueAssignments"]} == {"POP"}
-            assert (await one.value(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE))["messageRequestModeMap"]["t"]["g"]["mode"] == "POP"
+            assert {each["mode"] for each in assigned["messageQueueAssignments"]} == {"PULL"}
+            assert (await one.value(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE))["messageRequestModeMap"]["t"]["g"]["popShareQueueNum"] == 1
 
     run(test)
+
+
+def test_a_group_that_pops_in_the_store_taken_over_is_named_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = tmp_path / "store" / "config"
+    config.mkdir(parents=True)
+    mode = {"topic": "t", "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 1}
+    (config / "messageRequestMode.json").write_bytes(write_json({"messageRequestModeMap": {"t": {"g": mode}}}))
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "t", 4)
+            await at.peer().heartbeat("one", "g", "t")
+            body = {"topic": "t", "consumerGroup": "g", "clientId": "one", "messageModel": "CLUSTERING", "strategyName": "AVG"}
+            assigned = await at.peer().value(RequestCode.QUERY_ASSIGNMENT, {}, body)
+            assert {each["mode"] for each in assigned["messageQueueAssignments"]} == {"POP"}
+
+    run(test)
+    assert any(message.startswith("group g is set to pop topic t, which this broker does not support yet") for message in caplog.messages)
 
 
 def test_both_listeners_know_the_same_clients(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
             topic = {"topic": "t", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
             assert (await master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, topic | {"order": False, "defaultTopic": "TBW102"})).code == 0
             assert (await master.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "g", "retryMaxTimes": 3})).code == 0
-            mode = {"topic": "t", "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 4}
+            mode = {"topic": "t", "consumerGroup": "g", "mode": "PULL", "popShareQueueNum": 4}
             assert (await master.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode)).code == 0
             assert (await master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 7})).code == 0
             settings = {"brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": f"127.0.0.1:{at.namesrv.port}"}
