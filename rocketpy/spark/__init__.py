@@ -26,7 +26,7 @@ if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < PYSPARK_MIN
 
 
 def register(session: SparkSession) -> SparkSession:
-    """Makes the sources known to a session and lets Spark hand filters to them (option filterPushdown). Returns the session."""
+    """Makes the sources known to a session. Returns the session."""
     from .source import RocketMQDataSource
     from .store_source import RocketMQStoreDataSource
 
@@ -34,7 +34,6 @@ def register(session: SparkSession) -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run what the driver runs
         if hasattr(session, "_sc"):
             session.sparkContext.pythonExec = sys.executable
-    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     session.dataSource.register(RocketMQDataSource)
     session.dataSource.register(RocketMQStoreDataSource)
     return session

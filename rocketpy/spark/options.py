@@ -205,8 +205,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("subExpression", str, "*", READS, "Tag expression, `red || blue`; the broker filters."),
     Option(
         "filterPushdown", _boolean, False, frozenset({Use.BATCH}),
-        "Filters of the query on topic, queueId, queueOffset, storeTimestamp and tags decide what is read. "
-        "For a table that is loaded for one query: Spark takes the last filter's plan for its others too.",
+        "Filters of the query on topic, queueId, queueOffset, storeTimestamp and tags decide what is read; needs "
+        "spark.sql.python.filterPushdown.enabled. For a table loaded for one query: Spark takes the last filter's plan for others too.",
     ),
     Option("filterType", _choice("TAG"), "TAG", READS, "Language of subExpression."),
     Option("readFrom", _choice("master", "slave"), "master", READS, "Which replica is read; the other one when it does not answer."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -66,7 +66,15 @@ def test_partitions_follow_queues_and_the_hints(read: Read, cluster: Cluster, to
     assert bodies(split) == sorted(body for _, body, _ in numbered(400))
 
 
-def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read, cluster: Cluster, topic: str) -> None:
+@pytest.fixture
+def pushdown(spark: Any) -> Iterator[None]:
+    """Spark hands filters over."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    yield
+    spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read, cluster: Cluster, topic: str, pushdown: None) -> None:
     cluster.send(topic, numbered(400))
     assert {row.tags for row in read(topic=topic, subExpression="odd").collect()} == {"odd"}
     assert read(topic=topic, subExpression="odd || even").count() == 400
@@ -74,7 +82,7 @@ def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read,
     assert read(topic=topic, subExpression="never").count() == 0
 
 
-def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster, topic: str) -> None:
+def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster, topic: str, pushdown: None) -> None:
     cluster.send(topic, numbered(400))
     wanted = "queueId in (1, 2) and queueOffset >= 10 and queueOffset < 12"
     for pushed, partitions in (("true", 2), ("false", 4)):
@@ -84,7 +92,11 @@ def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster,
     assert read(topic=topic, filterPushdown="true").filter("topic = 'other'").count() == 0
 
 
-def test_a_table_has_all_its_rows_after_one_query_has_filtered_it(read: Read, cluster: Cluster, topic: str) -> None:
+@pytest.mark.parametrize("enabled", ["false", "true"])
+def test_a_table_has_all_its_rows_after_one_query_has_filtered_it(
+    spark: Any, read: Read, cluster: Cluster, topic: str, pushdown: None, enabled: str
+) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", enabled)
     cluster.send(topic, numbered(400))
     table = read(topic=topic)
     assert table.filter("queueId = 1 and queueOffset < 10").count() == 10
@@ -103,7 +115,7 @@ def two_times(read: Read, cluster: Cluster, topic: str) -> int:
     return border
 
 
-def test_times_bound_what_is_read(read: Read, topic: str, two_times: int) -> None:
+def test_times_bound_what_is_read(read: Read, topic: str, two_times: int, pushdown: None) -> None:
     assert read(topic=topic, endingTimestamp=two_times).count() == 40
     assert read(topic=topic, startingTimestamp=two_times).count() == 80
     for pushed in ("true", "false"):
