@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -55,6 +56,7 @@ typedef struct pair {
     acks acked;
     int64_t appended;
     int64_t flow_bytes_per_second;
+    rp_log *log; /* the master's */
 } pair;
 
 static int appenders_send; /* every test runs with both */
@@ -78,6 +80,7 @@ static void open_master(pair *both) {
     options.appenders_send = appenders_send;
     options.on_acked = on_acked;
     options.context = &both->acked;
+    options.log = both->log;
     rp_error error;
     CHECK(rp_ha_master_open(&options, &both->ha_master, &error) == RP_OK);
     CHECK(rp_message_store_on_appended(both->master.store, notify, both->ha_master) == RP_OK);
@@ -321,6 +324,58 @@ static void a_report_may_come_in_pieces(void) {
     close_pair(&both);
 }
 
+static void wait_connected(const pair *both, uint32_t connections) {
+    rp_ha_slave_row rows[RP_HA_SLAVES_MAX];
+    struct timespec pause = {.tv_nsec = 200000};
+    for (int i = 0; rp_ha_master_read_slaves(both->ha_master, rows, RP_HA_SLAVES_MAX) != connections; i++) {
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static int refused_accepts(const pair *both) {
+    int count = 0;
+    rp_log_line line;
+    while (rp_log_take(both->log, &line, 1) == 1)
+        count += strstr(line.text, "accept failed") != NULL;
+    return count;
+}
+
+static void a_master_without_descriptors_rests_and_accepts_later(void) {
+    pair both = {.acked.offset = -1};
+    struct rlimit limit, none;
+    CHECK(rp_log_create(&both.log) == RP_OK && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    pthread_mutex_init(&both.acked.lock, NULL);
+    pthread_cond_init(&both.acked.moved, NULL);
+    fixture_directory(both.master.path, sizeof both.master.path);
+    open_master(&both);
+    int first = connect_to(&both);
+    wait_connected(&both, 1);
+    none = limit;
+    none.rlim_cur = (rlim_t)socket(AF_INET, SOCK_STREAM, 0) + 1; /* the client's is the last one */
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both.ha_master))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    CHECK(connect((int)none.rlim_cur - 1, (struct sockaddr *)&address, sizeof address) == 0);
+    int refused = 0;
+    for (int i = 0; (refused = refused_accepts(&both)) == 0; i++) {
+        CHECK(i < WAIT_S * 1000000);
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++)
+        sched_yield(); /* one that does not rest tries again and again */
+    refused += refused_accepts(&both);
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(refused == 1);
+    wait_connected(&both, 2);
+    CHECK(refused_accepts(&both) == 0);
+    close(first);
+    close((int)none.rlim_cur - 1);
+    close_master(&both);
+    fixture_remove(both.master.path);
+    rp_log_destroy(both.log);
+}
+
 static uint32_t heard_slaves(rp_ha_master *master) {
     rp_ha_slave_row rows[RP_HA_SLAVES_MAX];
     uint32_t count = rp_ha_master_read_slaves(master, rows, RP_HA_SLAVES_MAX), heard = 0;
@@ -403,6 +458,7 @@ static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
 }
 
 int main(void) {
+    RUN(a_master_without_descriptors_rests_and_accepts_later);
     for (appenders_send = 0; appenders_send <= 1; appenders_send++) {
         RUN(a_slave_holds_what_its_master_appends);
         RUN(many_appenders_at_once_lose_no_wake_up);
