@@ -24,10 +24,11 @@ from rocketpy._core.load import floor_replicated, floor_sync
 from .loads import ENCODINGS, MESSAGE_BYTES, PULL, QUEUES, RECORD_BYTES, SEND, TOPIC, run_load
 from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save
 from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
-from .servers import Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
+from .servers import BrokerServer, Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
 RETOUCHED_SHARE = 0.25
 RESULTS = Path(__file__).resolve().parent / "results"
+PULL_TOPIC = f"{TOPIC}-pull"  # as many messages on each server, however fast it took those of the other shapes
 SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
 
 
@@ -48,13 +49,16 @@ class Plan:
     durability: Durability
 
 
-def load_once(address: str, plan: Plan, shape: str, *, duration_ms: int = 0, warm_up_ms: int = 0, count: int = 0) -> dict[str, float]:
+def load_once(
+    address: str, plan: Plan, shape: str, *, topic: str = TOPIC, duration_ms: int = 0, warm_up_ms: int = 0, count: int = 0
+) -> dict[str, float]:
     """One run of the generator. Raises what the native side raises; one that received something else than it had sent is an error."""
     pulled = shape == "pull"
     connections, in_flight = (QUEUES, 1) if pulled else (int(part) for part in shape.split("x"))
     result = run_load(
         errors_allowed=True,
         address=address,
+        topic=PULL_TOPIC if pulled else topic,
         mode=PULL if pulled else SEND,
         serialize_type=ENCODINGS[plan.encoding],
         connections=connections,
@@ -137,13 +141,14 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
         for server in servers:
             stack.enter_context(server.running(TOPIC, QUEUES))
             console.print(f"{server.name} at {server.address}: {server.durability}", highlight=False)
-        brokers = [server for server in servers if not isinstance(server, FloorServer)]
+        brokers = [server for server in servers if isinstance(server, BrokerServer)]
         for server in brokers:
             if isinstance(server, PeerServer):
                 console.print(f"warming {server.name} up for {plan.peer_warm_up_s:.0f} s", highlight=False)
                 load_once(server.address, plan, "16x16", duration_ms=int(plan.peer_warm_up_s * 1000))
             if "pull" in plan.shapes:
-                load_once(server.address, plan, "16x32", count=plan.pull_messages)
+                server.make_topic(PULL_TOPIC, QUEUES)
+                load_once(server.address, plan, "16x32", topic=PULL_TOPIC, count=plan.pull_messages)
                 if isinstance(server, PeerServer):
                     load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
         samples = measure(servers, plan, directory, console)
