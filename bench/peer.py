@@ -23,10 +23,10 @@ from rocketpy._core.load import floor_replicated, floor_sync
 
 from .loads import ENCODINGS, MESSAGE_BYTES, PULL, QUEUES, RECORD_BYTES, SEND, TOPIC, run_load
 from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save
-from .resources import cpu_share_while_idle, is_virtual, rss_without_files_mib, touch_memory
+from .resources import GIB, cpu_share_while_idle, fed_memory, rss_without_files_mib
 from .servers import BrokerServer, Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
-RETOUCHED_SHARE = 0.25
+FED_BYTES_PER_S = GIB * 3 // 4  # more than any of the servers writes
 RESULTS = Path(__file__).resolve().parent / "results"
 PULL_TOPIC = f"{TOPIC}-pull"  # as many messages on each server, however fast it took those of the other shapes
 SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
@@ -44,7 +44,7 @@ class Plan:
     pull_messages: int
     memory_messages: int
     idle_s: float
-    touched_share: float
+    fed_bytes: int
     encoding: str
     durability: Durability
 
@@ -107,9 +107,9 @@ def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Con
                 if shape == "pull" and isinstance(server, FloorServer):
                     continue
                 os.sync()
-                if plan.touched_share and shape != "pull" and is_virtual():
-                    touch_memory(RETOUCHED_SHARE)  # what nobody used since the last time, the machine has given back to its host
-                figures = load_once(server.address, plan, shape, duration_ms=plan.measured_ms, warm_up_ms=plan.warm_up_ms)
+                seconds = (plan.warm_up_ms + plan.measured_ms) / 1000
+                with fed_memory(0 if shape == "pull" else plan.fed_bytes, seconds):
+                    figures = load_once(server.address, plan, shape, duration_ms=plan.measured_ms, warm_up_ms=plan.warm_up_ms)
                 sample = Sample(server.name, shape, round_number, **figures)  # type: ignore[arg-type]
                 samples.append(sample)
                 console.print(
@@ -129,8 +129,6 @@ def footprint_of(server: Server, plan: Plan) -> Footprint:
 
 
 def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory: Path, console: Console) -> int:
-    if is_virtual() and plan.touched_share:
-        console.print(f"touched {touch_memory(plan.touched_share):.1f} GiB so that nobody pays for the host's first pages", highlight=False)
     servers: list[Server] = []
     if peer_script is not None:
         servers.append(PeerServer(directory / "peer", plan.durability, plan.encoding, peer_script))
@@ -177,16 +175,18 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     replication = {"NONE": "NONE", "ASYNC": "ASYNC_MASTER", "SYNC": "SYNC_MASTER"}[arguments.replication]
     shapes = tuple(arguments.shape or SHAPES_BY_DEFAULT[flush])
     quick = arguments.quick
+    measured_ms = int(arguments.seconds * 1000) if arguments.seconds else (1500 if quick else 4000)
+    warm_up_ms = 300 if quick else 1000
     return Plan(
         shapes=shapes,
         rounds=arguments.rounds or (1 if quick else 3),
-        measured_ms=int(arguments.seconds * 1000) if arguments.seconds else (1500 if quick else 4000),
-        warm_up_ms=300 if quick else 1000,
+        measured_ms=measured_ms,
+        warm_up_ms=warm_up_ms,
         peer_warm_up_s=5 if quick else 20,
         pull_messages=50_000 if quick else 500_000,
         memory_messages=0 if arguments.no_footprint else (100_000 if quick else 1_000_000),
         idle_s=2 if quick else 5,
-        touched_share=0 if quick else 0.8,
+        fed_bytes=0 if quick else FED_BYTES_PER_S * (warm_up_ms + measured_ms) // 1000,
         encoding=arguments.encoding,
         durability=Durability(flush, replication),
     )

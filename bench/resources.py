@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 GIB = 1 << 30
-TOUCH_STEP = 256 << 20
+FEED_STEP = 64 << 20
+MADV_POPULATE_WRITE = 23  # mmap's name for it came with Python 3.14
 MIB_PER_KIB = 1 / 1024
 
 
@@ -36,19 +40,32 @@ def is_virtual() -> bool:
     return any("hypervisor" in line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
 
 
-def available_bytes() -> int:
-    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(fields["MemAvailable"].split()[0]) * 1024
+@contextmanager
+def fed_memory(size: int, seconds: float) -> Iterator[None]:
+    """The kernel is given `size` bytes of pages that the host backs, step by step over `seconds`; on a virtual machine only.
 
-
-def touch_memory(share: float) -> float:
-    """Writes to that share of the available memory once and gives it back; GiB touched.
-
-    On a virtual machine the first write to a page that the host has not backed yet costs ten times what it costs later. Whoever fills the
-    page cache first would pay that for all others.
+    The first write to a page that the host has not backed costs ten times what it costs later, and some hosts take pages back as soon as
+    a GiB of them is free. Whoever writes most files would pay for that; here all who are measured find what a machine of its own has.
     """
-    size = int(available_bytes() * share) // TOUCH_STEP * TOUCH_STEP
-    with mmap.mmap(-1, max(size, TOUCH_STEP)) as memory:
-        for at in range(0, size, TOUCH_STEP):
-            memory.madvise(mmap.MADV_POPULATE_WRITE if hasattr(mmap, "MADV_POPULATE_WRITE") else 23, at, TOUCH_STEP)
-    return size / GIB
+    if size == 0 or not is_virtual():
+        yield
+        return
+    steps = range(0, size, FEED_STEP)
+    over = threading.Event()
+    with mmap.mmap(-1, size) as memory:
+        for at in steps:
+            memory.madvise(MADV_POPULATE_WRITE, at, min(FEED_STEP, size - at))
+
+        def give() -> None:
+            for at in steps:
+                memory.madvise(mmap.MADV_DONTNEED, at, min(FEED_STEP, size - at))
+                if over.wait(seconds / len(steps)):
+                    return
+
+        giver = threading.Thread(target=give, name="memory")
+        giver.start()
+        try:
+            yield
+        finally:
+            over.set()
+            giver.join()

@@ -25,10 +25,10 @@ from tests.cluster.link import Link
 from .conftest import Figure, Figures, Size
 from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, p99_ms, run_load, send, send_rate
 from .plot import bar_chart
-from .resources import is_virtual, touch_memory
+from .resources import GIB, fed_memory
 from .servers import Durability, RocketpyServer, Server
 
-RETOUCHED_SHARE = 0.5  # of the available memory
+FED_BYTES, FED_S = 6 * GIB, 6.0  # what a slave that catches up writes, and how fast it would like to
 RESULTS = Path(__file__).resolve().parent / "results"
 SHAPES = {"1x1": (1, 1), "64x1": (64, 1), "16x16": (16, 16)}
 MODES = [
@@ -119,12 +119,11 @@ def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Si
         server.stop_slave()
         run_load(address=server.address, mode=SEND, connections=16, in_flight=32, count=size.of(2000, 4_400_000))
         os.sync()  # the slave shall not pay for its master's dirty pages
-        if size.full and is_virtual():
-            touch_memory(RETOUCHED_SHARE)  # nor for pages that the machine has given back to its host
         files = sorted((tmp_path / "pair" / "master" / "store" / "commitlog").iterdir())
         bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
-        server.start_slave()
-        seconds, count = benchmark.pedantic(lambda: asyncio.run(follow(server)), rounds=1)
+        with fed_memory(size.of(0, FED_BYTES), FED_S):
+            server.start_slave()
+            seconds, count = benchmark.pedantic(lambda: asyncio.run(follow(server)), rounds=1)
     rate, limit = count / seconds / 1e9, sum(each.bytes for each in bare) / sum(each.elapsed_ns for each in bare)
     benchmark.extra_info |= {"gb_per_s": rate, "sendfile_gb_per_s": limit, "bytes": count}
     figures.rows.append(Figure(f"catching up on {count / 1e9:.2f} GB", rate, limit, "GB/s", "bare sendfile, reader discards", str(mode)))
