@@ -108,7 +108,11 @@ def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Con
                     continue
                 os.sync()
                 seconds = (plan.warm_up_ms + plan.measured_ms) / 1000
-                with fed_memory(0 if shape == "pull" else plan.fed_bytes, seconds):
+                with ExitStack() as stack:
+                    for other in servers:
+                        if other is not server:
+                            stack.enter_context(other.paused())
+                    stack.enter_context(fed_memory(0 if shape == "pull" else plan.fed_bytes, seconds))
                     figures = load_once(server.address, plan, shape, duration_ms=plan.measured_ms, warm_up_ms=plan.warm_up_ms)
                 sample = Sample(server.name, shape, round_number, **figures)  # type: ignore[arg-type]
                 samples.append(sample)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -71,6 +72,15 @@ class Server(ABC):
     @property
     def main_process(self) -> Process:
         return self.processes[-1]
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing of it runs meanwhile (SIGSTOP): who is measured has the machine, also beside one that is busy while it is idle."""
+        with ExitStack() as stack:
+            for process in self.processes:
+                stack.callback(process.send_signal, signal.SIGCONT)
+                process.send_signal(signal.SIGSTOP)
+            yield
 
     def stop(self) -> None:
         with ExitStack() as stack:  # backwards, each whatever became of the others
