@@ -34,7 +34,8 @@ struct rp_message_packer {
     int64_t first_row, position; /* of the batch; next row of it */
     rp_slice wanted_topic;
     open_parcel out; /* the parcel that was given out last */
-    rp_sink_message message; /* of the row at position */
+    rp_sink_message message;
+    int64_t message_position; /* the row it is of; -1: none of this batch */
     uint64_t open_bytes;
     int32_t flush_topic;
     uint32_t flush_queue;
@@ -240,10 +241,21 @@ int rp_message_packer_begin(rp_message_packer *packer, const struct ArrowSchema 
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "rows of the batch before have not been taken");
     packer->first_row += packer->rows.count;
     packer->position = 0;
+    packer->message_position = -1;
     packer->wanted_topic = (rp_slice){NULL, 0};
     int status = rp_message_rows_bind(&packer->rows, schema, array, error);
     if (status < 0)
         packer->rows.count = 0;
+    return status;
+}
+
+/* The message of the row at position, once: it may wait for the parcel before it to be given out. */
+static int make_message(rp_message_packer *packer, rp_slice group, rp_error *error) {
+    if (packer->message_position == packer->position)
+        return RP_OK;
+    int status =
+        rp_sink_message_make(&packer->message, &packer->rows, packer->position, row_number(packer), packer->id_prefix, group, error);
+    packer->message_position = status == RP_OK ? packer->position : -1;
     return status;
 }
 
@@ -257,8 +269,7 @@ int rp_message_packer_next(rp_message_packer *packer, rp_message_parcel *parcel,
         if (status == RP_OK)
             status = queue_of_row(packer, topic, &group, &queue, error);
         if (status == RP_OK)
-            status = rp_sink_message_make(&packer->message, &packer->rows, packer->position, row_number(packer), packer->id_prefix, group,
-                                          error);
+            status = make_message(packer, group, error);
         if (status < 0)
             return status;
         if (packer->message.is_delayed) {
@@ -268,7 +279,7 @@ int rp_message_packer_next(rp_message_packer *packer, rp_message_parcel *parcel,
         }
         open_parcel *target = &packer->topics[topic].parcels[queue];
         if (target->rows > 0 && target->bytes.size + packer->message.bytes.size > packer->bytes_max) {
-            give_out(packer, topic, queue, parcel); /* the row is made again for the next parcel */
+            give_out(packer, topic, queue, parcel);
             return 1;
         }
         if (packer->open_bytes + packer->message.bytes.size > RP_PACKER_OPEN_BYTES_MAX && packer->open_bytes > 0) {
