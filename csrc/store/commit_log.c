@@ -148,13 +148,11 @@ rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log) { return log
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log) { return rp_mapped_file_queue_begin(log->row); }
 int64_t rp_commit_log_max_offset(const rp_commit_log *log) { return atomic_load_explicit(&log->max_offset, memory_order_acquire); }
-int64_t rp_commit_log_flushed_offset(const rp_commit_log *log) { return atomic_load_explicit(&log->flushed_offset, memory_order_acquire); }
+int64_t rp_commit_log_flushed_offset(const rp_commit_log *log) { return atomic_load(&log->flushed_offset); }
 int64_t rp_commit_log_store_timestamp(const rp_commit_log *log) {
     return atomic_load_explicit(&log->store_timestamp_ms, memory_order_acquire);
 }
-void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset) {
-    atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
-}
+void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset) { atomic_store(&log->flushed_offset, offset); }
 
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error) {
     pthread_mutex_lock(&log->failure_lock);

@@ -19,25 +19,27 @@ struct rp_commit_log {
     rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
 
     _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
-    _Atomic int64_t flushed_offset;      /* released after the sync; written by whoever holds the flusher's sync lock */
-    _Atomic int64_t store_timestamp_ms;  /* of the last published record; released after max_offset */
-    _Atomic uint32_t message_size_max;   /* of a body; relaxed: a setting that may change */
-    _Atomic int32_t failure;             /* 0, or the status every further append gets; set once, never cleared */
+    /* Stored after the sync by whoever holds the flusher's sync lock. Sequentially consistent, as what was asked of the flusher is: who asks
+     * looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the other. */
+    _Atomic int64_t flushed_offset;
+    _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
+    _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
+    _Atomic int32_t failure; /* 0, or the status every further append gets; set once, never cleared */
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 
     _Atomic uint64_t refused_busy; /* counter, relaxed */
-    _Atomic int64_t locked_ns;     /* since when an append has held the lock, 0: none does; relaxed: whoever looks may be late */
+    _Atomic int64_t locked_ns; /* since when an append has held the lock, 0: none does; relaxed: whoever looks may be late */
 
     pthread_mutex_t append_lock; /* first of the store's locks: extend_lock and the rows' are taken under it */
-    int64_t position;            /* guarded by append_lock: end of the log, equal to max_offset outside an append */
-    rp_mapped_file *active;      /* guarded by append_lock: pinned file of position, NULL before the first append */
-    uint8_t *active_address;     /* guarded by append_lock */
-    int64_t active_end;          /* guarded by append_lock: first byte behind the active file */
-    rp_log_staging staging;      /* guarded by append_lock; unused when records go through the map */
-    int64_t ready_end;           /* guarded by append_lock: preallocation's, as last seen */
+    int64_t position; /* guarded by append_lock: end of the log, equal to max_offset outside an append */
+    rp_mapped_file *active; /* guarded by append_lock: pinned file of position, NULL before the first append */
+    uint8_t *active_address; /* guarded by append_lock */
+    int64_t active_end; /* guarded by append_lock: first byte behind the active file */
+    rp_log_staging staging; /* guarded by append_lock; unused when records go through the map */
+    int64_t ready_end; /* guarded by append_lock: preallocation's, as last seen */
 
     pthread_mutex_t failure_lock; /* leaf */
-    rp_error failure_error;       /* guarded by failure_lock until failure is set */
+    rp_error failure_error; /* guarded by failure_lock until failure is set */
 
     int64_t dispatched; /* guarded by append_lock: records below it have their queue entries; a slave's last record may be incomplete */
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */

@@ -33,7 +33,7 @@ typedef struct rp_flusher_setup {
     uint32_t least_pages;     /* not worth a timed sync below it … */
     uint32_t thorough_interval_ms; /* … unless this has passed */
     uint32_t queue_interval_ms;
-    int32_t is_timed_only; /* no producer waits for a sync: the thread gives way to others */
+    int32_t is_timed_only; /* at the start no producer waits for a sync: the thread gives way to others, also when they do later */
 } rp_flusher_setup;
 
 typedef struct rp_flusher_stats {
