@@ -19,8 +19,8 @@ struct rp_commit_log {
     rp_preallocation *preallocation;     /* fixed after recovery; NULL in a read-only store */
 
     _Atomic int64_t max_offset;          /* released after the record's bytes, so who sees it sees them */
-    /* Stored after the sync by whoever holds the flusher's sync lock. Sequentially consistent, as what was asked of the flusher is: who asks
-     * looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the other. */
+    /* Stored after the sync by whoever holds the flusher's sync lock. Sequentially consistent, as what was asked of the flusher is: who
+     * asks looks at this afterwards, the flusher stores it and then looks at what was asked, and one of the two sees the other. */
     _Atomic int64_t flushed_offset;
     _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
     _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
