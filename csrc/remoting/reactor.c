@@ -461,7 +461,7 @@ static void leave(rp_reactor *reactor) {
     reactor->is_away = false;
 }
 
-void rp_reactor_run(void *context) {
+static void run(void *context) {
     rp_turner *self = context;
     rp_reactor *reactor = self->reactor;
     struct epoll_event events[EVENTS_PER_TURN];
@@ -484,6 +484,13 @@ void rp_reactor_run(void *context) {
         }
     }
     pthread_mutex_unlock(&reactor->turn_lock);
+}
+
+int rp_reactor_start_turner(rp_turner *turner) {
+    const rp_reactor *reactor = turner->reactor;
+    char name[RP_THREAD_NAME_MAX + 4];
+    snprintf(name, sizeof name, "%s-%u%s", reactor->server->thread_name, reactor->index, turner == &reactor->turners[0] ? "" : "'");
+    return rp_thread_start(&turner->thread, name, run, turner);
 }
 
 /* Between two turns of a reactor that sleeps: a turn of on_wake alone. Connections that end of it, and a deadline that is now earlier than
@@ -526,13 +533,9 @@ int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for) {
     if (reactor->is_away) {
         return RP_E_BUSY;
     }
-    if (stand_in->thread == NULL) {
-        char name[RP_THREAD_NAME_MAX + 4];
-        snprintf(name, sizeof name, "%s-%u'", reactor->server->thread_name, reactor->index);
-        int status = rp_thread_start(&stand_in->thread, name, rp_reactor_run, stand_in);
-        if (status != RP_OK) {
-            return status;
-        }
+    int status = stand_in->thread == NULL ? rp_reactor_start_turner(stand_in) : RP_OK;
+    if (status != RP_OK) {
+        return status;
     }
     reactor->is_leaving = true;
     reactor->leave_for = leave_for;

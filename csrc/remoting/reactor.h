@@ -158,7 +158,7 @@ struct rp_server {
 /* reactor.c */
 int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor);
 void rp_reactor_destroy(rp_reactor *reactor); /* after its thread has ended, or never ran */
-void rp_reactor_run(void *turner);
+int rp_reactor_start_turner(rp_turner *turner); /* its thread; as rp_thread_start */
 void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
 
 /* connection.c */

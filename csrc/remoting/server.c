@@ -5,7 +5,6 @@
  */
 #include "reactor.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,12 +119,10 @@ int rp_server_start(rp_server *server, rp_error *error) {
         status = rp_error_set(error, RP_E_CLOSED, 0, NULL, -1, "the server was started already, or is stopped");
     }
     for (uint16_t index = 0; status == RP_OK && index < server->options.reactors; index++) {
-        char name[RP_THREAD_NAME_MAX + 4];
-        snprintf(name, sizeof name, "%s-%u", server->thread_name, index);
-        rp_turner *turner = server->reactors[index]->turner;
-        status = rp_thread_start(&turner->thread, name, rp_reactor_run, turner);
+        status = rp_reactor_start_turner(&server->reactors[index]->turners[0]);
         if (status != RP_OK) {
-            rp_error_set(error, status, 0, NULL, -1, "thread %s cannot be started: %s", name, rp_status_text(status));
+            rp_error_set(error, status, 0, NULL, -1, "thread %s-%u cannot be started: %s", server->thread_name, index,
+                         rp_status_text(status));
             stop_threads(server, 0);
             server->state = RP_SERVER_STOPPED;
         }

@@ -76,13 +76,20 @@ static int has_left_for_ten(struct harness *harness) { return atomic_load(&harne
 static int came_back_from_ten(struct harness *harness) { return atomic_load(&harness->came_back) == 10; }
 static int has_left_for_thirty(struct harness *harness) { return atomic_load(&harness->left_for) == 30; }
 
-static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
+/* A server whose reactor's thread is away, for ten; *fd: the connection that sent it. */
+static struct harness *start_and_leave(int *fd) {
     rp_server_options options = one_reactor();
     struct harness *harness = harness_start(&options);
-    int fd = dial(harness);
-    ask(fd, CODE_LEAVE, 10);
-    expect_response(fd, 0, 10, NULL);
+    *fd = dial(harness);
+    ask(*fd, CODE_LEAVE, 10);
+    expect_response(*fd, 0, 10, NULL);
     CHECK(becomes_true(harness, has_left_for_ten));
+    return harness;
+}
+
+static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
+    int fd;
+    struct harness *harness = start_and_leave(&fd);
     int newcomer = dial(harness); /* the listener is the reactor's too */
     expect_echo(newcomer, 11);
     expect_echo(fd, 12);
@@ -118,12 +125,8 @@ static void let_it_return(void *context) {
 }
 
 static void a_server_stops_while_a_thread_is_away(void) {
-    rp_server_options options = one_reactor();
-    struct harness *harness = harness_start(&options);
-    int fd = dial(harness);
-    ask(fd, CODE_LEAVE, 10);
-    expect_response(fd, 0, 10, NULL);
-    CHECK(becomes_true(harness, has_left_for_ten));
+    int fd;
+    struct harness *harness = start_and_leave(&fd);
     rp_thread *releaser;
     CHECK(rp_thread_start(&releaser, "releaser", let_it_return, harness) == RP_OK);
     expect_echo(fd, 11);
