@@ -12,8 +12,8 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,24 +95,31 @@ def relay_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     return Sample(RELAY, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
 
+@contextmanager
+def all_paused_but(measured: Server | None, servers: Sequence[Server]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for server in servers:
+            if server is not measured:
+                stack.enter_context(server.paused())
+        yield
+
+
 def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Console) -> list[Sample]:
     samples = []
     for shape in plan.shapes:
         for round_number in range(1, plan.rounds + 1):
-            if shape == "1x1" and plan.durability.flush == "SYNC_FLUSH":
-                samples.append(sync_loop_once(directory, plan, round_number))
-            if shape == "1x1" and plan.durability.replication == "SYNC_MASTER":
-                samples.append(relay_once(directory, plan, round_number))
+            with all_paused_but(None, servers):
+                if shape == "1x1" and plan.durability.flush == "SYNC_FLUSH":
+                    samples.append(sync_loop_once(directory, plan, round_number))
+                if shape == "1x1" and plan.durability.replication == "SYNC_MASTER":
+                    samples.append(relay_once(directory, plan, round_number))
             for server in servers:
                 if shape == "pull" and isinstance(server, FloorServer):
                     continue
                 os.sync()
                 seconds = (plan.warm_up_ms + plan.measured_ms) / 1000
-                with ExitStack() as stack:
-                    for other in servers:
-                        if other is not server:
-                            stack.enter_context(other.paused())
-                    stack.enter_context(fed_memory(0 if shape == "pull" else plan.fed_bytes, seconds))
+                fed_bytes = 0 if shape == "pull" else plan.fed_bytes
+                with all_paused_but(server, servers), fed_memory(fed_bytes, seconds):
                     figures = load_once(server.address, plan, shape, duration_ms=plan.measured_ms, warm_up_ms=plan.warm_up_ms)
                 sample = Sample(server.name, shape, round_number, **figures)  # type: ignore[arg-type]
                 samples.append(sample)
