@@ -120,26 +120,37 @@ static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, const 
     return rc;
 }
 
-int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
-    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
-    if (type == RP_SYSFLAG_TRANSACTION_PREPARED || type == RP_SYSFLAG_TRANSACTION_ROLLBACK) {
-        return RP_OK;
-    }
-    rp_consume_queue *queue = dispatcher->last_queue;
+/* The record's queue, made when it is the first of it; NULL as rp_queue_table_find. */
+static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
+    rp_consume_queue **place = &dispatcher->recent_queues[(uint32_t)message->queue_id % RP_RECENT_QUEUES], *queue = *place;
     rp_slice topic = queue == NULL ? (rp_slice){NULL, 0} : rp_consume_queue_topic(queue);
     if (queue == NULL || rp_consume_queue_id(queue) != message->queue_id || topic.size != message->topic.size ||
         memcmp(topic.data, message->topic.data, topic.size) != 0) {
         queue = rp_queue_table_find(dispatcher->queues, message->topic, message->queue_id, 1, error);
-        if (queue == NULL) {
-            return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
-        }
-        dispatcher->last_queue = queue;
+        *place = queue != NULL ? queue : *place;
     }
+    return queue;
+}
+
+int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
+    return rp_dispatcher_apply_coded(dispatcher, message, rp_dispatcher_tags_code(dispatcher, message), error);
+}
+
+int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error) {
+    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
+    if (type == RP_SYSFLAG_TRANSACTION_PREPARED || type == RP_SYSFLAG_TRANSACTION_ROLLBACK) {
+        return RP_OK;
+    }
+    rp_consume_queue *queue = queue_of(dispatcher, message, error);
+    if (queue == NULL) {
+        return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
+    }
+    dispatcher->last_queue = queue;
     int64_t next = rp_consume_queue_max_offset(queue), offset = message->queue_offset;
     if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, message->physical_offset, "queue offset %lld cannot be", (long long)offset);
     }
-    rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, rp_dispatcher_tags_code(dispatcher, message)};
+    rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, tags_code};
     int rc = RP_OK;
     if (offset < next) {
         rp_queue_entry found;

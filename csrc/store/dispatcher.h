@@ -16,13 +16,15 @@
 #include "queue_table.h"
 
 #define RP_DELAY_LEVELS_MAX 64
+#define RP_RECENT_QUEUES 64
 
 typedef struct rp_dispatcher {
-    rp_queue_table *queues;
+    rp_queue_table *queues; /* fixed, as are the log and the levels */
     rp_log *log;
     int64_t delay_level_ms[RP_DELAY_LEVELS_MAX + 1]; /* by level, 1-based; of messageDelayLevel */
     int32_t delay_level_max;
-    rp_consume_queue *last_queue; /* of the record before: most records follow one of their own queue */
+    rp_consume_queue *last_queue; /* of the record before */
+    rp_consume_queue *recent_queues[RP_RECENT_QUEUES]; /* by queue id: producers take a topic's queues in turn */
     uint64_t entries_added, entries_replaced, gaps_filled;
 } rp_dispatcher;
 
@@ -32,8 +34,10 @@ int rp_dispatcher_init(rp_dispatcher *dispatcher, rp_queue_table *queues, rp_log
 /* Puts the entry of a record that lies at message->physical_offset. RP_OK; RP_E_CORRUPT when topic or queue id cannot be;
  * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error);
+/* The same with the record's tags code, which somebody has found already: of the record's bytes only the topic is read. */
+int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error);
 
-/* The tags code of the record's queue entry: hash of TAGS, or the time of delivery in the delay topic. */
+/* The tags code of the record's queue entry: hash of TAGS, or the time of delivery in the delay topic. From any thread. */
 int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message);
 
 #endif

@@ -17,15 +17,17 @@
 
 #define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
 #define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
+#define FETCH_AHEAD_BYTES 8192
 #define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when who waits is woken: that costs as much as a batch */
 
 typedef struct batch {
     uint32_t count;
-    rp_message records[RP_CHECK_BATCH_RECORDS];
+    rp_checked_record records[RP_CHECK_BATCH_RECORDS];
 } batch;
 
 struct rp_record_check {
     const rp_file_ops *ops;    /* fixed */
+    const rp_dispatcher *dispatcher; /* fixed */
     int32_t check_crc;         /* fixed */
     rp_thread *thread;         /* owner */
     rp_log_cursor cursor;      /* the thread's */
@@ -111,6 +113,9 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
         return false;
     }
     const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
+    for (const uint8_t *line = address + FETCH_AHEAD_BYTES; line < address + FETCH_AHEAD_BYTES + 1280; line += 64) {
+        __builtin_prefetch(line, 0, 2);
+    }
     bool is_padding = rp_get_u32(address + RP_AT_MAGIC) == RP_MESSAGE_MAGIC_BLANK;
     int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : (int64_t)rp_get_u32(address); /* what the size promises */
     if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
@@ -150,11 +155,14 @@ static bool fill_batch(rp_record_check *check, batch *place, int64_t *offset, in
     int64_t stop = *offset + PIECE_BYTES;
     place->count = 0;
     while (place->count < RP_CHECK_BATCH_RECORDS && *offset < stop) {
-        rp_message *message = &place->records[place->count];
-        if (!check_record(check, offset, message, rc, error)) {
+        rp_checked_record *record = &place->records[place->count];
+        if (!check_record(check, offset, &record->message, rc, error)) {
             return false;
         }
-        place->count += message->size != 0;
+        if (record->message.size != 0) {
+            record->tags_code = rp_dispatcher_tags_code(check->dispatcher, &record->message);
+            place->count++;
+        }
     }
     return true;
 }
@@ -181,16 +189,16 @@ static void run(void *context) {
     pthread_mutex_unlock(&check->lock);
 }
 
-int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int64_t start, int check_crc, rp_record_check **out,
-                         rp_error *error) {
+int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **out, rp_error *error) {
     rp_record_check *check = calloc(1, sizeof *check);
     if (check == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the check of the commit log");
     }
-    check->ops = ops;
-    check->cursor.row = row;
-    check->check_crc = check_crc;
-    check->checked = start;
+    check->ops = setup->ops;
+    check->dispatcher = setup->dispatcher;
+    check->cursor.row = setup->row;
+    check->check_crc = setup->check_crc;
+    check->checked = setup->start;
     pthread_mutex_init(&check->lock, NULL);
     pthread_cond_init(&check->changed, NULL);
     int rc = rp_thread_start(&check->thread, "rp-recovery", run, check);
@@ -202,7 +210,7 @@ int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int6
     return RP_OK;
 }
 
-int rp_record_check_take(rp_record_check *check, const rp_message **records, uint32_t *count, int64_t *checked, rp_error *error) {
+int rp_record_check_take(rp_record_check *check, const rp_checked_record **records, uint32_t *count, int64_t *checked, rp_error *error) {
     int rc = RP_OK;
     *count = 0;
     pthread_mutex_lock(&check->lock);

@@ -15,6 +15,7 @@
 
 #include "../base/error.h"
 #include "../base/file_ops.h"
+#include "dispatcher.h"
 #include "mapped_file_queue.h"
 #include "message.h"
 
@@ -23,13 +24,25 @@
 
 typedef struct rp_record_check rp_record_check;
 
-/* check_crc as rp_message_decode takes it. RP_OK, RP_E_NO_MEMORY, RP_E_BUSY (no thread). */
-int rp_record_check_open(const rp_file_ops *ops, rp_mapped_file_queue *row, int64_t start, int check_crc, rp_record_check **check,
-                         rp_error *error);
-/* The next records, in the order of the log: *count of them, good until the next call; their slices point into the mapped files. With
- * *count 0 there are no more: everything up to *checked is whole (padding included), what lies there is not. Waits.
- * RP_OK; RP_E_IO when the disk does not give the bytes: error names the place. */
-int rp_record_check_take(rp_record_check *check, const rp_message **records, uint32_t *count, int64_t *checked, rp_error *error);
+/* A whole record, and what would have to be searched for in its bytes, which only the thread that checks them has at hand. */
+typedef struct rp_checked_record {
+    rp_message message; /* slices point into the mapped files */
+    int64_t tags_code;
+} rp_checked_record;
+
+typedef struct rp_record_check_setup {
+    const rp_file_ops *ops;
+    rp_mapped_file_queue *row;
+    const rp_dispatcher *dispatcher; /* knows the tags codes */
+    int64_t start;
+    int32_t check_crc; /* rp_check_crc */
+} rp_record_check_setup;
+
+/* RP_OK, RP_E_NO_MEMORY, RP_E_BUSY (no thread). */
+int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **check, rp_error *error);
+/* The next records, in the order of the log: *count of them, good until the next call. With *count 0 there are no more: everything up to
+ * *checked is whole (padding included), what lies there is not. Waits. RP_OK; RP_E_IO when the disk does not give the bytes: error names the place. */
+int rp_record_check_take(rp_record_check *check, const rp_checked_record **records, uint32_t *count, int64_t *checked, rp_error *error);
 /* Also before it has come to the end. NULL is allowed. */
 void rp_record_check_close(rp_record_check *check);
 

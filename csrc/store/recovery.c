@@ -188,12 +188,12 @@ static void look_for_entry(rp_recovery *recovery, const rp_message *message) {
 }
 
 /* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
-static int dispatch(rp_recovery *recovery, const rp_message *message, rp_error *error) {
+static int dispatch(rp_recovery *recovery, const rp_message *message, int64_t tags_code, rp_error *error) {
     int rc = RP_OK;
     if (message->physical_offset < recovery->looked_at_end) {
         look_for_entry(recovery, message);
     } else if (!recovery->read_only) {
-        rc = rp_dispatcher_apply(recovery->dispatcher, message, error);
+        rc = rp_dispatcher_apply_coded(recovery->dispatcher, message, tags_code, error);
     }
     if (rc == RP_E_CORRUPT) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
@@ -227,18 +227,21 @@ static void tell_progress(const rp_recovery *recovery, progress *told) {
  * all, and the caller checks by itself. */
 static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *told, rp_error *error) {
     rp_record_check *check;
-    if (rp_record_check_open(recovery->ops, files(recovery), *offset, recovery->check_crc, &check, NULL) != RP_OK) {
+    rp_record_check_setup setup = {.ops = recovery->ops,
+                                   .row = files(recovery),
+                                   .dispatcher = recovery->dispatcher,
+                                   .start = *offset,
+                                   .check_crc = recovery->check_crc};
+    if (rp_record_check_open(&setup, &check, NULL) != RP_OK) {
         return RP_OK;
     }
-    const rp_message *records;
+    const rp_checked_record *records;
     uint32_t count;
     int rc;
     while ((rc = rp_record_check_take(check, &records, &count, offset, error)) == RP_OK && count != 0) {
         for (uint32_t i = 0; i < count && rc == RP_OK; i++) {
-            const rp_message *later = &records[i + PREFETCH_RECORDS < count ? i + PREFETCH_RECORDS : count - 1];
-            __builtin_prefetch(later->topic.data);
-            __builtin_prefetch(later->properties.data);
-            rc = dispatch(recovery, &records[i], error);
+            __builtin_prefetch(records[i + PREFETCH_RECORDS < count ? i + PREFETCH_RECORDS : count - 1].message.topic.data);
+            rc = dispatch(recovery, &records[i].message, records[i].tags_code, error);
         }
         if (rc != RP_OK) {
             break;
@@ -280,7 +283,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
             recovery->cut = kind < 0;
             break;
         }
-        rc = dispatch(recovery, &message, error);
+        rc = dispatch(recovery, &message, rp_dispatcher_tags_code(recovery->dispatcher, &message), error);
         offset += message.size;
     }
     rp_log_cursor_leave(&cursor);
