@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE_SIZE 4096
+#define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
+#define AT_ONCE_BYTES ((size_t)1024 * 1024)
 #define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below that the call costs what it saves */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -107,13 +110,48 @@ static int system_populate(void *context, void *address, size_t size) {
     return rc;
 }
 
+static int advise(uint8_t *address, size_t size, int advice) {
+    int rc;
+    do {
+        rc = madvise(address, size, advice);
+    } while (rc != 0 && errno == EINTR);
+    return rc;
+}
+
+static bool is_in_memory(uint8_t *address, size_t size) {
+    unsigned char pages[AT_ONCE_BYTES / PAGE_SIZE], all = 1;
+    if (mincore(address, size, pages) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < (size + PAGE_SIZE - 1) / PAGE_SIZE; i++) {
+        all &= pages[i];
+    }
+    return all & 1;
+}
+
+/* At most AT_ONCE_BYTES. Populating looks at every page, also at those that came with the one before. */
+static int wait_for_pages(uint8_t *address, size_t size) {
+    size_t at = 0;
+    int rc = 0;
+    while (at < size && rc == 0) {
+        rc = advise(address + at, 1, MADV_POPULATE_READ);
+        at += AROUND_BYTES - (uintptr_t)(address + at) % AROUND_BYTES;
+    }
+    return rc != 0 || is_in_memory(address, size) ? rc : advise(address, size, MADV_POPULATE_READ);
+}
+
 static int system_read_ahead(void *context, void *address, size_t size, int wait) {
     (void)context;
     uintptr_t before_page = (uintptr_t)address % PAGE_SIZE;
-    int rc;
-    do {
-        rc = madvise((uint8_t *)address - before_page, size + before_page, wait ? MADV_POPULATE_READ : MADV_WILLNEED);
-    } while (rc != 0 && errno == EINTR);
+    uint8_t *page = (uint8_t *)address - before_page;
+    size += before_page;
+    if (wait != RP_READ_WAIT) {
+        return advise(page, size, wait == RP_READ_ASK ? MADV_WILLNEED : MADV_POPULATE_READ);
+    }
+    int rc = 0;
+    for (size_t at = 0; at < size && rc == 0; at += AT_ONCE_BYTES) {
+        rc = wait_for_pages(page + at, size - at < AT_ONCE_BYTES ? size - at : AT_ONCE_BYTES);
+    }
     return rc;
 }
 
@@ -183,6 +221,8 @@ int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t
     }
     return 0;
 }
+
+void rp_file_read_random(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); } /* speed only */
 
 int64_t rp_file_next_data(int fd, int64_t offset, int64_t size) {
     off_t found = lseek(fd, (off_t)offset, SEEK_DATA);

@@ -11,6 +11,12 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+enum rp_read_ahead {
+    RP_READ_ASK = 0,        /* the disk starts to read them (MADV_WILLNEED) */
+    RP_READ_WAIT = 1,       /* returns when they are in memory; of a file that the process may write, else mincore does not tell */
+    RP_READ_WAIT_MAPPED = 2 /* returns when each is mapped (MADV_POPULATE_READ): 50 ms a GiB more */
+};
+
 typedef struct rp_file_ops {
     void *context;
     int (*open)(void *context, const char *path, int flags, uint32_t mode);
@@ -23,8 +29,8 @@ typedef struct rp_file_ops {
     void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);
     int (*populate)(void *context, void *address, size_t size); /* MADV_POPULATE_WRITE */
-    /* Of a mapping's pages. wait 0: the disk starts to read them (MADV_WILLNEED); 1: returns when they are there (MADV_POPULATE_READ;
-     * EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL before Linux 5.14). */
+    /* Of a mapping's pages, as rp_read_ahead says. EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL
+     * before Linux 5.14. */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);
     /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync, after
      * rp_file_leave_page_tables. fd may be -1. */
@@ -42,6 +48,10 @@ int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t
  * for all, need none. They stay in the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last
  * page, which may still be written to. */
 void rp_file_leave_page_tables(void *address, size_t size);
+
+/* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
+ * read-ahead (8 MB: 5 ms). */
+void rp_file_read_random(int fd);
 
 /* Where from offset on a file of that size has its next bytes, or its next hole; size when there are no more. A file system that does not
  * tell has bytes everywhere. */

@@ -67,6 +67,9 @@ static int64_t written_entries(const rp_consume_queue *queue, int64_t base, rp_e
         return rc;
     }
     int fd = ops->open(ops->context, path, O_RDONLY, 0);
+    if (fd >= 0) {
+        rp_file_read_random(fd);
+    }
     int64_t low = 0, high = queue->setup->file_size / ENTRY, got = fd < 0 ? -1 : 0;
     while (low < high && got >= 0) {
         int64_t middle = low + (high - low) / 2;

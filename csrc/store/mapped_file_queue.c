@@ -471,7 +471,18 @@ static int sync_names(rp_mapped_file_queue *row) {
     return failed;
 }
 
-int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
+/* [begin, end) of the file, or all of it. */
+static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file, int64_t begin, int64_t end, bool whole) {
+    const rp_file_ops *ops = row->ops;
+    if (whole && file->fd >= 0) {
+        return ops->sync_data(ops->context, file->fd);
+    }
+    int64_t first = (begin - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
+    size_t size = (size_t)(end - file->base_offset - first);
+    return ops->sync_range(ops->context, file->fd, rp_mapped_file_address(file) + first, first, size);
+}
+
+static int sync_pieces(rp_mapped_file_queue *row, int64_t begin, int64_t end, bool whole_files, rp_error *error) {
     if (sync_names(row) != 0) {
         return sync_failed(row, begin, error);
     }
@@ -485,10 +496,7 @@ int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t 
             return rp_error_set(error, RP_E_NOT_FOUND, 0, row->directory, begin, "the file to sync is gone");
         }
         int64_t file_end = file->base_offset + (int64_t)file->size, stop = end < file_end ? end : file_end;
-        uint64_t first = (uint64_t)(begin - file->base_offset) & ~(uint64_t)(PAGE_SIZE - 1);
-        uint64_t size = (uint64_t)(stop - file->base_offset) - first;
-        int failed = row->ops->sync_range(row->ops->context, file->fd, rp_mapped_file_address(file) + first, (int64_t)first, size);
-        int rc = failed ? sync_failed(row, begin, error) : RP_OK;
+        int rc = sync_file(row, file, begin, stop, whole_files) != 0 ? sync_failed(row, begin, error) : RP_OK;
         rp_mapped_file_release(file);
         if (rc != RP_OK) {
             return rc;
@@ -496,4 +504,12 @@ int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t 
         begin = stop;
     }
     return RP_OK;
+}
+
+int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
+    return sync_pieces(row, begin, end, false, error);
+}
+
+int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
+    return sync_pieces(row, begin, end, true, error);
 }

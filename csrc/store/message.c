@@ -171,7 +171,28 @@ rp_slice rp_message_property(rp_slice properties, const char *name) {
     return value;
 }
 
+/* rp_message_property of TAGS, for each record of the log. G is the rarest of its letters: keys are mostly hexadecimal. */
+static rp_slice find_tags(rp_slice properties) {
+    static const char name[] = "TAGS\x01";
+    const uint8_t *begin = properties.data, *end = begin + properties.size, *at = begin;
+    rp_slice value = {NULL, 0};
+    while (end - at >= (ptrdiff_t)sizeof name) { /* name and separator, and a value of a byte at least */
+        const uint8_t *hit = memchr(at + 2, 'G', (size_t)(end - at) - 2);
+        if (hit == NULL) {
+            break;
+        }
+        at = hit - 2;
+        bool is_first = at == begin || at[-1] == RP_PROPERTY_SEPARATOR;
+        if (is_first && end - at >= (ptrdiff_t)sizeof name && memcmp(at, name, sizeof name - 1) == 0 && at[5] != RP_PROPERTY_SEPARATOR) {
+            const uint8_t *stop = memchr(at + 5, RP_PROPERTY_SEPARATOR, (size_t)(end - at) - 5);
+            value = (rp_slice){at + 5, (uint32_t)((stop == NULL ? end : stop) - (at + 5))};
+        }
+        at++;
+    }
+    return value;
+}
+
 int64_t rp_message_tags_code(rp_slice properties) {
-    rp_slice tags = rp_message_property(properties, "TAGS");
+    rp_slice tags = find_tags(properties);
     return tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/hash.h"
 #include "message.h"
 #include "message_encode.h"
 
@@ -70,7 +71,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             require_inside(parts[i], data, message.size);
         }
         require_inside(rp_message_property(message.properties, "KEYS"), data, message.size);
-        (void)rp_message_tags_code(message.properties);
+        rp_slice tags = rp_message_property(message.properties, "TAGS");
+        require(rp_message_tags_code(message.properties) == (tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size)));
         round_trip(&message);
     }
     return 0;

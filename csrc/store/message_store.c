@@ -259,7 +259,7 @@ static int start_index(rp_message_store *store, rp_error *error) {
 static int settle(rp_message_store *store, rp_error *error) {
     const rp_recovery *recovery = &store->recovery;
     rp_checkpoint *checkpoint = &store->checkpoint;
-    int rc = rp_mapped_file_queue_sync(rp_commit_log_files(store->commit_log), recovery->start, recovery->end, error);
+    int rc = rp_mapped_file_queue_sync_files(rp_commit_log_files(store->commit_log), recovery->start, recovery->end, error);
     checkpoint->log_time_ms = recovery->store_timestamp_ms;
     checkpoint->flushed_offset = recovery->end;
     checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */

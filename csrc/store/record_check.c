@@ -17,7 +17,8 @@
 
 #define PIECE_BYTES (1024 * 1024)                    /* told to the pass at once; two of them fit a core's cache */
 #define READ_AHEAD_BYTES (32 * 1024 * 1024)          /* asked of the disk in front of the check: keeps its queue full */
-#define FETCH_AHEAD_BYTES 8192
+#define LINE_BYTES 64
+#define FETCH_AHEAD_BYTES (8 * 1024)
 #define WAKE_BATCHES (RP_CHECK_BATCHES / 2)          /* ready, or left to read, when who waits is woken: that costs as much as a batch */
 
 typedef struct batch {
@@ -29,6 +30,7 @@ struct rp_record_check {
     const rp_file_ops *ops;    /* fixed */
     const rp_dispatcher *dispatcher; /* fixed */
     int32_t check_crc;         /* fixed */
+    int wait;                  /* fixed: of rp_read_ahead */
     rp_thread *thread;         /* owner */
     rp_log_cursor cursor;      /* the thread's */
     int64_t read_end;          /* the thread's: pages below it are there */
@@ -90,15 +92,24 @@ static int read_pages(rp_record_check *check, int64_t offset, int64_t end, rp_er
         stop = stop < data_end ? stop : data_end;
         if (check->asked_end < stop + READ_AHEAD_BYTES / 2 && check->asked_end < data_end) {
             int64_t ask = data_end - check->asked_end < READ_AHEAD_BYTES ? data_end - check->asked_end : READ_AHEAD_BYTES;
-            ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, 0); /* speed only */
+            ops->read_ahead(ops->context, address + (check->asked_end - file->base_offset), (size_t)ask, RP_READ_ASK); /* speed only */
             check->asked_end += ask;
         }
-        if (ops->read_ahead(ops->context, address + (from - file->base_offset), (size_t)(stop - from), 1) != 0 && errno != EINVAL) {
+        if (ops->read_ahead(ops->context, address + (from - file->base_offset), (size_t)(stop - from), check->wait) != 0 &&
+            errno != EINVAL) {
             return read_bytes(check, offset, end, error); /* EINVAL: a kernel before 5.14 reads when the byte is touched */
         }
         check->read_end = stop;
     }
     return RP_OK;
+}
+
+/* As many lines as the record has, further on in the log: the processor's own guess ends with each page, and it does not know that a record
+ * is looked at from both ends. What is not mapped yet is not fetched. */
+static void fetch_lines(const uint8_t *from, const uint8_t *end) {
+    for (; from < end; from += LINE_BYTES) {
+        __builtin_prefetch(from, 0, 2);
+    }
 }
 
 /* The record at *offset is good, and *offset behind it afterwards; message->size is 0 for padding. False: here it ends; *rc says whether
@@ -113,14 +124,13 @@ static bool check_record(rp_record_check *check, int64_t *offset, rp_message *me
         return false;
     }
     const uint8_t *address = rp_mapped_file_address(file) + (*offset - file->base_offset);
-    for (const uint8_t *line = address + FETCH_AHEAD_BYTES; line < address + FETCH_AHEAD_BYTES + 1280; line += 64) {
-        __builtin_prefetch(line, 0, 2);
-    }
     bool is_padding = rp_get_u32(address + RP_AT_MAGIC) == RP_MESSAGE_MAGIC_BLANK;
     int64_t needed = is_padding ? RP_MESSAGE_BLANK_SIZE_MIN : (int64_t)rp_get_u32(address); /* what the size promises */
     if (needed > there || (*rc = read_pages(check, *offset, *offset + needed, error)) != RP_OK) {
         return false;
     }
+    const uint8_t *ahead = address + FETCH_AHEAD_BYTES;
+    fetch_lines(ahead, ahead + (needed < FETCH_AHEAD_BYTES ? needed : FETCH_AHEAD_BYTES));
     int kind = rp_log_cursor_decode(&check->cursor, *offset, check->check_crc, message, NULL);
     if (kind != RP_RECORD_MESSAGE && kind != RP_RECORD_BLANK) {
         return false;
@@ -198,6 +208,7 @@ int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **o
     check->dispatcher = setup->dispatcher;
     check->cursor.row = setup->row;
     check->check_crc = setup->check_crc;
+    check->wait = setup->read_only ? RP_READ_WAIT_MAPPED : RP_READ_WAIT;
     check->checked = setup->start;
     pthread_mutex_init(&check->lock, NULL);
     pthread_cond_init(&check->changed, NULL);

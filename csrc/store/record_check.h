@@ -36,12 +36,14 @@ typedef struct rp_record_check_setup {
     const rp_dispatcher *dispatcher; /* knows the tags codes */
     int64_t start;
     int32_t check_crc; /* rp_check_crc */
+    int32_t read_only; /* the files may be another user's */
 } rp_record_check_setup;
 
 /* RP_OK, RP_E_NO_MEMORY, RP_E_BUSY (no thread). */
 int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **check, rp_error *error);
-/* The next records, in the order of the log: *count of them, good until the next call. With *count 0 there are no more: everything up to
- * *checked is whole (padding included), what lies there is not. Waits. RP_OK; RP_E_IO when the disk does not give the bytes: error names the place. */
+/* The next records, in the order of the log: *count of them, good until the next call. With *count 0 there are no more: everything up
+ * to *checked is whole (padding included), what lies there is not. Waits.
+ * RP_OK; RP_E_IO when the disk does not give the bytes: error names the place. */
 int rp_record_check_take(rp_record_check *check, const rp_checked_record **records, uint32_t *count, int64_t *checked, rp_error *error);
 /* Also before it has come to the end. NULL is allowed. */
 void rp_record_check_close(rp_record_check *check);

@@ -231,7 +231,8 @@ static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *t
                                    .row = files(recovery),
                                    .dispatcher = recovery->dispatcher,
                                    .start = *offset,
-                                   .check_crc = recovery->check_crc};
+                                   .check_crc = recovery->check_crc,
+                                   .read_only = recovery->read_only};
     if (rp_record_check_open(&setup, &check, NULL) != RP_OK) {
         return RP_OK;
     }

@@ -57,6 +57,27 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
     rp_arena_destroy(arena);
 }
 
+static void tags_codes_are_those_of_the_tags_property(void) {
+    static const char *const properties[] = {"",
+                                             "TAGS",
+                                             "TAGS\1",
+                                             "TAGS\1\2",
+                                             "TAGS\1a",
+                                             "TAGS\1TagA\2KEYS\1G\2",
+                                             "GG\1G\2TAGS\1G\2",
+                                             "XTAGS\1a\2",
+                                             "KEYS\1TAGS\1a\2",
+                                             "TAGS\1a\2TAGS\1b\2",
+                                             "TAGS\1a\2TAGS\1\2",
+                                             "TAGS\1\1\2",
+                                             "TAGSS\1a\2TAG\1b\2\2TAGS\1TAGS\1c"};
+    for (size_t i = 0; i < sizeof properties / sizeof properties[0]; i++) {
+        rp_slice tags = rp_message_property(text(properties[i]), "TAGS");
+        CHECK(rp_message_tags_code(text(properties[i])) == (tags.data == NULL ? 0 : rp_hash_java(tags.data, tags.size)));
+    }
+    CHECK(rp_message_tags_code(text("KEYS\1G\2TAGS\1TagA\2")) == 2598919);
+}
+
 static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
     static const struct {
         const char *expression;
@@ -219,6 +240,7 @@ static void written_responses_decode_to_what_was_written(void) {
 
 int main(void) {
     RUN(properties_are_kept_unless_the_broker_owns_them);
+    RUN(tags_codes_are_those_of_the_tags_property);
     RUN(tag_expressions_are_cut_as_filter_api_cuts_them);
     RUN(a_send_header_is_read_in_both_spellings);
     RUN(batches_with_wrong_sizes_are_refused);
