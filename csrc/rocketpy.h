@@ -32,6 +32,7 @@
 #include "ha/ha_master.h"
 #include "ha/ha_slave.h"
 
+#include "arrow/buffer_pool.h"
 #include "arrow/message_packer.h"
 #include "arrow/queue_reader.h"
 #include "arrow/record_batch.h"

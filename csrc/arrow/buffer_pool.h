@@ -1,4 +1,4 @@
-/* buffer_pool.h: buffers of finished columns, used again for the next ones. Private to csrc/arrow.
+/* buffer_pool.h: buffers of finished columns, used again for the next ones, also by later batches of the same process.
  *
  * Why      the kernel zeroes and maps the pages of a fresh buffer one by one: for an Arrow batch of 12 MB that costs as much as filling it.
  * Sizes    powers of two from 4 KiB.

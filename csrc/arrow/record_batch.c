@@ -66,7 +66,7 @@ void rp_record_batch_options_default(rp_record_batch_options *options) {
     };
 }
 
-int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **created, rp_error *error) {
+int rp_record_batch_create(const rp_record_batch_options *options, rp_buffer_pool *pool, rp_record_batch **created, rp_error *error) {
     if (options->rows_max < 1 || options->bytes_max < 1 || options->column_mask >> RP_RECORD_COLUMN_COUNT != 0)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
                             "a record batch needs rows_max and bytes_max of at least 1 and known columns");
@@ -78,7 +78,9 @@ int rp_record_batch_create(const rp_record_batch_options *options, rp_record_bat
     batch->options.broker_name = batch->broker_name;
     batch->context.broker_name = (rp_slice){(const uint8_t *)batch->broker_name, (uint32_t)strlen(batch->broker_name)};
     batch->context.properties_as_map = options->properties_as_map;
-    batch->pool = rp_buffer_pool_create();
+    batch->pool = pool != NULL ? pool : rp_buffer_pool_create();
+    if (pool != NULL)
+        rp_buffer_pool_hold(pool);
     if (batch->pool == NULL || init_columns(batch) < 0) {
         rp_record_batch_destroy(batch);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a record batch");

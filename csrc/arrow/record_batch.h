@@ -3,7 +3,7 @@
  * Columns  one table (record_columns.c): the nine of the rocketmq-spark connector in its order, then ours. A mask picks some; what
  *          is not asked for is not built.
  * Threads  one owner.
- * Owns     its buffers; rp_record_batch_export moves them out and leaves an empty batch ready for the next rows.
+ * Owns     its buffers, which come from a pool; rp_record_batch_export moves them out and leaves an empty batch ready for the next rows.
  * Bounds   rows_max rows or records of bytes_max bytes together, whichever comes first: then put returns RP_E_BUSY and changes nothing.
  */
 #ifndef RP_ARROW_RECORD_BATCH_H
@@ -15,6 +15,7 @@
 #include "../base/slice.h"
 #include "../store/message.h"
 #include "arrow_abi.h"
+#include "buffer_pool.h"
 
 /* Bit i of a mask is column i. Order and names are part of the product: docs/spark.md. */
 enum rp_record_column {
@@ -54,7 +55,8 @@ typedef struct rp_record_batch_options {
 } rp_record_batch_options;
 
 void rp_record_batch_options_default(rp_record_batch_options *options);
-int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **batch, rp_error *error);
+/* pool: held by the batch and by what it exports; NULL: one of its own. RP_OK, RP_E_INVALID, RP_E_NO_MEMORY. */
+int rp_record_batch_create(const rp_record_batch_options *options, rp_buffer_pool *pool, rp_record_batch **batch, rp_error *error);
 void rp_record_batch_destroy(rp_record_batch *batch);
 
 /* Appends one decoded record. What its slices point at must stay until rp_record_batch_settle or an export.

@@ -33,6 +33,10 @@ class ArrowBatch:
         """(arrow_schema, arrow_array) capsules. Raises Closed the second time."""
 
 @disjoint_base
+class BufferPool:
+    """Buffers of batches, used again once a batch was released. Readers in any thread may share one; at most 64 MiB wait in it."""
+
+@disjoint_base
 class RecordBatch(NativeObject):
     """A batch being filled. Keyword names are the fields of rp_record_batch_options."""
 
@@ -51,7 +55,9 @@ class RecordBatch(NativeObject):
 class QueueReader(NativeObject):
     """Reads a range of one queue from a broker. fd is a connected socket that now belongs to the reader."""
 
-    def __init__(self, fd: int, batch: RecordBatchOptions | None = None, **options: Unpack[QueueReaderOptions]) -> None: ...
+    def __init__(
+        self, fd: int, batch: RecordBatchOptions | None = None, pool: BufferPool | None = None, **options: Unpack[QueueReaderOptions]
+    ) -> None: ...
     def next_batch(self, timeout_s: float) -> ArrowBatch | None:
         """None at the end of the range. Raises TimedOut when the broker says nothing for timeout_s, OutOfRange, NetworkError,
         ProtocolError, StoreCorrupt, NotFound, Busy; looks at signals every 100 ms."""
@@ -65,7 +71,9 @@ class QueueReader(NativeObject):
 class SegmentReader(NativeObject):
     """Reads records of one commit log file. Keyword names are the fields of rp_segment_reader_options."""
 
-    def __init__(self, batch: RecordBatchOptions | None = None, **options: Unpack[SegmentReaderOptions]) -> None: ...
+    def __init__(
+        self, batch: RecordBatchOptions | None = None, pool: BufferPool | None = None, **options: Unpack[SegmentReaderOptions]
+    ) -> None: ...
     def next_batch(self) -> ArrowBatch | None:
         """None at the end of the range. Raises StoreCorrupt at damage, unless audit is set."""
     @property

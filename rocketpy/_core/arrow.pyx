@@ -23,13 +23,20 @@ cdef extern from "arrow/arrow_abi.h" nogil:
         int64_t length
         void (*release)(ArrowArray *) noexcept nogil
 
+cdef extern from "arrow/buffer_pool.h" nogil:
+    ctypedef struct rp_buffer_pool:
+        pass
+    rp_buffer_pool *rp_buffer_pool_create()
+    void rp_buffer_pool_drop(rp_buffer_pool *pool)
+
 cdef extern from "arrow/record_batch.h" nogil:
     ctypedef struct rp_record_batch:
         pass
     ctypedef struct rp_record_batch_options:
         uint32_t column_mask
     void rp_record_batch_options_default(rp_record_batch_options *options)
-    int rp_record_batch_create(const rp_record_batch_options *options, rp_record_batch **batch, rp_error *error)
+    int rp_record_batch_create(const rp_record_batch_options *options, rp_buffer_pool *pool, rp_record_batch **batch,
+                               rp_error *error)
     void rp_record_batch_destroy(rp_record_batch *batch)
     int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data, uint64_t size, int check_crc,
                                         int64_t first_queue_offset, int64_t last_queue_offset, rp_error *error)
@@ -178,7 +185,19 @@ cdef ArrowBatch export_batch(rp_record_batch *native):
     return batch
 
 
-cdef rp_record_batch *create_batch(dict options) except NULL:
+cdef class BufferPool:
+    cdef rp_buffer_pool *native
+
+    def __cinit__(self):
+        self.native = rp_buffer_pool_create()
+        if self.native == NULL:
+            raise NoMemory("no memory for a pool of buffers")
+
+    def __dealloc__(self):
+        rp_buffer_pool_drop(self.native)
+
+
+cdef rp_record_batch *create_batch(dict options, BufferPool pool) except NULL:
     cdef rp_record_batch_options native_options
     cdef rp_record_batch *batch = NULL
     cdef rp_error error
@@ -186,7 +205,7 @@ cdef rp_record_batch *create_batch(dict options) except NULL:
     rp_record_batch_options_default(&native_options)
     set_fields(record_batch_option_rows, &native_options, options, keep)
     error.status = 0
-    check(rp_record_batch_create(&native_options, &batch, &error), &error)
+    check(rp_record_batch_create(&native_options, NULL if pool is None else pool.native, &batch, &error), &error)
     return batch
 
 
@@ -196,7 +215,7 @@ cdef class RecordBatch(NativeObject):
     def __init__(self, **options):
         if self.native != NULL:
             raise InvalidArgument("a RecordBatch is opened once")
-        self.native = create_batch(options)
+        self.native = create_batch(options, None)
         self.is_closed = False
 
     def put_records(self, const uint8_t[::1] data not None, int check_crc=1, int64_t first_queue_offset=INT64_MIN,
@@ -244,7 +263,7 @@ cdef class QueueReader(NativeObject):
     cdef rp_record_batch *batch
     cdef bint is_done
 
-    def __init__(self, int fd, dict batch=None, **options):
+    def __init__(self, int fd, dict batch=None, BufferPool pool=None, **options):
         cdef rp_queue_reader_options native_options
         cdef rp_error error
         cdef list keep = []
@@ -252,7 +271,7 @@ cdef class QueueReader(NativeObject):
             raise InvalidArgument("a QueueReader is opened once")
         rp_queue_reader_options_default(&native_options)
         set_fields(queue_reader_option_rows, &native_options, options, keep)
-        self.batch = create_batch(batch or {})
+        self.batch = create_batch(batch or {}, pool)
         error.status = 0
         try:
             check(rp_queue_reader_open(fd, &native_options, &self.native, &error), &error)
@@ -320,7 +339,7 @@ cdef class SegmentReader(NativeObject):
     cdef rp_record_batch *batch
     cdef bint is_done
 
-    def __init__(self, dict batch=None, **options):
+    def __init__(self, dict batch=None, BufferPool pool=None, **options):
         cdef rp_segment_reader_options native_options
         cdef rp_error error
         cdef list keep = []
@@ -329,7 +348,7 @@ cdef class SegmentReader(NativeObject):
             raise InvalidArgument("a SegmentReader is opened once")
         rp_segment_reader_options_default(&native_options)
         set_fields(segment_reader_option_rows, &native_options, options, keep)
-        self.batch = create_batch(batch or {})
+        self.batch = create_batch(batch or {}, pool)
         error.status = 0
         with nogil:
             status = rp_segment_reader_open(&native_options, &self.native, &error)

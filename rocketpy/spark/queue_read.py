@@ -17,7 +17,7 @@ from ..remoting.client import split_address
 from .cluster import TRANSIENT, Cluster, Endpoint, pause_before_retry
 from .plan import QueuePartition
 from .rows import RowSettings, shape_batch
-from .worker import freeze_imports
+from .worker import buffers, freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,7 @@ def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin
     return QueueReader(
         connect(address, settings.endpoint.timeout_s),
         settings.rows.batch_options(queue.broker_name),
+        buffers(),
         consumer_group=settings.group,
         topic=queue.topic,
         subscription=settings.sub_expression,

@@ -23,7 +23,7 @@ from ..store.directory import StoreDirectory
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import Use, parse_options
 from .rows import row_settings_of, shape_batch
-from .worker import freeze_imports
+from .worker import buffers, freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,6 +121,7 @@ class LogTableReader(StoreTableReader):
         settings = row_settings_of(options, self.columns)
         with SegmentReader(
             settings.batch_options(options["brokerName"]),
+            buffers(),
             path=partition.path,
             topic=options["topic"],
             begin_offset=partition.begin,
