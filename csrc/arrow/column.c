@@ -66,6 +66,18 @@ static int put_bit(rp_bytes *bits, int64_t index, int value) {
     return status;
 }
 
+static void clear_bits(rp_bytes *bits, int64_t begin, int64_t end) {
+    while (begin < end) {
+        if (begin % 8 == 0 && end - begin >= 8) {
+            bits->data[begin / 8] = 0;
+            begin += 8;
+        } else {
+            bits->data[begin / 8] &= (uint8_t)~(1u << (begin % 8));
+            begin++;
+        }
+    }
+}
+
 static int has_offsets(const rp_column *column) {
     return column->kind == RP_COLUMN_TEXT || column->kind == RP_COLUMN_BINARY || column->kind == RP_COLUMN_MAP;
 }
@@ -104,15 +116,6 @@ void rp_column_free(rp_column *column) {
     *column = (rp_column){.kind = column->kind, .is_nullable = column->is_nullable, .validity = empty, .offsets = empty, .values = empty};
 }
 
-static int end_null(rp_column *column) {
-    int status = put_bit(&column->validity, column->rows, 0);
-    if (status < 0)
-        return status;
-    column->rows++;
-    column->null_count++;
-    return RP_OK;
-}
-
 static int end_offset(rp_column *column, uint64_t end) {
     if (end > INT32_MAX)
         return RP_E_TOO_LARGE;
@@ -143,20 +146,47 @@ int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size) {
     return RP_OK;
 }
 
-int rp_column_put_null(rp_column *column) {
-    static const int64_t zero = 0;
+/* Zeros behind the bytes. */
+static int put_zeros(rp_bytes *bytes, uint64_t size) {
+    int status = rp_bytes_reserve(bytes, bytes->size + size);
+    if (status < 0)
+        return status;
+    memset(bytes->data + bytes->size, 0, size);
+    bytes->size += size;
+    return RP_OK;
+}
+
+static int put_null_values(rp_column *column, uint32_t count) {
+    if (column->kind == RP_COLUMN_INT32 || column->kind == RP_COLUMN_INT64)
+        return put_zeros(&column->values, (uint64_t)count * (column->kind == RP_COLUMN_INT32 ? 4 : 8));
     int status = RP_OK;
-    if (column->kind == RP_COLUMN_INT32)
-        status = rp_bytes_put(&column->values, &zero, 4);
-    else if (column->kind == RP_COLUMN_INT64)
-        status = rp_bytes_put(&column->values, &zero, 8);
-    else if (column->kind == RP_COLUMN_BIT)
-        status = put_bit(&column->values, column->rows, 0);
-    else if (column->kind == RP_COLUMN_MAP)
-        status = end_offset(column, (uint64_t)column->keys->rows);
-    else
-        status = end_offset(column, column->values.size);
-    return status < 0 ? status : end_null(column);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+        if (column->kind == RP_COLUMN_BIT)
+            status = put_bit(&column->values, column->rows + i, 0);
+        else
+            status = end_offset(column, column->kind == RP_COLUMN_MAP ? (uint64_t)column->keys->rows : column->values.size);
+    }
+    return status;
+}
+
+int rp_column_put_nulls(rp_column *column, uint32_t count) {
+    int status = put_null_values(column, count);
+    int64_t end = column->rows + count;
+    if (status == RP_OK)
+        status = fill_bits(&column->validity, end);
+    if (status < 0)
+        return status;
+    clear_bits(&column->validity, column->rows, end);
+    column->rows = end;
+    column->null_count += count;
+    return RP_OK;
+}
+
+int rp_column_put_repeated(rp_column *column, rp_slice text, uint32_t count) {
+    int status = rp_column_reserve(column, count, (uint64_t)count * text.size);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++)
+        rp_column_add_text(column, text);
+    return status;
 }
 
 int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value) {

@@ -52,10 +52,11 @@ void rp_column_free(rp_column *column);
  * without asking. RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE when 32-bit offsets would overflow. */
 int rp_column_reserve(rp_column *column, uint32_t rows, uint64_t bytes);
 
-/* Each appends one row: RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE as above. */
+/* These append one row, or count rows of the same: RP_OK, RP_E_NO_MEMORY, or RP_E_TOO_LARGE as above. */
 int rp_column_put_bit(rp_column *column, int value);
 int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size);
-int rp_column_put_null(rp_column *column);
+int rp_column_put_repeated(rp_column *column, rp_slice text, uint32_t count); /* text and binary only */
+int rp_column_put_nulls(rp_column *column, uint32_t count);
 /* A map row: pairs, then end. */
 int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value);
 int rp_column_end_map(rp_column *column);

@@ -9,7 +9,7 @@
 #include "column.h"
 #include "record_columns.h"
 
-/* The columns that rp_record_names_find is for. */
+/* The columns that are made of one property. */
 #define NAME_COLUMNS (1u << RP_RECORD_TAGS | 1u << RP_RECORD_KEYS | 1u << RP_RECORD_MSG_ID)
 
 struct rp_record_batch {
@@ -107,8 +107,9 @@ int rp_record_batch_is_full(const rp_record_batch *batch) {
 int rp_record_batch_settle(rp_record_batch *batch) {
     uint32_t count = batch->block_rows;
     batch->block_rows = 0;
-    if (batch->options.column_mask & NAME_COLUMNS)
-        rp_record_names_find(&batch->context, batch->block, count);
+    int finds_names = is_picked(batch, RP_RECORD_PROPERTIES) && !batch->options.properties_as_map; /* in its own pass */
+    if ((batch->options.column_mask & NAME_COLUMNS) && !finds_names)
+        rp_record_context_find_names(&batch->context, batch->block, count);
     for (int i = 0; i < RP_RECORD_COLUMN_COUNT && count > 0 && batch->broken == RP_OK; i++) {
         const rp_record_column_row *row = &rp_record_columns[i];
         if (is_picked(batch, i))
@@ -150,7 +151,7 @@ int rp_record_batch_put_damage(rp_record_batch *batch, int64_t commit_log_offset
         } else if (i == RP_RECORD_DAMAGE) {
             status = rp_column_put_bytes(column, damage, (uint32_t)strlen(damage));
         } else {
-            status = rp_column_put_null(column);
+            status = rp_column_put_nulls(column, 1);
         }
     }
     batch->broken = status;

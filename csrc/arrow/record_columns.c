@@ -37,7 +37,7 @@ static int fill_ms(rp_column *column, rp_record_context *context, uint32_t membe
         int64_t ms;
         memcpy(&ms, (const uint8_t *)&messages[i] + member, sizeof ms);
         if (ms > INT64_MAX / 1000 || ms < INT64_MIN / 1000)
-            status = rp_column_put_null(column);
+            status = rp_column_put_nulls(column, 1);
         else
             rp_column_add_i64(column, ms * 1000);
     }
@@ -64,10 +64,7 @@ static int fill_text(rp_column *column, rp_record_context *context, uint32_t mem
 static int fill_broker_name(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)member;
     (void)messages;
-    int status = rp_column_reserve(column, count, (uint64_t)count * context->broker_name.size);
-    for (uint32_t i = 0; i < count && status == RP_OK; i++)
-        rp_column_add_text(column, context->broker_name);
-    return status;
+    return rp_column_put_repeated(column, context->broker_name, count);
 }
 
 static int fill_map(rp_column *column, const rp_message *messages, uint32_t count) {
@@ -90,40 +87,29 @@ static int fill_properties(rp_column *column, rp_record_context *context, uint32
         int status = rp_column_reserve(column, 1, RP_PROPERTIES_JSON_MAX(messages[i].properties.size));
         if (status < 0)
             return status;
-        rp_column_end_text(column, rp_properties_to_json(messages[i].properties, column->values.data + column->values.size));
+        uint8_t *json = column->values.data + column->values.size;
+        rp_column_end_text(column, rp_properties_to_json(messages[i].properties, json, &context->names[i]));
     }
     return RP_OK;
 }
 
-static int is_name(rp_slice name, const char *wanted, uint32_t size) { return name.size == size && memcmp(name.data, wanted, size) == 0; }
-
-/* One pass over the properties for all three; of several with one name the last counts, as in RocketMQ's map;
- * an empty one counts as absent. */
-void rp_record_names_find(rp_record_context *context, const rp_message *messages, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        rp_slice properties = messages[i].properties, name, value;
-        rp_record_names found = {{NULL, 0}, {NULL, 0}, {NULL, 0}};
-        while (rp_properties_next(&properties, &name, &value)) {
-            if (value.size == 0)
-                continue;
-            if (is_name(name, "TAGS", 4))
-                found.tags = value;
-            else if (is_name(name, "KEYS", 4))
-                found.keys = value;
-            else if (is_name(name, "UNIQ_KEY", 8))
-                found.unique_key = value;
-        }
-        context->names[i] = found;
-    }
+void rp_record_context_find_names(rp_record_context *context, const rp_message *messages, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        rp_record_names_find(&context->names[i], messages[i].properties);
 }
 
 /* member: of rp_record_names. */
 static int fill_name(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)messages;
+    uint32_t nulls = 0;
+    for (uint32_t i = 0; i < count; i++)
+        nulls += slice_at(&context->names[i], member).data == NULL;
+    if (nulls == count)
+        return rp_column_put_nulls(column, count);
     int status = RP_OK;
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice value = slice_at(&context->names[i], member);
-        status = value.data == NULL ? rp_column_put_null(column) : rp_column_put_bytes(column, value.data, value.size);
+        status = value.data == NULL ? rp_column_put_nulls(column, 1) : rp_column_put_bytes(column, value.data, value.size);
     }
     return status;
 }
@@ -145,32 +131,41 @@ static int fill_offset_msg_id(rp_column *column, rp_record_context *context, uin
 /* As a Java client shows it: the client's id when there is one, else the broker's. */
 static int fill_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)member;
-    for (uint32_t i = 0; i < count; i++) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += context->names[i].unique_key.size + RP_OFFSET_MSG_ID_MAX;
+    int status = rp_column_reserve(column, count, bytes);
+    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice id = context->names[i].unique_key;
-        int status = rp_column_reserve(column, 1, id.size + RP_OFFSET_MSG_ID_MAX);
-        if (status < 0)
-            return status;
         if (id.data != NULL)
             rp_column_add_text(column, id);
         else
             add_offset_msg_id(column, &messages[i]);
     }
-    return RP_OK;
+    return status;
 }
 
+static int is_remembered(const rp_host_memo *memo, rp_slice host) {
+    return host.size == memo->host_size && memcmp(host.data, memo->host, host.size) == 0;
+}
+
+static void remember(rp_host_memo *memo, rp_slice host) {
+    memo->host_size = host.size <= sizeof memo->host ? host.size : 0;
+    memcpy(memo->host, host.data, memo->host_size);
+    memo->text_size = rp_host_to_text(host, memo->text);
+}
+
+/* Runs of one host: mostly a whole block. */
 static int fill_host(rp_column *column, rp_host_memo *memo, uint32_t member, const rp_message *messages, uint32_t count) {
-    int status = rp_column_reserve(column, count, (uint64_t)count * RP_HOST_TEXT_MAX);
-    for (uint32_t i = 0; i < count && status == RP_OK; i++) {
+    int status = RP_OK;
+    for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) {
         rp_slice host = slice_at(&messages[i], member);
-        if (host.size != memo->host_size || memcmp(host.data, memo->host, host.size) != 0) {
-            memo->host_size = host.size <= sizeof memo->host ? host.size : 0;
-            memcpy(memo->host, host.data, memo->host_size);
-            memo->text_size = rp_host_to_text(host, memo->text);
-        }
-        if (memo->text_size == 0)
-            status = rp_column_put_null(column);
-        else
-            rp_column_add_text(column, (rp_slice){(const uint8_t *)memo->text, memo->text_size});
+        if (!is_remembered(memo, host))
+            remember(memo, host);
+        for (end = i + 1; end < count && is_remembered(memo, slice_at(&messages[end], member));)
+            end++;
+        rp_slice text = {(const uint8_t *)memo->text, memo->text_size};
+        status = text.size == 0 ? rp_column_put_nulls(column, end - i) : rp_column_put_repeated(column, text, end - i);
     }
     return status;
 }
@@ -197,10 +192,7 @@ static int fill_nulls(rp_column *column, rp_record_context *context, uint32_t me
     (void)context;
     (void)member;
     (void)messages;
-    int status = RP_OK;
-    for (uint32_t i = 0; i < count && status == RP_OK; i++)
-        status = rp_column_put_null(column);
-    return status;
+    return rp_column_put_nulls(column, count);
 }
 
 #define MEMBER(name) offsetof(rp_message, name)

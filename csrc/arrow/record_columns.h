@@ -23,20 +23,15 @@ typedef struct rp_host_memo {
     uint32_t text_size; /* 0: the host is none */
 } rp_host_memo;
 
-/* Properties that are columns of their own; data NULL: the message has none. */
-typedef struct rp_record_names {
-    rp_slice tags, keys, unique_key;
-} rp_record_names;
-
 typedef struct rp_record_context {
     rp_slice broker_name;
     int32_t properties_as_map;
     rp_host_memo born_host, store_host;
-    rp_record_names names[RP_RECORD_BLOCK_ROWS]; /* of the block, by rp_record_names_find */
+    rp_record_names names[RP_RECORD_BLOCK_ROWS]; /* of the block: the column of JSON texts finds them, or rp_record_context_find_names */
 } rp_record_context;
 
-/* Fills context->names, before a block of at most RP_RECORD_BLOCK_ROWS goes to the columns. */
-void rp_record_names_find(rp_record_context *context, const rp_message *messages, uint32_t count);
+/* Fills context->names before a block of at most RP_RECORD_BLOCK_ROWS goes to the columns; needed where properties are no JSON texts. */
+void rp_record_context_find_names(rp_record_context *context, const rp_message *messages, uint32_t count);
 
 typedef struct rp_record_column_row {
     const char *name;

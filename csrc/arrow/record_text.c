@@ -2,21 +2,26 @@
 #include "record_text.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "../base/hex_inl.h"
 
+#define NAME_END 1
+#define PAIR_END 2
+
 int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value) {
     while (properties->size > 0) {
-        const uint8_t *end = memchr(properties->data, 2, properties->size);
+        const uint8_t *end = memchr(properties->data, PAIR_END, properties->size);
         uint32_t size = end == NULL ? properties->size : (uint32_t)(end - properties->data);
         const uint8_t *start = properties->data;
         uint32_t used = end == NULL ? size : size + 1;
         properties->data += used;
         properties->size -= used;
-        const uint8_t *split = memchr(start, 1, size);
+        const uint8_t *split = memchr(start, NAME_END, size);
         if (split == NULL)
             continue;
         *name = (rp_slice){start, (uint32_t)(split - start)};
@@ -24,6 +29,26 @@ int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value) {
         return 1;
     }
     return 0;
+}
+
+static int is_name(rp_slice name, const char *wanted, uint32_t size) { return name.size == size && memcmp(name.data, wanted, size) == 0; }
+
+static void note_name(rp_record_names *names, rp_slice name, rp_slice value) {
+    if (value.size == 0)
+        return;
+    if (is_name(name, "TAGS", 4))
+        names->tags = value;
+    else if (is_name(name, "KEYS", 4))
+        names->keys = value;
+    else if (is_name(name, "UNIQ_KEY", 8))
+        names->unique_key = value;
+}
+
+void rp_record_names_find(rp_record_names *names, rp_slice properties) {
+    rp_slice name, value;
+    *names = (rp_record_names){.tags = {NULL, 0}};
+    while (rp_properties_next(&properties, &name, &value))
+        note_name(names, name, value);
 }
 
 /* Length of the well-formed UTF-8 sequence at data, 0 when it is malformed. */
@@ -78,43 +103,60 @@ static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t l
     return out + size;
 }
 
-/* Whether all of eight bytes are plain. Each test leaves the top bit of a byte that fails it, or of one behind such a byte. */
-static int are_plain(uint64_t x) {
+/* The top bits of those of eight bytes that are not plain. Above the lowest such byte others may be marked without reason. */
+static uint64_t mark_special(uint64_t x) {
     const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
     uint64_t quote = x ^ ones * '"', backslash = x ^ ones * '\\';
-    return ((x | (x - ones * 0x20) | (quote - ones) | (backslash - ones)) & tops) == 0;
+    return (x | (x - ones * 0x20) | (quote - ones) | (backslash - ones)) & tops;
 }
 
-static uint8_t *put_json_string(uint8_t *out, rp_slice text) {
-    *out++ = '"';
-    for (uint32_t i = 0; i < text.size;) {
-        uint32_t used = 0;
+/* Copies up to the first byte that is not plain, or to end. May write eight bytes more than it says while there are eight to read. */
+static uint8_t *copy_plain(uint8_t *out, const uint8_t **data, const uint8_t *end) {
+    const uint8_t *at = *data;
+    uint64_t special = 0;
+    while (special == 0 && end - at >= (ptrdiff_t)sizeof special) {
+        memcpy(out, at, sizeof special);
         uint64_t word;
-        while (text.size - i >= sizeof word && (memcpy(&word, text.data + i, sizeof word), are_plain(word))) {
-            memcpy(out, &word, sizeof word);
-            out += sizeof word;
-            i += sizeof word;
-        }
-        while (i < text.size && is_plain(text.data[i]))
-            *out++ = text.data[i++];
-        if (i < text.size)
-            out = put_json_character(out, text.data + i, text.size - i, &used);
-        i += used;
+        memcpy(&word, at, sizeof word);
+        special = mark_special(le64toh(word));
+        int plain = special == 0 ? 8 : __builtin_ctzll(special) / 8;
+        out += plain;
+        at += plain;
     }
-    *out++ = '"';
+    while (special == 0 && at < end && is_plain(*at))
+        *out++ = *at++;
+    *data = at;
     return out;
 }
 
-uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json) {
+uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json, rp_record_names *names) {
+    const uint8_t *at = properties.data, *end = at + properties.size;
     uint8_t *out = json;
-    rp_slice name, value;
+    *names = (rp_record_names){.tags = {NULL, 0}};
     *out++ = '{';
-    while (rp_properties_next(&properties, &name, &value)) {
+    while (at < end) {
+        uint8_t *before = out;
+        const uint8_t *start = at, *split = NULL;
         if (out[-1] != '{')
             *out++ = ',';
-        out = put_json_string(out, name);
-        *out++ = ':';
-        out = put_json_string(out, value);
+        *out++ = '"';
+        while ((out = copy_plain(out, &at, end)), at < end && *at != PAIR_END) {
+            if (*at == NAME_END && split == NULL) {
+                split = at++;
+                memcpy(out, "\":\"", 3);
+                out += 3;
+                continue;
+            }
+            uint32_t used;
+            out = put_json_character(out, at, (uint32_t)(end - at), &used);
+            at += used;
+        }
+        *out++ = '"';
+        if (split == NULL)
+            out = before; /* text without a name */
+        else
+            note_name(names, (rp_slice){start, (uint32_t)(split - start)}, (rp_slice){split + 1, (uint32_t)(at - split - 1)});
+        at += at < end;
     }
     *out++ = '}';
     return (uint32_t)(out - json);

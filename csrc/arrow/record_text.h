@@ -12,10 +12,19 @@
  * separator for the byte that ends it. */
 #define RP_PROPERTIES_JSON_MAX(size) ((uint64_t)(size) * 6 + 16)
 
+/* Properties that are columns of their own; data NULL: the message has none. */
+typedef struct rp_record_names {
+    rp_slice tags, keys, unique_key;
+} rp_record_names;
+
 /* Takes the next name\1value\2 off properties. 0 when none is left. Text without \1 is skipped, as RocketMQ's reader does. */
 int rp_properties_next(rp_slice *properties, rp_slice *name, rp_slice *value);
-/* {"name":"value",…}; returns bytes written into json, which has room for RP_PROPERTIES_JSON_MAX. Bad UTF-8 becomes U+FFFD. */
-uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json);
+/* What the pairs mean for the columns that are made of one: of several with one name the last counts, as in RocketMQ's map; an empty one
+ * counts as absent. */
+void rp_record_names_find(rp_record_names *names, rp_slice properties);
+/* {"name":"value",…}; returns bytes written into json, which has room for RP_PROPERTIES_JSON_MAX. Bad UTF-8 becomes U+FFFD. Fills names
+ * in the same pass. */
+uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json, rp_record_names *names);
 /* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);
 /* Upper-case hex of host, port and offset, as RocketMQ's createMessageId. */
