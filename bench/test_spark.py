@@ -34,7 +34,8 @@ from tests.spark.servers import Cluster
 
 TOPIC, WRITTEN = "BenchSpark", "BenchSparkWritten"
 MESSAGE_BYTES = 1024
-ROUNDS = 2
+ROUNDS = 4
+WARM_UPS = 3  # rounds that are not counted: the JVM's compilers take up to two seconds of a core in each of the first
 SEND, BATCH_CODE = 1, 320
 made: dict[int, list[Any]] = {}  # what a worker's synthetic source keeps between tasks
 
@@ -141,14 +142,17 @@ def test_reads_keep_up_with_a_synthetic_source(filled: tuple[Any, Cluster, int],
         "store": session.read.format("rocketmq-store").options(storePath=str(cluster.store), topic=TOPIC).load(),
     }
     assert frames["broker"].count() == frames["store"].count() == count
-    took = {name: [drain(frame)] for name, frame in frames.items()}  # the first run warms up and is not counted
-    for _ in range(ROUNDS):
+    took: dict[str, list[float]] = {name: [] for name in frames}
+    for _ in range(WARM_UPS + ROUNDS):
         for name, frame in frames.items():
             took[name].append(drain(frame))
-    rates = {name: count / min(values[1:]) for name, values in took.items()}
+    rates = {name: count / min(values[WARM_UPS:]) for name, values in took.items()}
     shares = {name: rate / rates["synthetic"] for name, rate in rates.items()}
     benchmark.extra_info.update({"rows_per_s": rates, "share_of_synthetic": shares})
-    print("".join(f"\n{name:<10} {rates[name]:>12,.0f} rows/s  {shares[name]:.0%} of synthetic" for name in frames))
+    for name, values in took.items():
+        each = " ".join(f"{count / value / 1000:.0f}" for value in values[WARM_UPS:])
+        print(f"\n{name:<10} {rates[name]:>12,.0f} rows/s  {shares[name]:.0%} of synthetic; each round, thousands: {each}", end="")
+    print()
     benchmark.pedantic(lambda: None, rounds=1)
     if size.full:
         assert shares["broker"] >= 0.60 and shares["store"] >= 0.85, shares

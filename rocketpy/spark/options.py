@@ -244,7 +244,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("table", _choice("commitlog", "consumequeue", "index"), "commitlog", frozenset({Use.STORE}), "What is read."),
     Option("brokerName", str, "", frozenset({Use.STORE}), "What the column brokerName shows."),
     Option("audit", _boolean, False, frozenset({Use.STORE}), "Adds `valid` and `damage`; damage becomes rows instead of an error."),
-    Option("splitBytes", _positive, 128 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition."),
+    Option("splitBytes", _positive, 512 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition."),
 )  # fmt: skip
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases)}
