@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 import zlib
 from pathlib import Path
 
 import pytest
 
-from rocketpy._core.arrow import COLUMN_NAMES, RecordBatch, SegmentReader, column_mask
+from rocketpy._core.arrow import COLUMN_NAMES, BufferPool, RecordBatch, SegmentReader, column_mask
 from rocketpy._core.errors import Closed, InvalidArgument, StoreCorrupt
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
@@ -19,10 +20,10 @@ HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)
 
 
 def record(
-    offset: int, body: bytes = b"hello", properties: str = "", topic: str = "TopicTest", physical: int = 0, host: bytes = HOST
+    offset: int, body: bytes = b"hello", properties: str | bytes = "", topic: str = "TopicTest", physical: int = 0, host: bytes = HOST
 ) -> bytes:
     """One record of layout version 1."""
-    texts = properties.encode()
+    texts = properties.encode() if isinstance(properties, str) else properties
     sys_flag = 0x30 if len(host) == 20 else 0
     middle = struct.pack(">IiiqqI", zlib.crc32(body) & 0x7FFFFFFF, 3, 7, offset, physical, sys_flag)
     tail = struct.pack(">q", 1_700_000_000_123) + host + struct.pack(">q", 1_700_000_000_456) + host + struct.pack(">iq", 2, 99)
@@ -115,6 +116,53 @@ def test_bad_utf8_in_properties_becomes_a_replacement_character() -> None:
     assert value == "\ufffd\x07"
 
 
+def pairs_of(properties: bytes) -> list[tuple[bytes, bytes]]:
+    """What the reader is to find, said simply: text without a name is no pair."""
+    return [(name, value) for part in properties.split(b"\x02") for name, found, value in [part.partition(b"\x01")] if found]
+
+
+def test_properties_of_any_bytes_are_the_same_as_text_and_as_columns() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    pieces = [
+        b"TAGS",
+        b"KEYS",
+        b"UNIQ_KEY",
+        b"\x01",
+        b"\x01",
+        b"\x02",
+        b"\x02",
+        b'"',
+        b"\\",
+        b"\x1f",
+        b"plain text",
+        b"\xc3\xa9",
+        b"\xff",
+        b"x",
+    ]
+    texts = [b"".join(chance.choices(pieces, k=chance.randrange(14))) for _ in range(3000)]
+    data = b"".join(record(row, properties=text) for row, text in enumerate(texts))
+    whole = batch_of(data)
+    narrow = batch_of(data, column_mask=column_mask(["tags", "keys", "msgId"]))
+    for name in ("tags", "keys", "msgId"):
+        assert whole.column(name).equals(narrow.column(name))
+    tags, keys = (whole.column(name).cast(pa.binary()) for name in ("tags", "keys"))
+    for row, text in enumerate(texts):
+        pairs = pairs_of(text)
+        shown = [tuple(part.decode("utf-8", "replace") for part in pair) for pair in pairs]
+        assert json.loads(whole.column("properties")[row].as_py(), object_pairs_hook=list) == shown, text
+        last = {name: value for name, value in pairs if value}
+        assert (tags[row].as_py(), keys[row].as_py()) == (last.get(b"TAGS"), last.get(b"KEYS")), text
+    whole.column("properties").validate(full=True)
+
+
+def test_hosts_that_change_within_a_block_keep_their_rows() -> None:
+    hosts = [bytes([10, 0, 0, row // 5 % 3]) + struct.pack(">i", 80) for row in range(200)]
+    column = batch_of(b"".join(record(row, host=host) for row, host in enumerate(hosts))).column("storeHost")
+    assert column.to_pylist() == [f"10.0.0.{row // 5 % 3}:80" for row in range(200)]
+
+
 def test_a_batch_is_taken_once() -> None:
     with RecordBatch() as batch:
         batch.put_records(record(0))
@@ -174,6 +222,16 @@ def test_a_segment_is_read_to_its_last_record(tmp_path: Path) -> None:
         while (batch := reader.next_batch()) is not None:
             offsets += pa.record_batch(batch).column("queueOffset").to_pylist()
     assert offsets == list(range(25))
+
+
+def test_readers_that_share_a_pool_do_not_share_rows(tmp_path: Path) -> None:
+    path, pool = str(segment(tmp_path, 25)), BufferPool()
+    with SegmentReader({"rows_max": 10}, pool, path=path) as one, SegmentReader({"rows_max": 5}, pool, path=path) as other:
+        held = [pa.record_batch(batch) for _ in range(2) for reader in (one, other) if (batch := reader.next_batch()) is not None]
+    del pool
+    assert [batch.column("queueOffset").to_pylist() for batch in held] == [
+        list(range(10)), list(range(5)), list(range(10, 20)), list(range(5, 10)),
+    ]  # fmt: skip
 
 
 def test_damage_in_a_segment_is_an_error_or_with_audit_a_row(tmp_path: Path) -> None:
