@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 GIB = 1 << 30
-FEED_STEP = 64 << 20
+FEED_STEP = 16 << 20
 MADV_POPULATE_WRITE = 23  # mmap's name for it came with Python 3.14
+HUGE_PAGE = 2 << 20
 MIB_PER_KIB = 1 / 1024
 
 
@@ -46,13 +47,15 @@ def fed_memory(size: int, seconds: float) -> Iterator[None]:
 
     The first write to a page that the host has not backed costs ten times what it costs later, and some hosts take pages back as soon as
     a GiB of them is free. Whoever writes most files would pay for that; here all who are measured find what a machine of its own has.
+    Huge pages, because giving is done beside what is measured: 0.006 s of CPU a GiB instead of the 0.11 of small ones.
     """
     if size == 0 or not is_virtual():
         yield
         return
     steps = range(0, size, FEED_STEP)
     over = threading.Event()
-    with mmap.mmap(-1, size) as memory:
+    with mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
         for at in steps:
             memory.madvise(MADV_POPULATE_WRITE, at, min(FEED_STEP, size - at))
 
