@@ -37,7 +37,7 @@ def format_properties(values: Mapping[str, str]) -> str:
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
     """The text with these keys set: existing entries are replaced where they stand, new ones appended, comments and order kept."""
-    lines = text.splitlines()
+    lines = _lines(text)
     pending = dict(changes)
     for entry in reversed(read_properties(text)):  # from the end, so that line numbers above stay true; the last of duplicates counts
         if entry.key in pending:
@@ -54,9 +54,15 @@ def _format_line(key: str, value: str) -> str:
     return f"{_escape(key, is_key=True)}={_escape(value)}"
 
 
+def _lines(text: str) -> list[str]:
+    """What only other readers take for the end of a line (\\v, U+0085, U+2028 …) may stand in a value."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
     """(first line, last line, text with continuations joined) of every entry."""
-    lines = iter(enumerate(text.splitlines(), 1))
+    lines = iter(enumerate(_lines(text), 1))
     for first, line in lines:
         logical = line.lstrip(_BLANKS)
         if not logical or logical[0] in "#!":
@@ -113,7 +119,7 @@ def _unescape(text: str) -> str:
             position += 4
         else:
             parts.append(_ESCAPES.get(escape, escape))
-    return "".join(parts)
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may be one character
 
 
 def _escape(text: str, *, is_key: bool = False) -> str:

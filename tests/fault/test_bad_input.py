@@ -51,6 +51,8 @@ VALUES = ("", "x", "-1", "0", "1", str(2**31 - 1), str(2**63 - 1), str(-(2**63))
 BODIES = (
     b"", b"x", b"{}", b"[]", b"null", b"1e999", b'{"a":"\xff"}', b"[" * 2000, bytes(range(256)),
     b'{"mqSet":[[]],"topicConfigTable":[1]}',
+    b"productEnvName=\\ud800\nregionId=\\ud800",
+    b'{"clientID":"\\ud800","groupName":"\\ud800","topicName":"\\ud800","topicConfigTable":{"\\ud800":{"topicName":"\\ud800"}}}',
     b'{"clientID":5,"consumerDataSet":{"a":1},"producerDataSet":[1],"groupName":[],"topicName":7,"mqSet":3,"subscriptionData":3}',
 )  # fmt: skip
 

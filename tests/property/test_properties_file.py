@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.config.properties import edit_properties, format_properties, read_properties
+from rocketpy.config.properties import Entry, edit_properties, format_properties, read_properties
 
-TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\x0b\x1c\x1d\x1e\x85\u2028\u2029\x0c\r"), max_size=20)
+TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
 KEYS = st.text(alphabet="abc .:=#!\\é", min_size=1, max_size=8)
 
 
@@ -21,6 +21,18 @@ def test_any_text_reads_as_another_implementation_reads_it(text: str) -> None:
         read_properties(text)  # ours takes a broken \u escape for its letters
         return
     assert [(entry.key, entry.value) for entry in read_properties(text)] == [(key, value.strip()) for key, value in expected]
+
+
+@pytest.mark.parametrize("separator", ["\x0b", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_only_line_feeds_and_carriage_returns_end_a_line(separator: str) -> None:
+    hidden = read_properties(f"a = x\\u{ord(separator):04x}kvConfigPath=/etc/passwd\r\nb=2\rc=3\n")
+    assert hidden == [Entry("a", f"x{separator}kvConfigPath=/etc/passwd", 1, 1), Entry("b", "2", 2, 2), Entry("c", "3", 3, 3)]
+    assert read_properties(edit_properties("", {hidden[0].key: hidden[0].value})) == hidden[:1]
+
+
+@pytest.mark.parametrize(("escaped", "value"), [("\\ud83d\\ude00", "😀"), ("\\ud83d", "\ufffd"), ("\\ude00\\ud83d", "\ufffd\ufffd")])
+def test_escaped_surrogates_are_one_character_and_lone_ones_none_that_utf_8_lacks(escaped: str, value: str) -> None:
+    assert [entry.value for entry in read_properties(f"a={escaped}")] == [value]
 
 
 @given(st.dictionaries(KEYS, TEXT.map(str.strip)))
