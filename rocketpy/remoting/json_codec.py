@@ -3,7 +3,8 @@ RocketMQ: RemotingSerializable over com.alibaba.fastjson 1.2 (5.3.3 remoting/pro
 
 Reading  standard JSON goes through the C parser. What that refuses is read by the tolerant one: keys that are numbers, objects or bare
          words, single quotes, comments, spare commas, numbers with a type letter (12L), Set[…], undefined, references ({"$ref":"$.a.b"}).
-         Numeric keys become text ("0"), object keys become ObjectKey.
+         Numeric keys become text ("0"), object keys become ObjectKey. So are escaped surrogates, of which the C parser would leave lone
+         ones in the text: no UTF-8 can be made of that again. Here they become U+FFFD.
 Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as objects, for peers before 4.9.4 and files in `config/`.
 
 Bounds   nesting to DEPTH_MAX; sizes are the frame's. Nothing raises but JsonError.
@@ -43,11 +44,17 @@ def read_json(data: bytes | bytearray | memoryview | str) -> Any:
         text = data if isinstance(data, str) else bytes(data).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start}") from None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = _Reader(text).read()
+    value = _parse(text)
     return _resolve_references(value) if '"$ref"' in text else value
+
+
+def _parse(text: str) -> Any:
+    if _SURROGATE.search(text) is None:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    return _Reader(text).read()
 
 
 def read_object(data: bytes | bytearray | memoryview | str) -> dict[str, Any]:
@@ -113,6 +120,7 @@ def _key_text(key: Any) -> str:
 
 # ---- reading what a standard parser refuses ----
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"(?:[\s\x00]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,64}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WORD = re.compile(r"[^\s\x00,:{}\[\]\"'/]+")
