@@ -13,6 +13,7 @@ typedef struct open_parcel {
     rp_bytes bytes;
     int32_t rows, flag, is_ordered;
     int64_t first_row, last_row;
+    uint64_t usual_bytes; /* of the one before: what is made room for */
 } open_parcel;
 
 typedef struct topic_queues {
@@ -33,7 +34,7 @@ struct rp_message_packer {
     rp_message_rows rows;
     int64_t first_row, position; /* of the batch; next row of it */
     rp_slice wanted_topic;
-    open_parcel out; /* the parcel that was given out last */
+    rp_buffer_pool *pool; /* held; of all parcels */
     rp_sink_message message;
     int64_t message_position; /* the row it is of; -1: none of this batch */
     uint64_t open_bytes;
@@ -60,10 +61,12 @@ int rp_message_packer_open(const rp_message_packer_options *options, rp_message_
         packer->topic = (uint8_t *)strdup(options->topic);
         packer->topic_size = (uint32_t)strlen(options->topic);
     }
-    if (packer->topics == NULL || (options->topic != NULL && packer->topic == NULL)) {
+    packer->pool = rp_buffer_pool_create();
+    if (packer->topics == NULL || packer->pool == NULL || (options->topic != NULL && packer->topic == NULL)) {
         rp_message_packer_close(packer);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a packer");
     }
+    packer->message.bytes.pool = packer->pool;
     *opened = packer;
     return RP_OK;
 }
@@ -74,15 +77,15 @@ void rp_message_packer_close(rp_message_packer *packer) {
     for (int32_t i = 0; i < packer->topic_count; i++) {
         topic_queues *topic = &packer->topics[i];
         for (uint32_t queue = 0; queue <= topic->queue_count; queue++)
-            free(topic->parcels[queue].bytes.data);
+            rp_bytes_free(&topic->parcels[queue].bytes);
         free(topic->parcels);
         free(topic->queue_ids);
         free(topic->name);
     }
     free(packer->topics);
     free(packer->topic);
-    free(packer->out.bytes.data);
     rp_sink_message_free(&packer->message);
+    rp_buffer_pool_drop(packer->pool);
     free(packer);
 }
 
@@ -118,6 +121,8 @@ int rp_message_packer_put_topic(rp_message_packer *packer, rp_slice name, const 
         free(topic.parcels);
         return RP_E_NO_MEMORY;
     }
+    for (uint32_t queue = 0; queue <= queue_count; queue++)
+        topic.parcels[queue].bytes.pool = packer->pool;
     memcpy(topic.name, name.data, name.size);
     memcpy(topic.queue_ids, queue_ids, queue_count * sizeof *queue_ids);
     packer->topics[packer->topic_count] = topic;
@@ -169,39 +174,50 @@ static int queue_of_row(rp_message_packer *packer, int32_t topic_number, rp_slic
     return RP_OK;
 }
 
-static void give_out(rp_message_packer *packer, int32_t topic, uint32_t queue, rp_message_parcel *parcel) {
-    open_parcel *from = &packer->topics[topic].parcels[queue];
-    open_parcel emptied = packer->out;
-    packer->open_bytes -= from->bytes.size;
-    packer->out = *from;
-    *from = (open_parcel){.bytes = {.data = emptied.bytes.data, .capacity = emptied.bytes.capacity}};
-    const open_parcel *out = &packer->out;
-    *parcel = (rp_message_parcel){
+void rp_message_parcel_release(rp_message_parcel *parcel) {
+    if (parcel->pool == NULL)
+        return;
+    rp_buffer_pool_give(parcel->pool, parcel->data, parcel->capacity);
+    rp_buffer_pool_drop(parcel->pool);
+    *parcel = (rp_message_parcel){.data = NULL};
+}
+
+/* The parcel of these rows takes the bytes over. */
+static rp_message_parcel fill_parcel(rp_message_packer *packer, int32_t topic, uint32_t queue, rp_bytes *bytes) {
+    rp_buffer_pool_hold(packer->pool);
+    rp_message_parcel parcel = {
         .topic = topic,
         .queue = queue == packer->topics[topic].queue_count ? -1 : (int32_t)queue,
-        .rows = out->rows,
-        .flag = out->flag,
-        .is_ordered = out->is_ordered,
-        .first_row = out->first_row,
-        .last_row = out->last_row,
-        .data = out->bytes.data,
-        .size = out->bytes.size,
+        .data = bytes->data,
+        .size = bytes->size,
+        .capacity = bytes->capacity,
+        .pool = packer->pool,
     };
+    *bytes = (rp_bytes){.pool = packer->pool};
+    return parcel;
+}
+
+static void give_out(rp_message_packer *packer, int32_t topic, uint32_t queue, rp_message_parcel *parcel) {
+    open_parcel *from = &packer->topics[topic].parcels[queue];
+    packer->open_bytes -= from->bytes.size;
+    from->usual_bytes = from->bytes.size;
+    *parcel = fill_parcel(packer, topic, queue, &from->bytes);
+    parcel->rows = from->rows;
+    parcel->flag = from->flag;
+    parcel->is_ordered = from->is_ordered;
+    parcel->first_row = from->first_row;
+    parcel->last_row = from->last_row;
+    from->rows = 0;
 }
 
 static void give_row_alone(rp_message_packer *packer, int32_t topic, uint32_t queue, rp_message_parcel *parcel) {
     int64_t row = row_number(packer);
-    *parcel = (rp_message_parcel){
-        .topic = topic,
-        .queue = queue == packer->topics[topic].queue_count ? -1 : (int32_t)queue,
-        .rows = 1,
-        .flag = packer->message.flag,
-        .is_delayed = 1,
-        .first_row = row,
-        .last_row = row,
-        .data = packer->message.bytes.data,
-        .size = packer->message.bytes.size,
-    };
+    *parcel = fill_parcel(packer, topic, queue, &packer->message.bytes);
+    parcel->rows = 1;
+    parcel->flag = packer->message.flag;
+    parcel->is_delayed = 1;
+    parcel->first_row = row;
+    parcel->last_row = row;
 }
 
 static void give_largest(rp_message_packer *packer, rp_message_parcel *parcel) {
@@ -221,7 +237,9 @@ static void give_largest(rp_message_packer *packer, rp_message_parcel *parcel) {
 }
 
 static int append_row(rp_message_packer *packer, open_parcel *target, int is_ordered) {
-    int status = rp_bytes_put(&target->bytes, packer->message.bytes.data, packer->message.bytes.size);
+    int status = target->rows == 0 ? rp_bytes_reserve(&target->bytes, target->usual_bytes) : RP_OK;
+    if (status == RP_OK)
+        status = rp_bytes_put(&target->bytes, packer->message.bytes.data, packer->message.bytes.size);
     if (status < 0)
         return status;
     packer->open_bytes += packer->message.bytes.size;

@@ -9,9 +9,9 @@
  * Every row gets the property UNIQ_KEY: id_prefix and eight hex digits of its number.
  *
  * Threads  one owner.
- * Owns     its buffers. Borrows the batch from begin until next has returned 0.
+ * Owns     its buffers, but those of parcels that were given out. Borrows the batch from begin until next has returned 0.
  * Bounds   a parcel holds rows_max rows or bytes_max bytes (one row alone may be larger); open parcels hold RP_PACKER_OPEN_BYTES_MAX
- *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics. A queue's buffer keeps the size it grew to.
+ *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics.
  */
 #ifndef RP_ARROW_MESSAGE_PACKER_H
 #define RP_ARROW_MESSAGE_PACKER_H
@@ -21,6 +21,7 @@
 #include "../base/error.h"
 #include "../base/slice.h"
 #include "arrow_abi.h"
+#include "buffer_pool.h"
 
 #define RP_PACKER_OPEN_BYTES_MAX 67108864u
 #define RP_PACKER_TOPICS_MAX 1024
@@ -35,7 +36,7 @@ typedef struct rp_message_packer_options {
     uint32_t bytes_max;    /* of a parcel; default 1 MiB */
 } rp_message_packer_options;
 
-/* One request's content. */
+/* One request's content. Whoever has it releases it, in any thread; it may outlive the packer. */
 typedef struct rp_message_parcel {
     int32_t topic;      /* as rp_message_packer_put_topic returned */
     int32_t queue;      /* which of the topic's queues; -1: any */
@@ -44,9 +45,12 @@ typedef struct rp_message_parcel {
     int32_t is_ordered; /* it holds rows of message groups */
     int32_t is_delayed; /* it is one message that is to be sent alone */
     int64_t first_row, last_row;
-    const uint8_t *data; /* until the next call */
-    uint64_t size;
+    uint8_t *data;
+    uint64_t size, capacity;
+    rp_buffer_pool *pool; /* held: data goes back there */
 } rp_message_parcel;
+
+void rp_message_parcel_release(rp_message_parcel *parcel); /* empty afterwards */
 
 void rp_message_packer_options_default(rp_message_packer_options *options);
 int rp_message_packer_open(const rp_message_packer_options *options, rp_message_packer **packer, rp_error *error);

@@ -35,8 +35,8 @@ typedef struct making {
 } making;
 
 void rp_sink_message_free(rp_sink_message *message) {
-    free(message->bytes.data);
-    free(message->scratch.data);
+    rp_bytes_free(&message->bytes);
+    rp_bytes_free(&message->scratch);
     *message = (rp_sink_message){.flag = 0};
 }
 

@@ -18,7 +18,7 @@
 #define RP_ID_PREFIX_SIZE 24
 
 typedef struct rp_sink_message {
-    rp_bytes bytes; /* the last message that was made */
+    rp_bytes bytes; /* the last message that was made; may be taken out */
     int32_t flag;
     int32_t is_delayed; /* RocketMQ takes it alone only */
     rp_bytes scratch;

@@ -103,7 +103,8 @@ class Parcel:
     @property
     def last_row(self) -> int: ...
     @property
-    def body(self) -> bytes: ...
+    def body(self) -> memoryview:
+        """Bytes of this object, which a view keeps alive."""
 
 @disjoint_base
 class MessagePacker(NativeObject):

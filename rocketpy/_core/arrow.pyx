@@ -3,6 +3,7 @@
 #
 # A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by who reads it, not here.
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
@@ -52,8 +53,10 @@ cdef extern from "arrow/message_packer.h" nogil:
     ctypedef struct rp_message_parcel:
         int32_t topic, queue, rows, flag, is_ordered, is_delayed
         int64_t first_row, last_row
-        const uint8_t *data
+        uint8_t *data
         uint64_t size
+        rp_buffer_pool *pool
+    void rp_message_parcel_release(rp_message_parcel *parcel)
     void rp_message_packer_options_default(rp_message_packer_options *options)
     int rp_message_packer_open(const rp_message_packer_options *options, rp_message_packer **packer, rp_error *error)
     void rp_message_packer_close(rp_message_packer *packer)
@@ -394,25 +397,49 @@ cdef class SegmentReader(NativeObject):
 
 
 cdef class Parcel:
-    cdef readonly int topic, rows, flag
-    cdef readonly int64_t first_row, last_row
-    cdef readonly object queue
-    cdef readonly bint is_ordered, is_delayed
-    cdef readonly bytes body
+    cdef rp_message_parcel native
 
+    def __dealloc__(self):
+        rp_message_parcel_release(&self.native)
 
-cdef Parcel parcel_of(const rp_message_parcel *native):
-    cdef Parcel parcel = Parcel.__new__(Parcel)
-    parcel.topic = native.topic
-    parcel.queue = native.queue if native.queue >= 0 else None
-    parcel.rows = native.rows
-    parcel.flag = native.flag
-    parcel.is_ordered = native.is_ordered
-    parcel.is_delayed = native.is_delayed
-    parcel.first_row = native.first_row
-    parcel.last_row = native.last_row
-    parcel.body = PyBytes_FromStringAndSize(<const char *>native.data, native.size)
-    return parcel
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.native.data, self.native.size, 1, flags)
+
+    @property
+    def topic(self):
+        return self.native.topic
+
+    @property
+    def queue(self):
+        return self.native.queue if self.native.queue >= 0 else None
+
+    @property
+    def rows(self):
+        return self.native.rows
+
+    @property
+    def flag(self):
+        return self.native.flag
+
+    @property
+    def is_ordered(self):
+        return self.native.is_ordered != 0
+
+    @property
+    def is_delayed(self):
+        return self.native.is_delayed != 0
+
+    @property
+    def first_row(self):
+        return self.native.first_row
+
+    @property
+    def last_row(self):
+        return self.native.last_row
+
+    @property
+    def body(self):
+        return memoryview(self)
 
 
 cdef class MessagePacker(NativeObject):
@@ -464,16 +491,16 @@ cdef class MessagePacker(NativeObject):
             self.leave()
 
     def next(self):
-        cdef rp_message_parcel parcel
+        cdef Parcel parcel = Parcel.__new__(Parcel)
         cdef rp_error error
         cdef int status
         self.enter()
         try:
             error.status = 0
             with nogil:
-                status = rp_message_packer_next(self.native, &parcel, &error)
+                status = rp_message_packer_next(self.native, &parcel.native, &error)
             if status == 1:
-                return parcel_of(&parcel)
+                return parcel
             if status == RP_E_NOT_FOUND and error.status == 0:  # wanted_topic says which
                 return None
             check(status, &error)
@@ -493,10 +520,10 @@ cdef class MessagePacker(NativeObject):
             self.leave()
 
     def flush(self):
-        cdef rp_message_parcel parcel
+        cdef Parcel parcel = Parcel.__new__(Parcel)
         self.enter()
         try:
-            return parcel_of(&parcel) if rp_message_packer_flush(self.native, &parcel) == 1 else None
+            return parcel if rp_message_packer_flush(self.native, &parcel.native) == 1 else None
         finally:
             self.leave()
 

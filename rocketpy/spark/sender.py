@@ -63,7 +63,7 @@ class Connection:
         self._socket = socket.socket(fileno=connect(address, timeout_s))
         self._socket.settimeout(timeout_s)
 
-    def send(self, *pieces: bytes) -> None:
+    def send(self, *pieces: bytes | memoryview) -> None:
         """All of it, piece behind piece."""
         views = [memoryview(piece) for piece in pieces if piece]
         try:
@@ -217,7 +217,7 @@ class Sender:
                 return True
         return False
 
-    def _ask(self, address: str, *frame: bytes) -> Command:
+    def _ask(self, address: str, *frame: bytes | memoryview) -> Command:
         """One request on a connection of its own, so that it meets no others."""
         connection = Connection(address, self.settings.endpoint.timeout_s)
         try:
@@ -228,11 +228,11 @@ class Sender:
 
     # ---- requests ----
 
-    def _frame(self, parcel: Parcel, opaque: int) -> tuple[bytes, bytes]:
+    def _frame(self, parcel: Parcel, opaque: int) -> tuple[bytes, bytes | memoryview]:
         """Header and body of a request."""
         packed = parcel.packed
         is_batch = packed.rows > 1
-        body, properties = (packed.body, "") if is_batch else single_message(packed.body)
+        body, properties = (packed.body, "") if is_batch else single_message(bytes(packed.body))
         fields = {
             "a": self.settings.group, "b": parcel.queue.topic, "c": "TBW102", "d": "4", "e": str(parcel.queue.queue_id), "f": "0",
             "g": str(int(time.time() * 1000)), "h": str(packed.flag), "i": properties, "j": "0", "k": "false",

@@ -22,7 +22,7 @@ PREFIX = "ABCDEF0123456789ABCDEF01"
 
 def messages(parcel: Parcel) -> Iterator[tuple[bytes, dict[str, str], int]]:
     """(body, properties, flag) of each message, read as a broker reads them."""
-    data, at = parcel.body, 0
+    data, at = bytes(parcel.body), 0
     while at < len(data):
         size, magic, crc, flag, body_size = struct.unpack_from(">iiiii", data, at)
         body = data[at + 20 : at + 20 + body_size]
