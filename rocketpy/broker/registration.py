@@ -122,6 +122,7 @@ class Registration:
         self._on_result = on_result
         self.name_servers: list[str] = list(name_servers)
         self.registered: dict[str, bool] = {}
+        self._has_told = False  # a broker that never registered has nothing to take back: the address may be somebody else's
         self.is_isolated = False
         """An isolated broker keeps quiet: its group decides first who is master (controller mode)."""
         self._lock = asyncio.Lock()
@@ -147,7 +148,7 @@ class Registration:
             self._tasks.append(asyncio.create_task(self._run_heartbeats(), name="broker heartbeat"))
 
     async def stop(self) -> None:
-        """Ends the tasks and unregisters everywhere. Idempotent."""
+        """Ends the tasks and, where anything was ever registered, unregisters everywhere. Idempotent."""
         tasks: list[asyncio.Task[object]] = [*self._tasks, *self._announcing]
         if self._waiting is not None:
             tasks.append(self._waiting)
@@ -157,13 +158,15 @@ class Registration:
         for task in tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self.unregister_all()
+        if self._has_told:
+            await self.unregister_all()
 
     async def register_all(self) -> dict[str, RegisterResult | RocketpyError]:
         """Tells every name server every topic."""
         if self.is_isolated:
             log.info("Skip register for broker is isolated")
             return {}
+        self._has_told = True
         async with self._lock:
             self._changed.clear()
             targets = self.name_servers if self._settings.force else await self._outdated()
@@ -218,6 +221,7 @@ class Registration:
             yield TopicsSnapshot(snapshot.configs[begin : begin + size], snapshot.version, snapshot.broker_permission)
 
     async def _register_changed(self) -> None:
+        self._has_told = True
         while self._changed:
             async with self._lock:
                 topics, self._changed = self._changed, set()

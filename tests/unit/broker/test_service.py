@@ -502,12 +502,13 @@ def test_a_second_broker_on_the_same_store_is_refused_by_name(tmp_path: Path) ->
     run(test)
 
 
-def test_a_taken_port_ends_the_start_and_leaves_a_clean_store(tmp_path: Path) -> None:
+def test_a_taken_port_ends_the_start_leaves_a_clean_store_and_the_owner_registered(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path / "one") as at:
-            port = str(at.broker.port)
+            port, known = str(at.broker.port), at.namesrv.routes.cluster_info()
             with pytest.raises(RocketpyError):
-                await BrokerService(broker_config(tmp_path / "two", listenPort=port)).start()
+                await BrokerService(broker_config(tmp_path / "two", listenPort=port, namesrvAddr=f"127.0.0.1:{at.namesrv.port}")).start()
+            assert at.namesrv.routes.cluster_info() == known != {}
         assert not (tmp_path / "two/store/abort").exists()
 
     run(test)
