@@ -1,6 +1,6 @@
 """The life of a server process: start the services, say so, run until a signal, stop.
 
-SIGTERM, SIGINT  stop cleanly; a second one ends the process at once
+SIGTERM, SIGINT  stop cleanly; one that comes a second or more after the first ends the process at once
 SIGHUP           read the configuration files again and apply what may change while running
 """
 
@@ -50,11 +50,17 @@ def complain(program: str, error: Exception) -> None:
 
 
 class StopSignal:
-    """Set by SIGTERM and SIGINT."""
+    """Set by SIGTERM and SIGINT.
+
+    Who ends a process often does so twice in one breath (timeout(1) signals the child and its group, a shell and a terminal both pass
+    Ctrl-C on): what follows the first within INSIST_S is the same request, not an impatient operator's."""
+
+    INSIST_S = 1.0
 
     def __init__(self, configs: Sequence[Config]) -> None:
         self._event = asyncio.Event()
         self._configs = configs
+        self._first_s = 0.0
         self.is_set = self._event.is_set
         self.wait = self._event.wait
 
@@ -65,11 +71,14 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
 
     def _stop(self, number: signal.Signals) -> None:
-        if self._event.is_set():
+        now_s = asyncio.get_running_loop().time()
+        if not self._event.is_set():
+            log.info("%s: stopping", number.name)
+            self._first_s = now_s
+            self._event.set()
+        elif now_s - self._first_s >= self.INSIST_S:
             log.error("%s again: ending without a clean stop", number.name)
             os._exit(128 + number)
-        log.info("%s: stopping", number.name)
-        self._event.set()
 
     def _reload(self) -> None:
         for config in self._configs:

@@ -60,6 +60,15 @@ def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
         assert server.stop(number=signal.SIGINT) == 0
 
 
+def test_a_signal_sent_twice_in_one_breath_is_one_request_to_stop(tmp_path: Path) -> None:
+    with serve(tmp_path, *broker_arguments(tmp_path)) as broker:
+        broker.next_line("boot success")
+        broker.send_signal(signal.SIGTERM)
+        broker.send_signal(signal.SIGINT)
+        assert broker.stop() == 0
+    assert not (tmp_path / "store" / "abort").exists()
+
+
 def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
     conf = tmp_path / "namesrv.conf"
     conf.write_text("logLevel = INFO\n")
