@@ -20,8 +20,13 @@ def rocketmq_home() -> str | None:
 
 NAMESRV_KEYS: tuple[Key, ...] = (
     text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
-    text("kvConfigPath", lambda: _home_file("namesrv", "kvConfig.json"), "File of the key-value configuration."),
-    text("configStorePath", lambda: _home_file("namesrv", "namesrv.properties"), "File that run-time changes of configuration go to."),
+    text("kvConfigPath", lambda: _home_file("namesrv", "kvConfig.json"), "File of the key-value configuration.", pattern="path"),
+    text(
+        "configStorePath",
+        lambda: _home_file("namesrv", "namesrv.properties"),
+        "File that run-time changes of configuration go to.",
+        pattern="path",
+    ),
     text("productEnvName", "center", "Environment that clusterTest asks for unknown topics."),
     switch("clusterTest", False, "Ask productEnvName's name servers for topics that are unknown here.", idle="a test aid of its authors"),
     switch("orderMessageEnable", False, "Put a topic's order configuration into its route.", live=True),

@@ -19,7 +19,7 @@ def _default_root() -> str:
 
 
 _PATH_KEYS: tuple[Key, ...] = (
-    text("storePathRootDir", _default_root, "Directory of everything the broker keeps.", important=True),
+    text("storePathRootDir", _default_root, "Directory of everything the broker keeps.", pattern="path", important=True),
     text("storePathCommitLog", None, "Directory of the commit log; storePathRootDir/commitlog when not given.", important=True),
     text("storePathDLedgerCommitLog", None, "Directory of the DLedger commit log.", important=True),
     text("storePathEpochFile", None, "File of master epochs in controller mode.", important=True),

@@ -56,7 +56,8 @@ class Problem:
     line: int = 0
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}: " if self.file else ""
+        line = f":{self.line}" if self.line else ""
+        place = f"{self.file}{line}: " if self.file else ""
         return f"{place}{self.key}: {self.message}"
 
 
@@ -142,7 +143,7 @@ class Config:
         """Checks one value. Raises ConfigError; an empty text stands for "not set" where the default is that."""
         key = self.table[name]
         stripped = text.strip()
-        if not stripped and key.kind == "text" and not key.options:
+        if not stripped and key.kind == "text" and not key.default:
             return ""
         try:
             return key.parse(stripped)

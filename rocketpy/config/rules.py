@@ -19,6 +19,7 @@ MISSING: dict[str, tuple[Value, str]] = {
     "authenticationEnabled": (True, "anybody could do anything"),
     "authorizationEnabled": (True, "anybody could do anything"),
     "useTLS": (True, "messages would travel in the clear"),
+    "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
 }
 
 
@@ -30,7 +31,8 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
         yield from _check_broker(values)
     for name, (value, consequence) in MISSING.items():
         if name in values and values[name] == value:
-            yield name, f"{str(value).lower()} is not supported by this release: {consequence}"
+            shown = value if isinstance(value, str) else str(value).lower()
+            yield name, f"{shown} is not supported by this release: {consequence}"
 
 
 def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, Value, str]]:

@@ -66,6 +66,9 @@ BAD_LINES = [
     ("namesrvAddr=a:99999", "namesrvAddr: 'a:99999' is not valid: expected a port from 1 to 65535"),
     ("brokerIP1=not an ip", "brokerIP1: 'not an ip' is not valid: expected a host name or an IP address"),
     ("brokerName=a b", "brokerName: 'a b' is not valid: expected a name of 1 to 127 characters out of letters, digits, % | _ - ."),
+    ("brokerName=", "brokerName: '' is not valid: expected a name of 1 to 127 characters out of letters, digits, % | _ - ."),
+    ("deleteWhen=", 'deleteWhen: \'\' is not valid: expected hours of the day such as "04" or "04;16"'),
+    ("storePathRootDir=", "storePathRootDir: '' is not valid: expected the path of a file or directory"),
     ("logicalDiskSpaceCleanForciblyThreshold=x", "logicalDiskSpaceCleanForciblyThreshold: 'x' is not valid: expected a number from 0 to 1"),
     ("consumerFallbehindThreshold=99999999999999999999", None),
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
@@ -99,7 +102,7 @@ def test_a_bad_value_of_the_command_line_is_told_without_a_file() -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"missing\.conf.*cannot be read: No such file or directory"):
+    with pytest.raises(ConfigError, match=r"missing\.conf: configFile: cannot be read: No such file or directory"):
         load_config("broker", tmp_path / "missing.conf")
     (tmp_path / "latin.conf").write_bytes(b"a=\xe9")
     with pytest.raises(ConfigError, match=r"latin\.conf.*is not UTF-8 at byte 2"):
@@ -144,11 +147,13 @@ def test_keys_that_nobody_read_are_told_when_everything_has_started(file: Path, 
 
 
 @pytest.mark.parametrize("name", MISSING)
-def test_a_missing_protection_refuses_the_start(name: str) -> None:
+def test_what_an_operator_relies_on_and_is_not_there_refuses_the_start(name: str) -> None:
     role: Role = "namesrv" if name in TABLES["namesrv"] else "broker"
-    with pytest.raises(ConfigError, match=f"{name}: true is not supported by this release"):
-        load_config(role, None, {name: "true"})
-    load_config(role, None, {name: "false"})
+    key = TABLES[role][name]
+    missing = key.format(MISSING[name][0])
+    with pytest.raises(ConfigError, match=f"{name}: {missing} is not supported by this release"):
+        load_config(role, None, {name: missing})
+    load_config(role, None, {name: key.format(key.default() if callable(key.default) else key.default)})
 
 
 def test_values_that_rocketmq_replaces_are_replaced_and_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
