@@ -30,7 +30,9 @@ def up(
     host: Annotated[str, typer.Option(help="Address to listen on and to register.")] = "127.0.0.1",
     namesrv_port: Annotated[int, typer.Option(help="0 is a free one; default 9876 or, when that is taken, a free one.")] = -1,
     broker_port: Annotated[int, typer.Option(help="0 is a free one; default 10911 or, when that is taken, a free one.")] = -1,
-    check: Annotated[int, typer.Option(metavar="N", help="Send N messages, consume and check every one, print figures, and end.")] = 0,
+    check: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Send N messages, consume and check every one, print figures, and end.")
+    ] = 0,
     message_size: Annotated[int, typer.Option(help="Body bytes of --check.")] = 1024,
     flush: Annotated[str, typer.Option(help="ASYNC_FLUSH or SYNC_FLUSH.")] = "ASYNC_FLUSH",
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,

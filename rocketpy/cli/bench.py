@@ -26,25 +26,27 @@ Namesrv = Annotated[str, typer.Option("--namesrv", "-n", help="Name servers, HOS
 Address = Annotated[str | None, typer.Option("--address", "-a", help="A broker's HOST:PORT instead of asking a name server.")]
 BrokerName = Annotated[str | None, typer.Option("--broker", help="Which of the topic's brokers; default the first.")]
 Topic = Annotated[str, typer.Option("--topic", "-t", help="Topic; created with --queues queues when it does not exist.")]
-Queues = Annotated[int, typer.Option("--queues", "-q", help="Queues of a topic that is created or reached by --address.")]
+Queues = Annotated[int, typer.Option("--queues", "-q", min=1, help="Queues of a topic that is created or reached by --address.")]
 NoCreate = Annotated[bool, typer.Option("--no-create", help="Fail when the topic does not exist.")]
-Connections = Annotated[int, typer.Option("--connections", "-c", help="Connections, each a producer or a reader of its own.")]
-InFlight = Annotated[int, typer.Option("--in-flight", "-i", help="Requests under way on each sending connection.")]
+Connections = Annotated[int, typer.Option("--connections", "-c", min=1, help="Connections, each a producer or a reader of its own.")]
+InFlight = Annotated[int, typer.Option("--in-flight", "-i", min=1, help="Requests under way on each sending connection.")]
 Size = Annotated[int, typer.Option("--size", "-s", help="Body bytes, at least 40.")]
-Count = Annotated[int, typer.Option("--count", help="Messages after the warm-up; 0: no limit.")]
-Duration = Annotated[float, typer.Option("--duration", "-d", help="Measured seconds; 0: no limit. Default 10 without --count.")]
-WarmUp = Annotated[float, typer.Option("--warm-up", "-w", help="Seconds of the same load before measuring.")]
-Rate = Annotated[float, typer.Option("--rate", "-r", help="Open loop: messages a second, latency from the intended time. 0: closed loop.")]
+Count = Annotated[int, typer.Option("--count", min=0, help="Messages after the warm-up; 0: no limit.")]
+Duration = Annotated[float, typer.Option("--duration", "-d", min=0, help="Measured seconds; 0: no limit. Default 10 without --count.")]
+WarmUp = Annotated[float, typer.Option("--warm-up", "-w", min=0, help="Seconds of the same load before measuring.")]
+Rate = Annotated[
+    float, typer.Option("--rate", "-r", min=0, help="Open loop: messages a second, latency from the intended time. 0: closed loop.")
+]
 Encoding = Annotated[str, typer.Option("--encoding", "-e", help="Header encoding: JSON or ROCKETMQ.")]
 Code = Annotated[int, typer.Option("--code", help="Send request: 310, 10, or 320 with --batch.")]
-Batch = Annotated[int, typer.Option("--batch", help="Messages in a 320 request.")]
-Threads = Annotated[int, typer.Option("--threads", help="Threads of the generator.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, help="Messages in a 320 request.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of the generator.")]
 Tags = Annotated[str | None, typer.Option("--tags", help="TAGS property of what is sent.")]
-PullBatch = Annotated[int, typer.Option("--pull-batch", help="maxMsgNums of a pull.")]
+PullBatch = Annotated[int, typer.Option("--pull-batch", min=1, help="maxMsgNums of a pull.")]
 Group = Annotated[str | None, typer.Option("--group", "-g", help="Producer or consumer group.")]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds a request may take.")]
-Spin = Annotated[int, typer.Option("--spin-us", help="Poll this long after an event before sleeping.")]
-Reconnect = Annotated[float, typer.Option("--reconnect", help="Seconds a broken connection is tried again; each break is an error.")]
+Timeout = Annotated[float, typer.Option("--timeout", min=0.001, help="Seconds a request may take.")]
+Spin = Annotated[int, typer.Option("--spin-us", min=0, help="Poll this long after an event before sleeping.")]
+Reconnect = Annotated[float, typer.Option("--reconnect", min=0, help="Seconds a broken connection is tried again; each break is an error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print OpenMessaging Benchmark's result fields instead of tables.")]
 Ordered = Annotated[bool, typer.Option("--ordered", help="Check that a producer's messages keep their order within a queue.")]
 
@@ -140,7 +142,7 @@ def pull(
     connections: Connections = 16,
     size: Size = 1024,
     count: Count = 0,
-    duration: Annotated[float, typer.Option("--duration", "-d", help="Measured seconds; 0: until every queue is read.")] = 0,
+    duration: Annotated[float, typer.Option("--duration", "-d", min=0, help="Measured seconds; 0: until every queue is read.")] = 0,
     warm_up: WarmUp = 0,
     pull_batch: PullBatch = 32,
     encoding: Encoding = "JSON",
@@ -189,7 +191,7 @@ def both(
     no_create: NoCreate = False,
     connections: Connections = 16,
     in_flight: InFlight = 1,
-    pull_connections: Annotated[int, typer.Option("--pull-connections", help="Reading connections; queues are dealt to them.")] = 4,
+    pull_connections: Annotated[int, typer.Option("--pull-connections", min=1, help="Reading connections; queues are dealt to them.")] = 4,
     size: Size = 1024,
     count: Count = 0,
     duration: Duration = 0,
@@ -241,7 +243,7 @@ def describe(load: LoadOptions, address: str) -> str:
 
 def run_bench(options: BenchOptions) -> int:
     """0 when nothing failed and nothing was refused."""
-    from .._core.errors import RocketpyError
+    from .._core.errors import NetworkError, RocketpyError
     from .._core.load import Load
     from .bench_report import is_good, print_result, to_json, watch
     from .bench_target import find_target
@@ -276,6 +278,9 @@ def run_bench(options: BenchOptions) -> int:
                 say(json.dumps(to_json(result, samples, load.percentile, {**load_options, **extra}, started)))
             else:
                 print_result(result, title)
+    except NetworkError as error:
+        complain("rocketpy bench", NetworkError(f"{error}; is it running there? -n names the name servers, -a a broker"))
+        return 1
     except RocketpyError as error:
         complain("rocketpy bench", error)
         return 1

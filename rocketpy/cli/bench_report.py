@@ -117,10 +117,10 @@ def print_result(result: Mapping[str, Any], title: str) -> None:
     columns = list(_columns(result))
     for name, _ in columns:
         table.add_column(name, justify="right")
-    for row, cells in zip(("messages", "a second", "MB/s", *PERCENTILES), zip(*(cells for _, cells in columns), strict=True), strict=True):
-        table.add_row(row, *cells)
+    for number, row in enumerate(("messages", "a second", "MB/s", *PERCENTILES)):
+        table.add_row(row, *(cells[number] for _, cells in columns))
     console.print(title, highlight=False, markup=False, soft_wrap=True)
-    console.print(table)
+    console.print(table if columns else "no message was sent or received", highlight=False)
     for name, text in _remarks(result):
         console.print(f"{name}: {text}", highlight=False, markup=False)
 

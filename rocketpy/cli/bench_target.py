@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from .._core.errors import InvalidArgument, NotFound
+from .._core.errors import InvalidArgument, NetworkError, NotFound
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import check_success
@@ -35,19 +35,27 @@ async def _find_target(address: str | None, namesrv: str, topic: str, queues: in
     async with RemotingClient() as client:
         if address is not None:
             return await _at_broker(client, address, topic, queues, create)
-        for namesrv_address in namesrv.replace(",", ";").split(";"):
-            route = await _route_of(client, namesrv_address.strip(), topic)
-            if route is not None:
-                return _target_in(route, topic, broker_name, created=False)
-            if not create:
-                raise NotFound(f"topic {topic} is not known at {namesrv_address}; create it, or leave out --no-create")
-            route = await _route_of(client, namesrv_address.strip(), DEFAULT_TOPIC)
-            if route is None:
-                raise NotFound(f"no broker with autoCreateTopicEnable is registered at {namesrv_address}; name one with --address")
-            target = _target_in(route, DEFAULT_TOPIC, broker_name, created=True)
-            await _create(client, target.address, topic, queues)
-            return Target(target.address, target.broker_name, queues, True)
-    raise InvalidArgument("no name server given")
+        silent = None
+        for namesrv_address in filter(None, map(str.strip, namesrv.replace(",", ";").split(";"))):
+            try:
+                return await _at_name_server(client, namesrv_address, topic, queues, broker_name, create)
+            except NetworkError as error:
+                silent = error  # one of the others may answer
+    raise silent or InvalidArgument("no name server given")
+
+
+async def _at_name_server(client: RemotingClient, namesrv: str, topic: str, queues: int, broker_name: str | None, create: bool) -> Target:
+    route = await _route_of(client, namesrv, topic)
+    if route is not None:
+        return _target_in(route, topic, broker_name, created=False)
+    if not create:
+        raise NotFound(f"topic {topic} is not known at {namesrv}; create it, or send to it first without --no-create")
+    route = await _route_of(client, namesrv, DEFAULT_TOPIC)
+    if route is None:
+        raise NotFound(f"no broker with autoCreateTopicEnable is registered at {namesrv}; name one with --address")
+    target = _target_in(route, DEFAULT_TOPIC, broker_name, created=True)
+    await _create(client, target.address, topic, queues)
+    return Target(target.address, target.broker_name, queues, True)
 
 
 async def _route_of(client: RemotingClient, namesrv: str, topic: str) -> TopicRoute | None:

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 from collections.abc import Callable, Iterable
 
 from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
@@ -258,7 +259,9 @@ class RemotingClient:
         except TimeoutError:
             raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
         except OSError as error:
-            raise NetworkError(f"connect to {address} failed: {error.strerror or error}", os_errno=error.errno or 0) from error
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror or error  # asyncio's own words hide the cause
+            raise NetworkError(f"connect to {address} failed: {reason}", os_errno=number) from error
         self._connections[address] = connection
         return connection
 

@@ -68,7 +68,23 @@ def test_open_loop_reports_how_late_messages_left(floor: str) -> None:
 
 def test_nobody_listening_is_one_line_and_exit_code_1() -> None:
     code, output = run("send", "-a", "127.0.0.1:1", "--count", "1")
-    assert code == 1 and output.startswith("rocketpy bench: ") and len(output.splitlines()) == 1
+    assert code == 1 and output.startswith("rocketpy bench: connect to 127.0.0.1:1 failed: Connection refused; is it running there? -n ")
+    assert len(output.splitlines()) == 1
+
+
+def test_a_run_of_which_nothing_was_acknowledged_says_why(broker: RocketpyServer) -> None:
+    code, output = run("send", "-a", broker.namesrv, "--count", "3", "-c", "1")
+    assert code == 1 and "no message was sent or received" in output and "REQUEST_CODE_NOT_SUPPORTED" in output
+
+
+@pytest.mark.parametrize("wrong", [("-c", "0"), ("--count", "-1"), ("-q", "0"), ("--timeout", "-1"), ("--batch", "0"), ("-d", "-1")])
+def test_a_number_that_makes_no_sense_is_wrong_usage(wrong: tuple[str, str]) -> None:
+    code, output = run("send", "-a", "127.0.0.1:1", *wrong)
+    assert code == 2 and "Invalid value for" in output
+
+
+def test_the_next_name_server_is_asked_when_one_is_silent(broker: RocketpyServer) -> None:
+    assert run("send", "-n", f"127.0.0.1:1;{broker.namesrv}", "--count", "5", "-c", "1", "-t", TOPIC)[0] == 0
 
 
 def test_an_unknown_encoding_is_wrong_usage(floor: str) -> None:
