@@ -52,6 +52,21 @@ struct rp_preallocation {
 
 static int64_t page_after(int64_t offset) { return (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1); }
 
+/* Under extend_lock, or before the thread and the appender know it: starts over from position. */
+static void reset(rp_preallocation *p, int64_t position) {
+    if (p->file != NULL) {
+        rp_mapped_file_release(p->file);
+        p->file = NULL;
+    }
+    /* A page that holds written bytes has space already, and must not be zeroed. */
+    int64_t from = position % p->file_size == 0 ? position : page_after(position);
+    int64_t file_end = position - position % p->file_size + p->file_size;
+    from = from > file_end ? file_end : from;
+    p->allocated_end = p->zeroed_end = from;
+    atomic_store(&p->position, position);
+    atomic_store(&p->ready_end, from);
+}
+
 int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocation **out, rp_error *error) {
     rp_preallocation *p = calloc(1, sizeof *p);
     if (p == NULL) {
@@ -74,30 +89,9 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     pthread_mutex_init(&p->extend_lock, NULL);
     pthread_mutex_init(&p->wake_lock, NULL);
     pthread_cond_init(&p->wake, NULL);
-    rp_preallocation_reset(p, options->position);
+    reset(p, options->position);
     *out = p;
     return RP_OK;
-}
-
-/* Under extend_lock. */
-static void reset(rp_preallocation *p, int64_t position) {
-    if (p->file != NULL) {
-        rp_mapped_file_release(p->file);
-        p->file = NULL;
-    }
-    /* A page that holds written bytes has space already, and must not be zeroed. */
-    int64_t from = position % p->file_size == 0 ? position : page_after(position);
-    int64_t file_end = position - position % p->file_size + p->file_size;
-    from = from > file_end ? file_end : from;
-    p->allocated_end = p->zeroed_end = from;
-    atomic_store(&p->position, position);
-    atomic_store(&p->ready_end, from);
-}
-
-void rp_preallocation_reset(rp_preallocation *p, int64_t position) {
-    pthread_mutex_lock(&p->extend_lock);
-    reset(p, position);
-    pthread_mutex_unlock(&p->extend_lock);
 }
 
 int rp_preallocation_move(rp_preallocation *p, int64_t position, rp_error *error) {
@@ -247,11 +241,13 @@ static int64_t goal(const rp_preallocation *p) {
     return lead < limit ? lead : limit;
 }
 
-/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us. */
+/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us, and their file
+ * may be gone, if the log has moved. */
 static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     rp_error error = {0};
     if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
-        if (rp_mapped_file_queue_sync(p->row, begin, end, &error) != RP_OK && p->sync_failed != NULL) {
+        int rc = rp_mapped_file_queue_sync(p->row, begin, end, &error);
+        if (rc != RP_OK && rc != RP_E_NOT_FOUND && p->sync_failed != NULL) {
             p->sync_failed(p->context, &error);
         }
         return;
@@ -277,6 +273,7 @@ static void work(rp_preallocation *p) {
         if (rc == RP_OK) {
             settle_zeros(p, begin, end);
             pthread_mutex_lock(&p->extend_lock);
+            end = end < p->zeroed_end ? end : p->zeroed_end; /* less when the log has moved */
             if (rp_preallocation_ready_end(p) < end) {
                 atomic_store_explicit(&p->ready_end, end, memory_order_release);
             }

@@ -59,9 +59,8 @@ int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_er
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
 void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);
-/* The log was cut or reset: starts over from position. Nobody may append meanwhile. */
-void rp_preallocation_reset(rp_preallocation *preallocation, int64_t position);
-/* The log is empty and starts at position: files made ready for another start are removed first. Nobody may append meanwhile. */
+/* The log is empty and starts at position: files made ready for another start are removed first. Nobody may append meanwhile. RP_OK, or why
+ * one could not be removed. */
 int rp_preallocation_move(rp_preallocation *preallocation, int64_t position, rp_error *error);
 
 #endif
