@@ -142,7 +142,7 @@ static int check_topic(send_request *request) {
     if (queue_id >= (read_queues > write_queues ? read_queues : write_queues) || (queue_id < 0 && write_queues == 0))
         return answer_bad_queue(request, read_queues, write_queues);
     request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
-    if (rp_topic_open_queue(broker->topics, topic, request->queue_id, &request->queue) == NULL)
+    if (rp_topic_open_queue_to_send(broker->topics, topic, request->queue_id, &request->queue) == NULL)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
                          "create mapped file failed, server is busy or broken.");
     return RP_OK;

@@ -149,3 +149,10 @@ rp_queue_slot *rp_topic_open_queue(rp_topic_table *table, rp_topic *topic, int32
         *queue = fill_slot(table, topic, slot);
     return *queue != NULL ? slot : NULL;
 }
+
+rp_queue_slot *rp_topic_open_queue_to_send(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue) {
+    rp_queue_slot *slot = rp_topic_open_queue(table, topic, queue_id, queue);
+    if (slot != NULL && rp_consume_queue_max_offset(*queue) == 0 && rp_message_store_prepare_queue(table->store, *queue, NULL) != RP_OK)
+        return NULL;
+    return slot;
+}

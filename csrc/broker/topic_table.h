@@ -64,5 +64,7 @@ void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_s
 
 /* The slot of a queue with its queue open in the store. NULL: memory or disk is out, or the topic is being deleted. */
 rp_queue_slot *rp_topic_open_queue(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue);
+/* The same for a sender: a queue without messages gets its first file. NULL: disk is out, too. */
+rp_queue_slot *rp_topic_open_queue_to_send(rp_topic_table *table, rp_topic *topic, int32_t queue_id, rp_consume_queue **queue);
 
 #endif

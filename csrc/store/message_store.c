@@ -387,11 +387,14 @@ void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t byt
 }
 
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
-    if (store->options.read_only || !create) {
-        return rp_queue_table_find(store->queues, topic, queue_id, 0, error);
+    return rp_queue_table_find(store->queues, topic, queue_id, create && !store->options.read_only, error);
+}
+
+int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error) {
+    if (store->options.read_only) {
+        return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
-    rp_consume_queue *queue = rp_queue_table_find(store->queues, topic, queue_id, 1, error);
-    return queue != NULL && rp_consume_queue_prepare(queue, error) == RP_OK ? queue : NULL;
+    return rp_consume_queue_prepare(queue, error);
 }
 
 typedef struct topic_deletion {

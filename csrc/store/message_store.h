@@ -64,8 +64,11 @@ int rp_message_store_close(rp_message_store *store, rp_error *error);
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
 /* message_size_max changes for the appends that come. */
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
-/* The queue, made when create is 1. NULL when absent (create 0) or memory or disk is out (create 1, error says which). */
+/* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
+ * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+/* For who is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
+int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until

@@ -351,6 +351,25 @@ static rp_command offset_call(client *c, int32_t code, const char *queue_id, con
     return client_call(c, &request);
 }
 
+/* On a full disk there is no room for one, and RocketMQ opens no store with a plain queue's file under a topic of batch queues. */
+static void reading_a_queue_without_messages_makes_no_file(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    pull_request request = pull_of(3, 0);
+    CHECK(client_pull(&c, &request).code == NOT_FOUND);
+    rp_command response = offset_call(&c, 30, "3", NULL, NULL); /* its greatest offset */
+    CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
+    char path[128];
+    snprintf(path, sizeof path, "%s/consumequeue/T", fx.path);
+    CHECK(access(path, F_OK) != 0);
+    send_many(&c, 3, 1, "A");
+    CHECK(access(path, F_OK) == 0);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void offsets_are_committed_queried_and_reset(void) {
     fixture fx;
     fixture_init(&fx);
@@ -422,6 +441,7 @@ int main(void) {
     RUN(permissions_and_queue_ids_are_checked);
     RUN(faulty_headers_are_system_errors);
     RUN(what_is_not_native_goes_to_python);
+    RUN(reading_a_queue_without_messages_makes_no_file);
     RUN(offsets_are_committed_queried_and_reset);
     return 0;
 }

@@ -21,7 +21,7 @@ static void *open_all(void *context) {
         rp_error error = {0};
         pthread_barrier_wait(self->barrier); /* all at the same queue */
         self->queues[queue] = rp_message_store_queue(self->store, topic, queue, 1, &error);
-        if (self->queues[queue] == NULL) {
+        if (self->queues[queue] == NULL || rp_message_store_prepare_queue(self->store, self->queues[queue], &error) != RP_OK) {
             fprintf(stderr, "queue %d: %s\n", queue, error.message);
             exit(1);
         }
@@ -53,8 +53,9 @@ static void threads_that_want_the_same_new_queue_all_get_it(void) {
 }
 
 static void *want_one_again_and_again(void *context) {
+    rp_consume_queue *queue = rp_message_store_queue(context, fixture_slice("T"), 0, 1, NULL);
     for (int i = 0; i < 60; i++)
-        rp_message_store_queue(context, fixture_slice("T"), 0, 1, NULL); /* or not, while it is being deleted */
+        rp_message_store_prepare_queue(context, queue, NULL); /* or not, while it is being deleted */
     return NULL;
 }
 
