@@ -9,7 +9,15 @@ import sys
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
+    try:
+        return _run(sys.argv[1:])
+    except OSError as error:  # a file, a full disk, a closed pipe: what an operator can cause is one line, not a traceback
+        place = f" [{error.filename}]" if error.filename else ""
+        print(f"rocketpy: {error.strerror or error}{place}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("namesrv", "broker"):
         from .servers import run_server
 
@@ -24,7 +32,7 @@ def main() -> int:
 
     try:
         app(prog_name="rocketpy")
-    except RocketpyError as error:  # what an operator can cause: one line, not a traceback
+    except RocketpyError as error:
         complain("rocketpy", error)
         return 1
     return 0

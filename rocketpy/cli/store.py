@@ -16,21 +16,23 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
-from rocketpy.cli.process import say
+from rocketpy.cli.process import complain, say
 from rocketpy.store.directory import StoreDirectory, StoreSummary
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
 DAMAGES_SHOWN = 50
+FILE_WIDTH = 240
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-SlotCount = Annotated[int, typer.Option(help="maxHashSlotNum the index was made with.")]
-EntryCount = Annotated[int, typer.Option(help="maxIndexNum the index was made with.")]
+SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
+EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]
 
 
 @store_app.command()
@@ -70,8 +72,10 @@ def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
 ) -> None:
     """Sets damaged queue and index files aside and builds them again from the commit log. The log itself is never changed."""
-    console = Console()
-    _, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
+    console = _console()
+    if holder := StoreDirectory(root, commitlog).lock_holder():
+        raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
+    counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
     in_log = [damage for damage in damages if damage.kind == "commitlog"]
     targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind != "commitlog"})
     for damage in in_log:
@@ -79,6 +83,10 @@ def repair(
     for target in targets:
         console.print(f"{'setting aside' if yes else 'would set aside'} {target}")
     if not yes or not targets:
+        if not damages:
+            _print_verdict(counts, damages)
+        elif targets:
+            console.print("nothing was changed: --yes does it")
         raise typer.Exit(EXIT_DAMAGED if damages else 0)
     for target in targets:
         if target.exists():
@@ -96,13 +104,13 @@ def repair(
 def dump(
     root: Root,
     commitlog: LogPath = None,
-    begin: Annotated[int, typer.Option("--from", help="Physical offset to start at.")] = 0,
-    count: Annotated[int, typer.Option(help="Messages to show.")] = 20,
+    begin: Annotated[int, typer.Option("--from", min=0, help="Physical offset to start at.")] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Messages to show.")] = 20,
     topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Shows records of the commit log, damage included."""
-    table = Table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
+    table = _table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
     for record in islice(_records(StoreDirectory(root, commitlog), begin, topic), count):
         if as_json:
             say(json.dumps(_as_json(record)))
@@ -111,7 +119,7 @@ def dump(
         else:
             table.add_row(*_cells(record))
     if not as_json:
-        Console().print(table)
+        _console().print(table)
 
 
 @store_app.command()
@@ -133,7 +141,8 @@ def export(
 def _verify(
     root: Path, commitlog: Path | None, check_crc: bool, slot_count: int, entry_count: int, *, quiet: bool
 ) -> tuple[dict[str, int], list[Damage]]:
-    StoreDirectory(root, commitlog)  # says what is missing
+    if holder := StoreDirectory(root, commitlog).lock_holder():
+        complain("rocketpy", StoreLocked(f"process {holder} is writing to this store: what is not finished looks damaged"))
     damages: list[Damage] = []
     columns = (TextColumn("checking"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=quiet) as progress:
@@ -213,22 +222,35 @@ def _cells(message: Message) -> list[str]:
     ]
 
 
+def _console() -> Console:
+    """Standard output; what is not a terminal has room for whole rows."""
+    return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
+
+
+def _table(*names: str) -> Table:
+    """Columns whose long words go on in the next line: a file name cut short names no file."""
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
 def _print_summary(summary: StoreSummary) -> None:
-    console = Console()
+    console = _console()
     state = "open or not closed cleanly" if summary.is_running_or_died else "closed"
     holder = f", locked by process {summary.lock_holder}" if summary.lock_holder else ""
     console.print(f"{summary.root}: {state}{holder}")
     console.print(f"commit log: {len(summary.log_files)} files, {summary.log_min_offset} to {summary.log_end_of_files}")
     console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
     console.print(f"index: {len(summary.index_files)} files; config: {', '.join(summary.config_files) or 'none'}")
-    table = Table("topic", "queue", "min", "max", "files")
+    table = _table("topic", "queue", "min", "max", "files")
     for queue in summary.queues:
         table.add_row(queue.topic, str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
     console.print(table)
 
 
 def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
-    console = Console()
+    console = _console()
     console.print(
         f"{counts['messages']} messages in {counts['log_files']} files, {counts['queue_entries']} entries of {counts['queues']} queues, "
         f"{counts['index_entries']} index entries; log {counts['log_min_offset']} to {counts['log_max_offset']}"
@@ -236,9 +258,11 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     if not damages:
         console.print("[green]whole[/green]")
         return
-    table = Table("what", "where", "offset", "bytes", "damage")
+    table = _table("what", "where", "offset", "bytes", "damage")
     for damage in damages[:DAMAGES_SHOWN]:
         table.add_row(damage.kind, damage.file, str(damage.offset), str(damage.size), damage.cause)
     console.print(table)
+    if any(damage.kind == "index" and "maxIndexNum" in damage.cause for damage in damages):
+        console.print("an index made with other maxHashSlotNum and maxIndexNum is checked with --slot-count and --entry-count")
     hidden = len(damages) - DAMAGES_SHOWN
     console.print(f"[red]{len(damages)} damaged places[/red]{f', {hidden} not shown (--json shows all)' if hidden > 0 else ''}")

@@ -93,12 +93,16 @@ class StoreDirectory:
         size = 8 * len(CHECKPOINT_FIELDS)
         return dict(zip(CHECKPOINT_FIELDS, struct.unpack(">5q", data[:size].ljust(size, b"\0")), strict=True))
 
+    def lock_holder(self) -> str | None:
+        """The process that has the store open; None when nobody has."""
+        return _lock_holder(self.root / "lock")
+
     def summary(self) -> StoreSummary:
         """Everything above in one look."""
         return StoreSummary(
             root=str(self.root),
             is_running_or_died=(self.root / "abort").exists(),
-            lock_holder=_lock_holder(self.root / "lock"),
+            lock_holder=self.lock_holder(),
             log_files=tuple((int(path.name), path.stat().st_size) for path in self.log_files()),
             queues=tuple(self.queues()),
             index_files=_names(self.root / "index"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,30 @@ def test_messages_are_dumped_and_exported(root: Path, tmp_path: Path) -> None:
 def test_a_directory_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
     done = rocketpy("verify", tmp_path / "absent")
     assert done.returncode == 1 and "there is no store directory here" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_store_in_use_is_not_repaired_and_its_verdict_comes_with_a_warning(root: Path) -> None:
+    with MessageStore(root, **OPTIONS):
+        flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
+        done = rocketpy("repair", root, *SHAPE, "--yes")
+        assert done.returncode == 1 and f"in use by process {os.getpid()}" in done.stderr
+        assert f"process {os.getpid()} is writing" in rocketpy("verify", root, *SHAPE).stderr
+    assert not list(root.rglob("damaged-*"))
+
+
+def test_a_repair_says_that_there_is_nothing_to_do_or_what_does_it(root: Path) -> None:
+    assert "whole" in rocketpy("repair", root, *SHAPE).stdout
+    wrong_shape = rocketpy("repair", root)
+    assert wrong_shape.returncode == 3 and "--yes does it" in wrong_shape.stdout
+    assert "--slot-count and --entry-count" in rocketpy("verify", root).stdout
+
+
+def test_file_names_are_whole_also_where_nobody_is_at_a_terminal(root: Path) -> None:
+    (index,) = (root / "index").iterdir()
+    assert str(index) in rocketpy("verify", root).stdout
+
+
+@pytest.mark.parametrize("target", ["/nonexistent/out.jsonl", "/dev/full"])
+def test_a_file_that_cannot_be_written_is_one_line(root: Path, target: str) -> None:
+    done = rocketpy("export", root, target)
+    assert done.returncode == 1 and done.stderr.startswith("rocketpy: No s") and len(done.stderr.splitlines()) == 1
