@@ -30,13 +30,13 @@ from rocketpy._core.store import MessageStore
 from tests.processes import BROKER_PORTS, free_port
 
 from .loads import QUEUES, SEND, TOPIC, run_load
+from .resources import read_through
 from .servers import BrokerServer, Durability, PeerServer, RocketpyServer, find_peer
 
 ENCODING = "JSON"
 GB = 1e9
 TARGET_RATIO = 5.0
 BOOTS_WITHIN_S = 300.0
-READ_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,7 @@ def make_ready(store: Path) -> None:
     """As the kill left it, without a checkpoint; its log in the page cache, nothing left to write."""
     (store / "checkpoint").unlink(missing_ok=True)
     for path in sorted((store / "commitlog").glob("[0-9]*")):
-        with path.open("rb", buffering=0) as file:
-            while file.read(READ_BYTES):
-                pass
+        read_through(path)
     os.sync()
 
 

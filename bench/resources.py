@@ -12,6 +12,7 @@ from pathlib import Path
 
 GIB = 1 << 30
 FEED_STEP = 16 << 20
+READ_BYTES = 16 << 20
 MADV_POPULATE_WRITE = 23  # mmap's name for it came with Python 3.14
 HUGE_PAGE = 2 << 20
 MIB_PER_KIB = 1 / 1024
@@ -39,6 +40,13 @@ def cpu_share_while_idle(pid: int, seconds: float) -> float:
 
 def is_virtual() -> bool:
     return any("hypervisor" in line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+
+
+def read_through(path: Path) -> None:
+    """Its pages are in the page cache afterwards."""
+    with path.open("rb", buffering=0) as file:
+        while file.read(READ_BYTES):
+            pass
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from tests.cluster.link import Link
 from .conftest import Figure, Figures, Size
 from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, p99_ms, run_load, send, send_rate
 from .plot import bar_chart
-from .resources import GIB, fed_memory
+from .resources import GIB, fed_memory, read_through
 from .servers import Durability, RocketpyServer, Server
 
 FED_BYTES, FED_S = 6 * GIB, 6.0  # what a slave that catches up writes, and how fast it would like to
@@ -110,23 +111,38 @@ async def follow(server: RocketpyServer) -> tuple[float, int]:
         return time.monotonic() - started, now[1] - first
 
 
+def catch_up(server: RocketpyServer, home: Path, size: Size) -> tuple[float, float, int]:
+    """GB/s of a slave as it was `before`, and of the bare loop right before it; bytes. Both find the log in the page cache."""
+    shutil.rmtree(home / "slave" / "store")
+    shutil.copytree(home / "before", home / "slave" / "store")
+    os.sync()  # the slave shall not pay for anybody's dirty pages
+    files = sorted((home / "master" / "store" / "commitlog").iterdir())
+    with server.paused():
+        for path in files:
+            read_through(path)
+        bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
+    with fed_memory(size.of(0, FED_BYTES), FED_S):
+        server.start_slave()
+        seconds, count = asyncio.run(follow(server))
+    server.stop_slave()
+    return count / seconds / 1e9, sum(each.bytes for each in bare) / sum(each.elapsed_ns for each in bare), count
+
+
 def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The loop sends the same files through a loopback socket to a reader that discards them; the slave keeps them and fills its queues."""
-    mode = Durability("ASYNC_FLUSH", "ASYNC_MASTER")
-    with RocketpyServer(tmp_path / "pair", mode, "JSON").running(TOPIC, QUEUES) as server:
+    mode, home = Durability("ASYNC_FLUSH", "ASYNC_MASTER"), tmp_path / "pair"
+    with RocketpyServer(home, mode, "JSON").running(TOPIC, QUEUES) as server:
         run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=10)
         asyncio.run(follow(server))
         server.stop_slave()
+        shutil.copytree(home / "slave" / "store", home / "before")
         run_load(address=server.address, mode=SEND, connections=16, in_flight=32, count=size.of(2000, 4_400_000))
-        os.sync()  # the slave shall not pay for its master's dirty pages
-        files = sorted((tmp_path / "pair" / "master" / "store" / "commitlog").iterdir())
-        bare = [floor_sendfile(str(path), 1 << 20, 0) for path in files[: size.of(1, 5)]]
-        with fed_memory(size.of(0, FED_BYTES), FED_S):
-            server.start_slave()
-            seconds, count = benchmark.pedantic(lambda: asyncio.run(follow(server)), rounds=1)
-    rate, limit = count / seconds / 1e9, sum(each.bytes for each in bare) / sum(each.elapsed_ns for each in bare)
-    benchmark.extra_info |= {"gb_per_s": rate, "sendfile_gb_per_s": limit, "bytes": count}
-    figures.rows.append(Figure(f"catching up on {count / 1e9:.2f} GB", rate, limit, "GB/s", "bare sendfile, reader discards", str(mode)))
+        rounds = benchmark.pedantic(lambda: [catch_up(server, home, size) for _ in range(size.of(1, 3))], rounds=1)
+    for rate, limit, count in rounds:
+        figures.rows.append(
+            Figure(f"catching up on {count / 1e9:.2f} GB", rate, limit, "GB/s", "bare sendfile, reader discards", str(mode))
+        )
+    benchmark.extra_info |= {"gb_per_s": [row[0] for row in rounds], "sendfile_gb_per_s": [row[1] for row in rounds]}
 
 
 def test_two_milliseconds_to_the_slave_cost_latency_and_little_throughput(

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define PAGE_SIZE 4096
+#define PIPE_COPY_BYTES (16 * 1024)
 #define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
 #define AT_ONCE_BYTES ((size_t)1024 * 1024)
 #define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below that the call costs what it saves */
@@ -19,6 +20,8 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; glibc's header of that age lacks it */
 #endif
+
+static const rp_file_ops system_ops;
 
 static int system_open(void *context, const char *path, int flags, uint32_t mode) {
     (void)context;
@@ -78,6 +81,26 @@ static int64_t system_write_at(void *context, int fd, const void *source, size_t
         count = pwrite(fd, source, size, offset);
     } while (count < 0 && errno == EINTR);
     return count;
+}
+
+/* For a file system that cannot splice. What was read and not written is lost to the pipe's reader: it ends the connection. */
+static int64_t copy_from_pipe(int pipe_fd, int fd, size_t size, int64_t offset) {
+    uint8_t bytes[PIPE_COPY_BYTES];
+    ssize_t count = read(pipe_fd, bytes, size < sizeof bytes ? size : sizeof bytes);
+    if (count <= 0) {
+        return count;
+    }
+    return rp_file_write_all(&system_ops, fd, bytes, (size_t)count, offset) == 0 ? count : -1;
+}
+
+static int64_t system_splice_at(void *context, int pipe_fd, int fd, size_t size, int64_t offset) {
+    (void)context;
+    off_t at = (off_t)offset;
+    ssize_t count;
+    do {
+        count = splice(pipe_fd, NULL, fd, &at, size, SPLICE_F_MOVE);
+    } while (count < 0 && errno == EINTR);
+    return count < 0 && errno == EINVAL ? copy_from_pipe(pipe_fd, fd, size, offset) : count;
 }
 
 /* Never repeated after a failure: the kernel has dropped the error and maybe the pages, a second call would lie. */
@@ -198,6 +221,7 @@ static const rp_file_ops system_ops = {
     .truncate = system_truncate,
     .read_at = system_read_at,
     .write_at = system_write_at,
+    .splice_at = system_splice_at,
     .sync_data = system_sync_data,
     .map = system_map,
     .unmap = system_unmap,

@@ -25,6 +25,8 @@ typedef struct rp_file_ops {
     int (*truncate)(void *context, int fd, int64_t size);
     int64_t (*read_at)(void *context, int fd, void *target, size_t size, int64_t offset);
     int64_t (*write_at)(void *context, int fd, const void *source, size_t size, int64_t offset);
+    /* Up to size bytes out of a pipe into the file, without a copy through the caller where the file system can splice. */
+    int64_t (*splice_at)(void *context, int pipe_fd, int fd, size_t size, int64_t offset);
     int (*sync_data)(void *context, int fd); /* fdatasync */
     void *(*map)(void *context, int fd, size_t size, int writable); /* MAP_SHARED; NULL on failure */
     int (*unmap)(void *context, void *address, size_t size);

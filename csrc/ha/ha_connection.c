@@ -18,6 +18,7 @@
 #define READ_ACKS_MAX 512
 /* Below this a copy into the socket costs less than a second system call (bench/sweeps/sendfile_threshold.c measures it). */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
+#define FRAME_MS_MAX 50 /* longer ones make the next one smaller */
 #define SECOND_NS 1000000000LL
 #define MS_NS 1000000LL
 
@@ -36,6 +37,7 @@ struct rp_ha_connection {
     uint32_t body_left;   /* body bytes likewise */
     rp_log_range range;   /* pinned while body_left > 0 */
     uint32_t frame_bytes; /* bound of the next frame */
+    int64_t frame_begun_ns;
     int socket_is_full;
     int64_t last_read_ns, last_write_ns;
     int64_t flow_tokens, flow_filled_ns;
@@ -223,6 +225,7 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
                             "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
                             connection->address_text);
     put_header(connection, offset, (uint32_t)size);
+    connection->frame_begun_ns = now_ns;
     connection->body_left = (uint32_t)size;
     connection->new_frames++;
     return 1;
@@ -290,9 +293,11 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
     }
 }
 
-static void adapt_frame_bytes(rp_ha_connection *connection, int was_interrupted) {
+/* After a frame. Large ones are cheap for both ends (ha_slave.c splices them), but RocketMQ's slave acknowledges whole frames, and a slow
+ * link shall not keep it from that for long. */
+static void adapt_frame_bytes(rp_ha_connection *connection, int64_t now_ns) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;
-    if (was_interrupted)
+    if (now_ns - connection->frame_begun_ns > FRAME_MS_MAX * MS_NS)
         connection->frame_bytes = connection->frame_bytes / 2 > floor ? connection->frame_bytes / 2 : floor;
     else if (connection->range.size >= connection->frame_bytes) /* it was full-sized: more waits behind it */
         connection->frame_bytes = connection->frame_bytes <= ceiling / 2 ? connection->frame_bytes * 2 : ceiling;
@@ -313,13 +318,12 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
             return (int)sent;
         if (sent == 0) {
             connection->socket_is_full = 1;
-            adapt_frame_bytes(connection, 1);
             return RP_OK;
         }
         advance(connection, (uint32_t)sent, now_ns);
         sent_bytes += (uint64_t)sent;
         if (connection->header_left == 0 && connection->body_left == 0 && connection->range.size > 0)
-            adapt_frame_bytes(connection, 0);
+            adapt_frame_bytes(connection, now_ns);
     }
     return RP_OK;
 }

@@ -1,8 +1,8 @@
 /* ha_slave.c: see ha_slave.h. One thread: wait for an address, connect, say our offset, receive into the log, ack, repeat.
  *
  * Receiving: what is left of a frame's body goes by readv straight into the mapped file; what is behind it goes into a small buffer as
- * the second part: the next header with as much of its body as fits. So a small frame costs one system call and one short copy, and a
- * stream of large ones one system call each with nearly no copy. A read that got less than it asked for has emptied the socket.
+ * the second part: the next header with as much of its body as fits. So a small frame costs one system call and one short copy. A read
+ * that got less than it asked for has emptied the socket. Large bodies, which are a backlog's, are spliced (backlog_pipe.h).
  */
 #include "ha_slave.h"
 
@@ -24,6 +24,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
+#include "backlog_pipe.h"
 #include "ha_master.h"
 
 #define MS_NS 1000000LL
@@ -31,6 +32,7 @@
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define INPUT_BYTES 16384
+#define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
 
 struct rp_ha_slave {
     /* fixed after open */
@@ -46,10 +48,12 @@ struct rp_ha_slave {
     char address[RP_ADDRESS_TEXT_MAX];
     uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
     uint32_t input_at, input_end;
+    rp_backlog_pipe pipe;
     int64_t body_offset;  /* where the next body byte belongs */
     uint32_t body_left;
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
+    int is_behind;     /* the last frame was a backlog's */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int64_t acked_offset;
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
@@ -177,6 +181,7 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
                             (long long)offset, (long long)ours);
     slave->body_offset = offset;
     slave->body_left = size;
+    slave->is_behind = size >= BACKLOG_BYTES_MIN;
     slave->is_asked |= size == 0;
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
@@ -244,11 +249,39 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
     }
 }
 
+/* 0 when the socket is empty, negative ends the connection. */
+static int nothing_received(ssize_t got, rp_error *error) {
+    if (got == 0)
+        return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
+}
+
+/* As receive_some, for much of a body. */
+static int receive_backlog(rp_ha_slave *slave, rp_error *error) {
+    ssize_t got = rp_backlog_pipe_fill(&slave->pipe, slave->fd, slave->body_left);
+    if (got <= 0)
+        return nothing_received(got, error);
+    slave->last_read_ns = now_ns(slave);
+    int status = rp_commit_log_splice_replicated(slave->options.commit_log, slave->body_offset, slave->pipe.fds[0], (uint32_t)got, error);
+    if (status < 0) {
+        rp_backlog_pipe_close(&slave->pipe);
+        return status;
+    }
+    slave->body_offset += got;
+    slave->body_left -= (uint32_t)got;
+    count_received(slave, (uint32_t)got, slave->last_read_ns);
+    return 1;
+}
+
 /* One read. 1 when the socket may hold more, 0 when it is empty, negative ends the connection. */
 static int receive_some(rp_ha_slave *slave, rp_error *error) {
     struct iovec parts[2];
     int part_count = 0;
     int64_t body_part = 0;
+    if (slave->body_left > 0 && slave->is_behind && rp_backlog_pipe_open(&slave->pipe) == 0)
+        return receive_backlog(slave, error);
     if (slave->body_left > 0) { /* then the buffer is empty */
         uint8_t *address = NULL;
         body_part = reserve_body(slave, &address, error);
@@ -260,17 +293,13 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     memmove(slave->input, slave->input + slave->input_at, kept);
     slave->input_at = 0;
     slave->input_end = kept;
-    uint32_t ahead = body_part == slave->body_left ? INPUT_BYTES - kept : 0;
+    /* Of a backlog's next body nothing may come along: it goes another way. */
+    uint32_t wanted = slave->is_behind ? RP_HA_HEADER_SIZE : INPUT_BYTES, ahead = body_part == slave->body_left ? wanted - kept : 0;
     if (ahead > 0)
         parts[part_count++] = (struct iovec){slave->input + kept, ahead};
     ssize_t got = readv(slave->fd, parts, part_count);
-    if (got == 0)
-        return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
-    if (got < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-            return 0;
-        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
-    }
+    if (got <= 0)
+        return nothing_received(got, error);
     slave->last_read_ns = now_ns(slave);
     int64_t of_body = got < body_part ? got : body_part;
     int status = of_body > 0 ? commit_body(slave, (uint32_t)of_body, error) : RP_OK;
@@ -345,7 +374,7 @@ static void try_connect(rp_ha_slave *slave) {
     }
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
-    slave->is_asked = 0;
+    slave->is_asked = slave->is_behind = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);
@@ -414,6 +443,7 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the ha slave");
     slave->options = *options;
     slave->fd = -1;
+    rp_backlog_pipe_init(&slave->pipe);
     slave->stats.master_offset = -1;
     pthread_mutex_init(&slave->lock, NULL);
     slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -441,6 +471,7 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
     atomic_store_explicit(&slave->stopping, 1, memory_order_release);
     wake(slave);
     rp_thread_join(slave->thread);
+    rp_backlog_pipe_close(&slave->pipe);
     close(slave->wake_fd);
     pthread_mutex_destroy(&slave->lock);
     free(slave);

@@ -4,6 +4,9 @@
  * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off.
  */
 
+#include <errno.h>
+#include <string.h>
+
 #include "../base/bytes_inl.h"
 #include "commit_log.h"
 #include "commit_log_inl.h"
@@ -138,7 +141,8 @@ static void wake(rp_commit_log *log, const woken_queues *woken) {
     }
 }
 
-int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
+/* Publishes and dispatches; *position is the log's end then. */
+static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = rp_commit_log_failure(log, error);
     if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position)) {
@@ -160,11 +164,58 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
         wake(log, &woken);
         pthread_mutex_lock(&log->append_lock);
     }
-    int64_t position = log->position;
+    *position = log->position;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
-        rp_preallocation_advise(log->preallocation, position);
         rp_commit_log_tell_followers(log);
+    }
+    return rc;
+}
+
+int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
+    int64_t position;
+    int rc = commit(log, offset, size, &position, error);
+    if (rc == RP_OK) {
+        rp_preallocation_advise(log->preallocation, position);
+    }
+    return rc;
+}
+
+/* The file of the position and how many of the `size` bytes belong into it: they have space there. */
+static int claim(rp_commit_log *log, int64_t offset, uint32_t size, rp_mapped_file **file, uint32_t *room, rp_error *error) {
+    pthread_mutex_lock(&log->append_lock);
+    int rc = check_offset(log, offset, error);
+    int64_t file_end = offset - offset % log->file_size + log->file_size;
+    *room = size < file_end - offset ? size : (uint32_t)(file_end - offset);
+    rc = rc == RP_OK ? rp_preallocation_claim(log->preallocation, offset + *room, error) : rc;
+    if (rc == RP_OK && (log->active == NULL || offset >= log->active_end)) {
+        rc = rp_commit_log_enter_file(log, offset, error);
+    }
+    *file = log->active;
+    pthread_mutex_unlock(&log->append_lock);
+    return rc;
+}
+
+int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe_fd, uint32_t size, rp_error *error) {
+    const rp_file_ops *ops = log->setup.ops;
+    int rc = RP_OK;
+    while (size > 0 && rc == RP_OK) {
+        rp_mapped_file *file = NULL; /* stays the active one: who replicates is the only one to leave it */
+        uint32_t room = 0;
+        int64_t position;
+        rc = claim(log, offset, size, &file, &room, error);
+        if (rc != RP_OK) {
+            break;
+        }
+        int64_t moved = ops->splice_at(ops->context, pipe_fd, file->fd, room, offset - file->base_offset);
+        if (moved <= 0) {
+            int os_errno = moved < 0 ? errno : EIO;
+            return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, log->setup.directory, offset,
+                                "cannot write the master's bytes: %s; free disk space or check the disk", strerror(os_errno));
+        }
+        rc = commit(log, offset, (uint32_t)moved, &position, error); /* no advice: zeros ahead of a backlog are made in vain */
+        offset += moved;
+        size -= (uint32_t)moved;
     }
     return rc;
 }

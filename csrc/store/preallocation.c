@@ -38,7 +38,7 @@ struct rp_preallocation {
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
-    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache */
+    int64_t zeroed_end;          /* guarded by extend_lock: bytes below it have pages in the page cache, or were claimed */
     int64_t allocated_end;       /* guarded by extend_lock: bytes below it have disk space */
     bool failing;                /* guarded by extend_lock: the last extension failed and was reported */
 
@@ -201,13 +201,14 @@ static void report(rp_preallocation *p, int rc, const rp_error *error) {
     p->failing = rc != RP_OK;
 }
 
-int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) {
+/* Everything below end, by one step after the other. */
+static int make_ready(rp_preallocation *p, int64_t end, int (*step)(rp_preallocation *, int64_t, rp_error *), rp_error *error) {
     rp_error local = {0};
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&p->extend_lock);
     while (rc == RP_OK && p->zeroed_end < end) {
-        rc = extend(p, end, error);
+        rc = step(p, end, error);
     }
     report(p, rc, error);
     if (p->zeroed_end > atomic_load_explicit(&p->ready_end, memory_order_relaxed)) {
@@ -216,6 +217,25 @@ int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) 
     pthread_mutex_unlock(&p->extend_lock);
     return rc;
 }
+
+int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) { return make_ready(p, end, extend, error); }
+
+/* Under extend_lock. */
+static int claim_some(rp_preallocation *p, int64_t end, rp_error *error) {
+    int64_t from = p->zeroed_end;
+    int rc = enter_file(p, from, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int64_t file_end = p->file->base_offset + p->file_size, stop = page_after(end) < file_end ? page_after(end) : file_end;
+    rc = allocate(p, from, stop, error);
+    if (rc == RP_OK) {
+        p->zeroed_end = stop;
+    }
+    return rc;
+}
+
+int rp_preallocation_claim(rp_preallocation *p, int64_t end, rp_error *error) { return make_ready(p, end, claim_some, error); }
 
 int64_t rp_preallocation_ready_end(const rp_preallocation *p) { return atomic_load_explicit(&p->ready_end, memory_order_acquire); }
 

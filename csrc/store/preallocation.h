@@ -55,6 +55,9 @@ void rp_preallocation_close(rp_preallocation *preallocation);
 int64_t rp_preallocation_ready_end(const rp_preallocation *preallocation);
 /* Returns when ready_end >= end. RP_OK; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: then it may be tried again at any time. */
 int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_error *error);
+/* As require, for who writes all of [ready_end, end) himself at once: space for it, but no zeros and no pages, which would be made twice.
+ * A slave's backlog goes this way. */
+int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
 /* The appender has come to position: wakes the thread when less than half of the lead is left. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -46,6 +47,7 @@ static int wait_acked(acks *all, int64_t offset) {
 
 typedef struct side {
     char path[128];
+    const rp_file_ops *ops; /* NULL: the kernel's */
     rp_message_store *store;
 } side;
 
@@ -64,6 +66,7 @@ static int appenders_send; /* every test runs with both */
 static void open_store(side *one) {
     rp_message_store_options options;
     fixture_options(&options, one->path);
+    options.file_ops = one->ops;
     one->store = fixture_open(&options);
 }
 
@@ -239,6 +242,43 @@ static void a_slave_goes_on_after_either_side_was_away(void) {
     open_master(&both);
     follow(&both);
     append(&both, 100);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    check_equal(&both);
+    close_pair(&both);
+}
+
+typedef struct splices {
+    _Atomic int calls, refused;
+} splices;
+
+/* Every third finds the disk full, the others move a part of what there is. */
+static int64_t moody_splice_at(void *context, int pipe_fd, int fd, size_t size, int64_t offset) {
+    splices *counts = context;
+    if (atomic_fetch_add(&counts->calls, 1) % 3 == 1) {
+        atomic_fetch_add(&counts->refused, 1);
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->splice_at(NULL, pipe_fd, fd, size > 5000 ? 5000 : size, offset);
+}
+
+static void a_backlog_goes_on_where_the_disk_refused_it(void) {
+    splices counts = {0};
+    rp_file_ops moody = *rp_file_ops_system(); /* whose other calls need no context */
+    moody.context = &counts;
+    moody.splice_at = moody_splice_at;
+    pair both;
+    open_pair(&both);
+    append(&both, 10);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    CHECK(wait_acked(&both.acked, -1));
+    append(&both, 1000);
+    both.slave.ops = &moody;
+    open_slave(&both);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    CHECK(atomic_load(&counts.refused) > 0);
+    append(&both, 100); /* small frames again, behind pages that were only claimed */
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     check_equal(&both);
     close_pair(&both);
@@ -463,6 +503,7 @@ int main(void) {
         RUN(a_slave_holds_what_its_master_appends);
         RUN(many_appenders_at_once_lose_no_wake_up);
         RUN(a_slave_goes_on_after_either_side_was_away);
+        RUN(a_backlog_goes_on_where_the_disk_refused_it);
         RUN(an_empty_slave_starts_with_the_masters_last_file);
         RUN(a_stranger_that_claims_too_much_is_dropped_and_completes_nothing);
         RUN(a_report_may_come_in_pieces);

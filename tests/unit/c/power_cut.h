@@ -153,6 +153,12 @@ static inline void cut_persist(power_cut *cut, const char *below, int64_t from, 
     }
 }
 
+static inline int64_t cut_splice_at(void *context, int pipe_fd, int fd, size_t size, int64_t offset) {
+    const power_cut *cut = context;
+    size = cut->short_writes && size > 1 ? size / 2 | 1 : size;
+    return cut_fails(context) ? -1 : rp_file_ops_system()->splice_at(NULL, pipe_fd, fd, size, offset);
+}
+
 static inline int cut_sync_data(void *context, int fd) {
     power_cut *cut = context;
     if (cut_fails(cut)) {
@@ -297,6 +303,7 @@ static inline power_cut *power_cut_create(const char *live) {
                              .truncate = cut_truncate,
                              .read_at = cut_read_at,
                              .write_at = cut_write_at,
+                             .splice_at = cut_splice_at,
                              .sync_data = cut_sync_data,
                              .map = cut_map_file,
                              .unmap = cut_unmap,
