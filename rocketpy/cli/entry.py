@@ -1,27 +1,33 @@
 """Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
 
-Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy.
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy, 130 interrupted before it began.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 
 def main() -> int:
+    return _guarded(lambda: _run(sys.argv[1:]))
+
+
+def _guarded(command: Callable[[], int]) -> int:
+    """The exit code; what an operator can cause is one line, not a traceback."""
     try:
-        return _run(sys.argv[1:])
-    except OSError as error:  # a file, a full disk, a closed pipe: what an operator can cause is one line, not a traceback
+        return command()
+    except OSError as error:  # a file, a full disk, a closed pipe
         place = f" [{error.filename}]" if error.filename else ""
         print(f"rocketpy: {error.strerror or error}{place}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # before a command listens to signals itself
+        return 130
 
 
 def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("namesrv", "broker"):
-        from .servers import run_server
-
-        return run_server(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
+        return _serve(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
     if arguments in (["version"], ["--version"], ["-V"]):
         from .version import print_version
 
@@ -39,12 +45,14 @@ def _run(arguments: list[str]) -> int:
 
 
 def mqnamesrv() -> int:
-    from .servers import run_server
-
-    return run_server("namesrv", sys.argv[1:], "mqnamesrv")
+    return _guarded(lambda: _serve("namesrv", sys.argv[1:], "mqnamesrv"))
 
 
 def mqbroker() -> int:
+    return _guarded(lambda: _serve("broker", sys.argv[1:], "mqbroker"))
+
+
+def _serve(role: str, arguments: list[str], program: str) -> int:
     from .servers import run_server
 
-    return run_server("broker", sys.argv[1:], "mqbroker")
+    return run_server(role, arguments, program)
