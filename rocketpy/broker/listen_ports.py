@@ -19,12 +19,13 @@ def store_ip(broker_ip: str) -> str:
     host = broker_ip.strip("[]")
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise NetworkError(f"brokerIP1={host} cannot be resolved: {error.strerror}; set it to an address of this machine") from error
+    except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
+        raise NetworkError(f"brokerIP1={host} cannot be resolved: {_cause(error)}; set it to an address of this machine") from error
 
 
 def free_port(bind_address: str) -> int:
-    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind."""
+    """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind.
+    Raises NetworkError."""
     for _ in range(FREE_PORT_TRIES):
         port = _bound_port(bind_address, 0)
         if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
@@ -33,13 +34,19 @@ def free_port(bind_address: str) -> int:
 
 
 def _bound_port(bind_address: str, port: int) -> int:
-    """The port a socket could be bound to, 0 when it is taken."""
+    """The port a socket could be bound to, 0 when it is taken or there is no such port. Raises NetworkError when port 0, any, cannot be."""
     family = socket.AF_INET6 if ":" in bind_address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((bind_address.strip("[]"), port))
-        except OSError:
-            if port == 0:
-                raise
-            return 0
+        except (OSError, OverflowError, UnicodeError) as error:
+            if port != 0:
+                return 0
+            raise NetworkError(
+                f"bindAddress={bind_address} cannot be bound: {_cause(error)}; set it to an address of this machine"
+            ) from error
         return int(probe.getsockname()[1])
+
+
+def _cause(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
