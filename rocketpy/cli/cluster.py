@@ -13,10 +13,12 @@ from ..config import Config, load_config
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 """In the package where it is installed, beside it in a source tree."""
+DEPLOYED_ELSEWHERE = ("storePathCommitLog", "advertise", "advertiseHa", "haMasterAddress")
+"""Directories and addresses of the deployment that a broker does without: a trial keeps its hands off them."""
 
 
 def deployment_files(name: str) -> list[Path]:
-    """The brokers' files of a deployment, masters before their slaves. name is a directory, or one of conf/. Raises NotFound."""
+    """The brokers' files of a deployment by name. name is a directory, or one of conf/. Raises NotFound."""
     directory = Path(name) if Path(name).is_dir() else SAMPLES / name
     files = sorted(directory.glob("*.properties")) if directory.is_dir() else []
     if not files:
@@ -36,6 +38,7 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
             "listenPort": "0",
             "haListenPort": "0",
             "storePathRootDir": str(directory / path.stem),
+            **dict.fromkeys(DEPLOYED_ELSEWHERE, ""),
         }
         configs.append(load_config("broker", str(path), overrides))
     return sorted(configs, key=lambda config: config.integer("brokerId"))

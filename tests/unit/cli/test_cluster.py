@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rocketpy._core.errors import NotFound
 from rocketpy.cli.cluster import cluster_configs, deployment_files
+from tests.processes import write_properties
 
 
-def test_masters_come_before_their_slaves(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_masters_come_before_their_slaves(tmp_path: Path) -> None:
     configs = cluster_configs("2m-2s-sync", "127.0.0.1", tmp_path)
     assert [config.integer("brokerId") for config in configs] == [0, 0, 1, 1]
     assert len({config.text("storePathRootDir") for config in configs}) == 4
+
+
+def test_a_trial_of_a_deployment_touches_none_of_its_directories_and_addresses(tmp_path: Path) -> None:
+    deployment, trial = tmp_path / "deployment", tmp_path / "trial"
+    deployment.mkdir()
+    taken = {"advertise": "198.51.100.7:10911", "advertiseHa": "198.51.100.7", "haMasterAddress": "198.51.100.8:10912"}
+    keys = {"storePathRootDir": tmp_path / "live", "storePathCommitLog": tmp_path / "live" / "commitlog", "brokerIP1": "198.51.100.7"}
+    write_properties(deployment / "broker-a.properties", keys | taken)
+    (config,) = cluster_configs(str(deployment), "127.0.0.1", trial)
+    values = {name: config.text(name) for name in (*keys, *taken)}
+    assert not [name for name, value in values.items() if str(tmp_path / "live") in value or "198.51.100" in value]
+    assert values["storePathRootDir"] == str(trial / "broker-a")
 
 
 def test_an_unknown_deployment_names_those_there_are() -> None:
