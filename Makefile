@@ -63,7 +63,7 @@ lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(PY) -m mypy.stubtest --concise --allowlist tests/stubtest.allow $(CORE_MODULES)
-	@$(VENV)/bin/clang-format --dry-run -Werror $$(find csrc tests -name '*.[ch]')
+	@$(VENV)/bin/clang-format --dry-run -Werror $$(find csrc tests bench -name '*.[ch]')
 
 fuzz: $(VENV)/.built ## libFuzzer over the decoders: F=name (default all), S=seed, SECONDS=60 in total
 	@$(PY) tests/sanitize.py fuzz --name "$(F)" --seed "$(S)" --seconds "$(or $(SECONDS),60)"

@@ -28,7 +28,7 @@ def registration(number: int, registered: RegisterBrokerBody) -> Registration:
 
 
 def tables(brokers: int, topics: int) -> RouteInfo:
-    routes = RouteInfo(RouteSettings(), time.monotonic_ns)
+    routes = RouteInfo(RouteSettings(), lambda: time.monotonic_ns() // 1_000_000)
     for number in range(brokers):
         routes.register_broker(registration(number, body(topics)))
     return routes
