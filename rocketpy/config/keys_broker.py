@@ -75,13 +75,7 @@ _ADDRESS_KEYS: tuple[Key, ...] = (
     switch("compatibleWithOldNameSrv", True, "Use only what name servers of 4.x understand for member groups."),
     number("brokerHeartbeatInterval", 1000, "Pause between heartbeats to name servers with enableSlaveActingMaster.", "ms", least=1),
     number("sendHeartbeatTimeoutMillis", 1000, "How long such a heartbeat may take.", "ms", least=1),
-    long(
-        "brokerNotActiveTimeoutMillis",
-        10000,
-        "The same as the silence after which they forget this broker.",
-        "ms",
-        least=1,
-    ),
+    long("brokerNotActiveTimeoutMillis", 10000, "Silence after which they forget this broker (enableSlaveActingMaster).", "ms", least=1),
 )
 
 _TOPIC_KEYS: tuple[Key, ...] = (

@@ -11,7 +11,7 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError, read_properties
@@ -323,8 +323,7 @@ def _registration_body(request: Request, compressed: bool) -> RegisterBrokerBody
 
 def _topics(names: list[str], broker_address: str | None = None) -> Response:
     """RocketMQ: TopicList."""
-    members: dict[str, Any] = {"brokerAddr": broker_address, "topicList": names}
-    return Response(body=write_fastjson(members))
+    return Response(body=write_fastjson({"brokerAddr": broker_address, "topicList": names}))
 
 
 def _not_stored(what: str, error: Exception) -> Response:
