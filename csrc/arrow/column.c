@@ -200,13 +200,6 @@ int rp_column_end_map(rp_column *column) {
     return status;
 }
 
-uint64_t rp_column_bytes(const rp_column *column) {
-    uint64_t total = column->validity.size + column->offsets.size + column->values.size;
-    if (column->keys != NULL)
-        total += rp_column_bytes(column->keys) + rp_column_bytes(column->items);
-    return total;
-}
-
 /* ---- export ---- */
 
 typedef struct exported {

@@ -61,9 +61,8 @@ int rp_column_put_nulls(rp_column *column, uint32_t count);
 int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value);
 int rp_column_end_map(rp_column *column);
 
-uint64_t rp_column_bytes(const rp_column *column); /* held in buffers */
-
-/* Moves the buffers into array (all fields set); the column is empty afterwards. RP_OK or RP_E_NO_MEMORY (nothing moved). */
+/* Moves the buffers into array (all fields set); the column is empty afterwards. RP_OK, or RP_E_NO_MEMORY: array is as it was, and the
+ * column of no more use (a map may have lost its keys). */
 int rp_column_export(rp_column *column, struct ArrowArray *array);
 
 #endif

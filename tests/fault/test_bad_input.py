@@ -28,7 +28,6 @@ from .requests_wire import Outcome, Wire
 SEED = int(os.environ.get("ROCKETPY_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 GROWTH_BYTES_MAX = 48 << 20
 IDLE_CONNECTIONS = 10_000
-PULLS = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE}
 
 SEND_LONG = {
     "producerGroup": "p", "topic": "CrashTest", "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0", "sysFlag": "0",

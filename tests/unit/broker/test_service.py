@@ -432,9 +432,6 @@ def test_both_listeners_know_the_same_clients(tmp_path: Path) -> None:
     run(test)
 
 
-FUZZED_MAX = 400
-
-
 def test_every_request_gets_an_answer(tmp_path: Path) -> None:
     """Every code that exists, and some that do not, with nothing, with garbage and with wrong types: an answer, and the broker lives."""
 
