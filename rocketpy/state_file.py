@@ -59,13 +59,14 @@ class StateFile:
         self._current_is_good = False
         if found:
             self._set_aside()
-        backup_found, value = self._read_one(self.backup_path, decode)
+        _, value = self._read_one(self.backup_path, decode)
         if value is not None:
             log.warning("load %s failed (%s); its backup %s is used instead", self.path, self._last_cause(), self.backup_path)
             return value
-        if found or backup_found:
+        if self.faults:
             causes = "; ".join(f"{fault.path.name}: {fault.cause}" for fault in self.faults)
-            log.error("neither %s nor its backup can be used (%s): starting empty; the damaged file is kept", self.path, causes)
+            kept = f"; the damaged file is kept as {self.damaged_path.name}" if found else ""
+            log.error("neither %s nor its backup can be used (%s): starting empty%s", self.path, causes, kept)
         return None
 
     def write(self, text: str) -> None:
@@ -92,7 +93,7 @@ class StateFile:
             return False, None
         except OSError as error:
             self.faults.append(FileFault(path, error.strerror or str(error)))
-            return False, None
+            return True, None
         if not data.strip(b" \t\r\n\0"):
             self.faults.append(FileFault(path, f"{len(data)} bytes, all blank"))
             return bool(data), None

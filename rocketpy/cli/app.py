@@ -33,7 +33,7 @@ def up(
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Send N messages, consume and check every one, print figures, and end.")
     ] = 0,
-    message_size: Annotated[int, typer.Option(help="Body bytes of --check.")] = 1024,
+    message_size: Annotated[int, typer.Option(min=40, help="Body bytes of --check.")] = 1024,
     flush: Annotated[str, typer.Option(help="ASYNC_FLUSH or SYNC_FLUSH.")] = "ASYNC_FLUSH",
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
     cluster: Annotated[str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory.")] = "",

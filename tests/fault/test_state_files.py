@@ -128,6 +128,24 @@ def test_both_files_damaged_start_empty_and_keep_the_damaged_one(case: Callable[
     assert path.with_name(path.name + ".damaged").read_bytes() == b"{half"
 
 
+def test_an_empty_file_without_a_backup_is_said(case: Callable[[], Case], caplog: pytest.LogCaptureFixture) -> None:
+    empty = case()
+    empty.path.touch()
+    with caplog.at_level(logging.ERROR):
+        empty.load()
+    assert [f"{empty.path.name}: 0 bytes, all blank): starting empty" in line for line in caplog.messages] == [True]
+    assert not list(empty.path.parent.glob("*.damaged"))
+
+
+def test_what_cannot_be_read_is_set_aside_and_not_written_over(case: Callable[[], Case], caplog: pytest.LogCaptureFixture) -> None:
+    unreadable = case()
+    unreadable.path.mkdir()  # root reads files of any permission
+    with caplog.at_level(logging.ERROR):
+        unreadable.load()
+    assert "Is a directory): starting empty; the damaged file is kept as" in caplog.text
+    assert unreadable.path.with_name(unreadable.path.name + ".damaged").is_dir() and not unreadable.path.exists()
+
+
 def test_a_damaged_file_never_becomes_the_backup(case: Callable[[], Case]) -> None:
     path = written_twice(case).path
     path.write_bytes(b"{half")
