@@ -173,8 +173,12 @@ class RemotingService:
         self._answer(request, response)
 
     def _answer(self, request: Request, response: Response | None) -> None:
-        if response is not None and not request.is_oneway:
+        if response is None or request.is_oneway:
+            return
+        try:
             self.respond(request, response)
+        except Exception as error:  # outer edge: one that is too large or no UTF-8; those behind it in the batch must still be answered
+            self.respond(request, self._failure(request, error))
 
     def _failure(self, request: Request, error: Exception) -> Response:
         if isinstance(error, CommandError):

@@ -125,6 +125,26 @@ def test_failures_of_a_handler_are_answers_and_leave_a_log_line(caplog: pytest.L
     assert [record.exc_info is not None for record in caplog.records] == [True, True, False]
 
 
+UNSENDABLE = {"half a character": Response(remark="\ud800"), "too many fields": Response(fields=dict.fromkeys(map(str, range(10_000)), ""))}
+
+
+@pytest.mark.parametrize("answer", UNSENDABLE.values(), ids=UNSENDABLE)
+def test_an_answer_that_cannot_be_sent_is_a_failure_and_holds_up_nobody_elses(answer: Response) -> None:
+    async def later(request: Request) -> Response:
+        await asyncio.sleep(0)
+        return answer
+
+    async def scenario() -> None:
+        async with running({ECHO: echo, BROKEN: lambda request: answer, SLOW: later}) as server, RemotingClient() as client:
+            codes = [code for _ in range(20) for code in (BROKEN, SLOW, ECHO)]
+            answers = await asyncio.gather(*(client.invoke(server.address, code, timeout_s=5) for code in codes))
+            for code, response in zip(codes, answers, strict=True):
+                assert response.code == (ResponseCode.SUCCESS if code == ECHO else ResponseCode.SYSTEM_ERROR)
+                assert response.remark or code == ECHO
+
+    asyncio.run(scenario())
+
+
 def test_coroutines_beyond_the_bound_are_answered_busy_and_the_others_finish() -> None:
     async def scenario() -> None:
         release = asyncio.Event()
