@@ -33,6 +33,8 @@ def pretty_text(value: Any) -> str:
 
 def read_pretty(text: str) -> Any:
     """As read_json, fast for the pretty form: there a bare number begins its line, and no JSON text reaches over a line's end."""
+    if any(special in text for special in ('"$ref"', "\\ud", "\\uD")):
+        return read_json(text)
     try:
         return json.loads(_BARE_KEY.sub(r'\1"\2":', text))
     except (ValueError, RecursionError):

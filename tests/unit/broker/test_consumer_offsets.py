@@ -134,6 +134,17 @@ def test_the_text_is_read_back_by_both_readers(rows: list[tuple[str, str, int, i
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{\n\t"a":{\n\t\t0:1\n\t},\n\t"b":{"$ref":"$.a"}\n}', {"a": {"0": 1}, "b": {"0": 1}}),
+        ('{\n\t"t@\\ud800":{\n\t\t0:1\n\t}\n}', {"t@\ufffd": {"0": 1}}),
+    ],
+)
+def test_what_fastjson_says_by_reference_or_cannot_say_is_read_in_the_pretty_form_too(text: str, value: object) -> None:
+    assert read_pretty(text) == value
+
+
+@pytest.mark.parametrize(
     "value",
     [[], {"offsetTable": []}, {"offsetTable": {"t@g": 3}}, {"offsetTable": {"t@g": {"x": 1}}}, {"offsetTable": {"t@g": {"0": -7}}}],
 )
