@@ -173,15 +173,16 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
 
 def print_findings(findings: Sequence[Finding]) -> int:
     """The exit code: 3 when one is bad."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from .tables import output
 
     colours = {"ok": "green", "note": "yellow", "bad": "red"}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
-        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, Text(finding.text))
-    Console().print(table)
+        table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, Text(finding.text, overflow="fold"))
+    output().print(table)
     return 3 if any(finding.grade == "bad" for finding in findings) else 0
 
 

@@ -14,19 +14,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-from rich.table import Table
 
 from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
 from rocketpy.cli.process import complain, say
+from rocketpy.cli.tables import output, table_of
 from rocketpy.store.directory import StoreDirectory, StoreSummary
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
 DAMAGES_SHOWN = 50
-FILE_WIDTH = 240
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog.")]
@@ -72,7 +71,7 @@ def repair(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
 ) -> None:
     """Sets damaged queue and index files aside and builds them again from the commit log. The log itself is never changed."""
-    console = _console()
+    console = output()
     if holder := StoreDirectory(root, commitlog).lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
@@ -110,7 +109,7 @@ def dump(
     as_json: AsJson = False,
 ) -> None:
     """Shows records of the commit log, damage included."""
-    table = _table("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
+    table = table_of("offset", "size", "topic", "queue", "queue offset", "stored", "properties", "body")
     for record in islice(_records(StoreDirectory(root, commitlog), begin, topic), count):
         if as_json:
             say(json.dumps(_as_json(record)))
@@ -119,7 +118,7 @@ def dump(
         else:
             table.add_row(*_cells(record))
     if not as_json:
-        _console().print(table)
+        output().print(table)
 
 
 @store_app.command()
@@ -222,35 +221,22 @@ def _cells(message: Message) -> list[str]:
     ]
 
 
-def _console() -> Console:
-    """Standard output; what is not a terminal has room for whole rows."""
-    return Console() if sys.stdout.isatty() else Console(width=FILE_WIDTH)
-
-
-def _table(*names: str) -> Table:
-    """Columns whose long words go on in the next line: a file name cut short names no file."""
-    table = Table()
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
-
-
 def _print_summary(summary: StoreSummary) -> None:
-    console = _console()
+    console = output()
     state = "open or not closed cleanly" if summary.is_running_or_died else "closed"
     holder = f", locked by process {summary.lock_holder}" if summary.lock_holder else ""
     console.print(f"{summary.root}: {state}{holder}")
     console.print(f"commit log: {len(summary.log_files)} files, {summary.log_min_offset} to {summary.log_end_of_files}")
     console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
     console.print(f"index: {len(summary.index_files)} files; config: {', '.join(summary.config_files) or 'none'}")
-    table = _table("topic", "queue", "min", "max", "files")
+    table = table_of("topic", "queue", "min", "max", "files")
     for queue in summary.queues:
         table.add_row(queue.topic, str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
     console.print(table)
 
 
 def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
-    console = _console()
+    console = output()
     console.print(
         f"{counts['messages']} messages in {counts['log_files']} files, {counts['queue_entries']} entries of {counts['queues']} queues, "
         f"{counts['index_entries']} index entries; log {counts['log_min_offset']} to {counts['log_max_offset']}"
@@ -258,7 +244,7 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     if not damages:
         console.print("[green]whole[/green]")
         return
-    table = _table("what", "where", "offset", "bytes", "damage")
+    table = table_of("what", "where", "offset", "bytes", "damage")
     for damage in damages[:DAMAGES_SHOWN]:
         table.add_row(damage.kind, damage.file, str(damage.offset), str(damage.size), damage.cause)
     console.print(table)

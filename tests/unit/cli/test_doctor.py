@@ -59,3 +59,9 @@ def test_the_command_prints_its_findings() -> None:
     assert done.returncode in (0, 3)
     for name in ("native core", "kernel", "sync", "disk"):
         assert name in done.stdout
+
+
+def test_a_long_path_is_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    path = "/".join(["", *["directory"] * 12])
+    doctor.print_findings([Finding("sync", "ok", f"by {path}")])
+    assert path in capsys.readouterr().out
