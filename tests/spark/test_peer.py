@@ -70,7 +70,7 @@ def test_delayed_rows_come_when_their_time_has_come(spark: Any, peer: Cluster) -
     frame = spark.range(20, numPartitions=1).selectExpr(
         "string(id) as body",
         "if(id < 10, 1, null) as delayLevel",
-        "if(id < 10, null, unix_millis(current_timestamp()) + 2000) as deliverTimeMs",
+        "if(id < 10, null, unix_millis(current_timestamp()) + 10000) as deliverTimeMs",
     )
     frame.write.format("rocketmq").mode("append").options(nameServer=peer.address, topic="Later").save()
     assert load(spark, peer, "Later").count() < 20
@@ -100,10 +100,10 @@ def test_times_find_the_first_message_in_their_queues(spark: Any, peer: Cluster)
 def test_their_files_hold_what_their_broker_gives(spark: Any, peer: Cluster, tmp_path: Path) -> None:
     peer.create_topic("Filed")
     send(peer.broker.address, "Filed", numbered(400))
-    wire = load(spark, peer, "Filed").orderBy("queueId", "queueOffset").collect()
+    pulled = load(spark, peer, "Filed").orderBy("queueId", "queueOffset").collect()
     copy = copy_store(peer.broker.store, tmp_path / "store")
     files = spark.read.format("rocketmq-store").options(storePath=str(copy), topic="Filed", brokerName="broker-a").load()
-    assert files.orderBy("queueId", "queueOffset").collect() == wire and len(wire) == 400
+    assert files.orderBy("queueId", "queueOffset").collect() == pulled and len(pulled) == 400
 
 
 def test_an_unknown_topic_is_one_clear_error(spark: Any, peer: Cluster) -> None:
