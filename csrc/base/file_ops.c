@@ -141,9 +141,10 @@ static int advise(uint8_t *address, size_t size, int advice) {
     return rc;
 }
 
-static bool is_in_memory(uint8_t *address, size_t size) {
+/* At most AT_ONCE_BYTES, from a page's start. */
+static bool is_in_memory(const uint8_t *address, size_t size) {
     unsigned char pages[AT_ONCE_BYTES / PAGE_SIZE], all = 1;
-    if (mincore(address, size, pages) != 0) {
+    if (mincore((void *)(uintptr_t)address, size, pages) != 0) {
         return false;
     }
     for (size_t i = 0; i < (size + PAGE_SIZE - 1) / PAGE_SIZE; i++) {
@@ -176,6 +177,18 @@ static int system_read_ahead(void *context, void *address, size_t size, int wait
         rc = wait_for_pages(page + at, size - at < AT_ONCE_BYTES ? size - at : AT_ONCE_BYTES);
     }
     return rc;
+}
+
+static int system_in_memory(void *context, const void *address, size_t size) {
+    (void)context;
+    uintptr_t before_page = (uintptr_t)address % PAGE_SIZE;
+    const uint8_t *page = (const uint8_t *)address - before_page;
+    size += before_page;
+    bool all = true;
+    for (size_t at = 0; at < size && all; at += AT_ONCE_BYTES) {
+        all = is_in_memory(page + at, size - at < AT_ONCE_BYTES ? size - at : AT_ONCE_BYTES);
+    }
+    return all;
 }
 
 void rp_file_leave_page_tables(void *address, size_t size) {
@@ -227,6 +240,7 @@ static const rp_file_ops system_ops = {
     .unmap = system_unmap,
     .populate = system_populate,
     .read_ahead = system_read_ahead,
+    .in_memory = system_in_memory,
     .sync_range = system_sync_range,
     .rename = system_rename,
     .unlink = system_unlink,

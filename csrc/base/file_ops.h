@@ -34,6 +34,8 @@ typedef struct rp_file_ops {
     /* Of a mapping's pages, as rp_read_ahead says. EFAULT when the disk cannot give them, which a touch would answer with SIGBUS; EINVAL
      * before Linux 5.14. */
     int (*read_ahead)(void *context, void *address, size_t size, int wait);
+    /* 1: all of a mapping's pages are in memory; 0: not all, or it cannot be told (mincore). Touches nothing. */
+    int (*in_memory)(void *context, const void *address, size_t size);
     /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync, after
      * rp_file_leave_page_tables. fd may be -1. */
     int (*sync_range)(void *context, int fd, void *address, int64_t offset, size_t size);

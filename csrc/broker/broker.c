@@ -143,6 +143,7 @@ void rp_broker_options_default(rp_broker_options *options) {
         .store_host = {127, 0, 0, 1, 0, 0, 0x2A, 0x9F},
         .memory_bytes = UINT64_C(8) << 30,
         .suspended_pulls_max = 1000000,
+        .cold_after_bytes = 64 << 20,
     };
 }
 
@@ -263,7 +264,9 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->topics = rp_topic_table_create(options->store);
     broker->groups = rp_group_table_create();
     broker->put_ns = rp_histogram_create();
-    if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->put_ns == NULL) {
+    broker->cold_reads = rp_cold_reads_open(broker->commit_log);
+    if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->put_ns == NULL ||
+        broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -302,6 +305,7 @@ void rp_broker_close(rp_broker *broker) {
         return;
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
+    rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */
     rp_topic_table_destroy(broker->topics, rp_queue_waiters_free);
     uint32_t lanes = atomic_load(&broker->lane_count);
     for (uint32_t i = 0; i < lanes; i++)

@@ -174,6 +174,7 @@ static int pin_stretch(get_walk *walk) {
         ranges[i].fd = pinned.fd;
         ranges[i].file_offset = pinned.file_offset + place;
     }
+    result->file_base = first - pinned.file_offset;
     last->release = rp_log_range_release;
     last->owner = pinned.pin;
     return 1;
@@ -221,6 +222,7 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
     };
     walk_entries(&walk);
     if (result->range_count > 0 && !pin_stretch(&walk)) {
+        result->file_base = -1;
         walk.pin_each = 1;
         walk_entries(&walk);
     }

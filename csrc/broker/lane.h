@@ -18,6 +18,7 @@
 #include "../remoting/server.h"
 #include "../store/message_store.h"
 #include "broker.h"
+#include "cold_reads.h"
 #include "get_message.h"
 #include "group_table.h"
 #include "long_polling.h"
@@ -52,6 +53,7 @@ typedef struct rp_lane {
     rp_get_scratch scratch;
     rp_parked_responses parked;
     rp_suspended_pulls suspended;
+    rp_cold_looks looks;
     int64_t safe_deadline_ns; /* of parked responses */
     int pulled;               /* a pull was answered in this turn */
     rp_lane_counters counters;
@@ -80,6 +82,7 @@ struct rp_broker {
     rp_topic_table *topics;
     rp_group_table *groups;
     rp_histogram *put_ns;
+    rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;
     _Atomic uint64_t offset_version;   /* relaxed */
     _Atomic int64_t in_sync_offset;    /* relaxed */

@@ -289,12 +289,14 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
     }
     atomic_fetch_add_explicit(&lane->counters.pulls_suspended, 1, memory_order_relaxed);
     rp_queue_waits *waits = made->waits;
+    int look_again = pull->cold;
     if (waits->marked != pull->queue) {
         rp_consume_queue_set_waiting(pull->queue, lane->index);
         waits->marked = pull->queue;
-        if (rp_consume_queue_max_offset(pull->queue) > made->pull.from)
-            retry_pull(lane, made);
+        look_again |= rp_consume_queue_max_offset(pull->queue) > made->pull.from;
     }
+    if (look_again)
+        retry_pull(lane, made);
     if (lane->suspended.heap_size > 0 && lane->suspended.heap[0] == made)
         rp_lane_schedule(lane);
     return 1;

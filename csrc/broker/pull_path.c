@@ -7,6 +7,8 @@
 #include "pull_response.h"
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
+#define COLD 101   /* its messages are on disk only, and it may wait for them */
+#define COLD_WAIT_MS 500 /* longer than a disk takes for a stretch of the log; then the reactor reads */
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
@@ -130,7 +132,7 @@ static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cel
         atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
-/* One try. RP_HANDLED: answered; PUNTED; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
+/* One try. RP_HANDLED: answered; PUNTED; COLD; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
     rp_answer_to to = answer_to(pull, connection);
     rp_tag_filter filter;
@@ -148,6 +150,11 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     rp_get_result result;
     get(lane, pull, &filter, cell, &result);
     int found = result.status == RP_GET_FOUND;
+    if (found && attempt != RP_PULL_LAST && rp_cold_reads_look(lane, &result, pull->disk_asked)) {
+        rp_get_release(&lane->scratch, &result);
+        note_offsets(lane, pull, cell, attempt, pull->from);
+        return COLD;
+    }
     lane->pulled |= found;
     rp_count(found ? &lane->counters.pulls_found : &lane->counters.pulls_missed, 1);
     if (attempt == RP_PULL_WOKEN && result.status == RP_GET_NO_MATCHED_MESSAGE && result.next_offset >= result.max_offset) {
@@ -213,6 +220,11 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     int outcome = read_pull(lane, connection, command, &pull);
     if (outcome == RP_OK)
         outcome = try_pull(lane, &pull, connection, RP_PULL_FIRST);
+    if (outcome == COLD) {
+        pull.cold = 1; /* when it is suspended it is tried again at once, and asks the disk: whoever it wakes then finds it */
+        pull.suspend_ms = COLD_WAIT_MS;
+        outcome = RP_OK;
+    }
     if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))
         outcome = try_pull(lane, &pull, connection, RP_PULL_LAST);
     if (outcome == PUNTED) {
@@ -231,6 +243,13 @@ static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *
     return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
 }
 
+/* Once a pull: what the last look missed is read in, then the queue's pulls are tried again. 0: the reader has too much to do. */
+static int ask_disk(rp_lane *lane, rp_pull *pull) {
+    if (!pull->disk_asked)
+        pull->disk_asked = rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, pull->queue, lane->index);
+    return pull->disk_asked;
+}
+
 int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     rp_connection *connection = rp_reactor_connection(lane->reactor, pull->connection_id);
     if (connection == NULL)
@@ -241,6 +260,10 @@ int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     if (is_choked && attempt == RP_PULL_WOKEN)
         return RP_PULL_CHOKED;
     int outcome = is_choked ? PUNTED : try_pull(lane, pull, connection, attempt);
+    if (outcome == COLD && !ask_disk(lane, pull))
+        outcome = try_pull(lane, pull, connection, RP_PULL_LAST);
+    if (outcome == COLD)
+        return RP_PULL_WAITS;
     if (outcome == PUNTED) /* the request itself is gone: when the consumer asks again, Python gets it */
         outcome = answer_come_again(lane, pull, connection);
     if (outcome < 0)

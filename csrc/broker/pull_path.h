@@ -3,6 +3,7 @@
  *
  *   request ─ rp_pull ─ check ─ get_message ─┬─ FOUND, or a status the consumer acts on ─► response
  *                          ▲                 └─ PULL_NOT_FOUND and it may wait ─► long_polling
+ *                          │                 └─ FOUND, but on disk only ─► cold_reads, long_polling ◄──┤
  *                          └──────────── woken or out of time (then it does not wait again) ◄──┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are not tags, subscriptions
@@ -49,12 +50,14 @@ typedef struct rp_pull {
     uint8_t serialize_type;
     uint8_t oneway;
     uint8_t lite;
+    uint8_t cold;       /* its messages have to be read from disk first (cold_reads.h) */
+    uint8_t disk_asked; /* and they have been asked for */
 } rp_pull;
 
 enum rp_pull_attempt {
     RP_PULL_FIRST,    /* from a request: may punt, may wait, commits its offset */
     RP_PULL_WOKEN,    /* messages came: stays waiting when none of them matches */
-    RP_PULL_LAST      /* its time is up: is answered whatever there is */
+    RP_PULL_LAST      /* its time is up: is answered whatever there is, from the disk if need be */
 };
 
 int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);

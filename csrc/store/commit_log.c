@@ -206,3 +206,43 @@ void rp_log_range_release(void *pin) {
         rp_mapped_file_release(pin);
     }
 }
+
+/* Pins what a file has of [begin, end). 0: nothing of it is in the log. */
+static int pin_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_log_range *piece) {
+    int64_t file_size = (int64_t)rp_mapped_file_queue_file_size(log->row), file_end = begin - begin % file_size + file_size;
+    int64_t stop = end < file_end ? end : file_end, max = rp_commit_log_max_offset(log);
+    stop = stop < max ? stop : max;
+    return begin >= 0 && begin < stop && rp_commit_log_read(log, begin, (uint32_t)(stop - begin), piece) == RP_OK;
+}
+
+int rp_commit_log_in_memory(rp_commit_log *log, int64_t begin, int64_t end) {
+    const rp_file_ops *ops = log->setup.ops;
+    int all = 1;
+    while (begin < end && all) {
+        rp_log_range piece;
+        if (!pin_piece(log, begin, end, &piece)) {
+            return 0;
+        }
+        all = ops->in_memory(ops->context, piece.address, piece.size);
+        begin += piece.size;
+        rp_log_range_release(piece.pin);
+    }
+    return all;
+}
+
+void rp_commit_log_read_in(rp_commit_log *log, int64_t begin, int64_t end) {
+    const rp_file_ops *ops = log->setup.ops;
+    rp_log_range piece;
+    while (begin < end && pin_piece(log, begin, end, &piece)) {
+        void *address = (void *)(uintptr_t)piece.address;
+        ops->read_ahead(ops->context, address, piece.size, RP_READ_ASK); /* all of it at once: the disk's queue is full */
+        if (ops->read_ahead(ops->context, address, piece.size, RP_READ_WAIT) != 0) {
+            uint8_t unused[16 * 1024]; /* before Linux 5.14, or the disk fails: then the reads fail too */
+            for (int64_t at = 0; at < piece.size; at += (int64_t)sizeof unused) {
+                ops->read_at(ops->context, piece.fd, unused, sizeof unused, piece.file_offset + at);
+            }
+        }
+        begin += piece.size;
+        rp_log_range_release(piece.pin);
+    }
+}

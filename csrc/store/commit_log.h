@@ -76,4 +76,9 @@ typedef struct rp_log_range {
 int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range);
 void rp_log_range_release(void *pin);
 
+/* 1: the bytes [begin, end) are in memory; 0: the disk has to be asked for some, or they are not in the log. Does not block on the disk. */
+int rp_commit_log_in_memory(rp_commit_log *log, int64_t begin, int64_t end);
+/* Returns when they are, as far as the log has them: blocks on the disk. A failure costs whoever reads them later. */
+void rp_commit_log_read_in(rp_commit_log *log, int64_t begin, int64_t end);
+
 #endif

@@ -69,6 +69,7 @@ class BrokerOptions(TypedDict, total=False):
     store_host_is_v6: int
     memory_bytes: int
     suspended_pulls_max: int
+    cold_after_bytes: int
 
 
 class BrokerSettings(TypedDict, total=False):

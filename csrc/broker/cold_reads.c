@@ -1,0 +1,146 @@
+/* cold_reads.c: see cold_reads.h. */
+#include "cold_reads.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "../base/thread.h"
+#include "lane.h"
+
+#define REGION_BYTES (INT64_C(1) << RP_COLD_REGION_BITS)
+#define SEEN_NS INT64_C(1000000000)
+
+typedef struct cold_read {
+    rp_log_stretch stretch;
+    rp_consume_queue *queue; /* whose pulls wait for it; NULL: for one that follows as well */
+    uint16_t lane;
+} cold_read;
+
+struct rp_cold_reads {
+    rp_commit_log *log; /* fixed */
+    rp_thread *thread;  /* owner */
+    pthread_mutex_t lock; /* leaf */
+    pthread_cond_t more;
+    uint32_t head, count; /* guarded by lock, as the rest */
+    bool stopping;
+    cold_read ring[RP_COLD_ASKED_MAX];
+};
+
+/* ---- the lane's side ---- */
+
+static void want(rp_cold_looks *looks, int64_t begin, int64_t end) {
+    rp_log_stretch *last = looks->wanted_count > 0 ? &looks->wanted[looks->wanted_count - 1] : NULL;
+    if (last != NULL && (looks->wanted_count == RP_COLD_WANTED || last->end == begin))
+        last->end = end;
+    else
+        looks->wanted[looks->wanted_count++] = (rp_log_stretch){begin, end};
+}
+
+static int region_is_in_memory(rp_lane *lane, int64_t region, int64_t log_max) {
+    rp_cold_looks *looks = &lane->looks;
+    uint32_t place = (uint32_t)((uint64_t)region % RP_COLD_SEEN);
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor);
+    if (looks->seen[place].region == region && looks->seen[place].until_ns > now_ns)
+        return 1;
+    int64_t begin = region * REGION_BYTES, end = begin + REGION_BYTES, min = rp_commit_log_min_offset(lane->broker->commit_log);
+    begin = begin > min ? begin : min;
+    end = end < log_max ? end : log_max;
+    if (!rp_commit_log_in_memory(lane->broker->commit_log, begin, end)) {
+        want(looks, begin, end);
+        return 0;
+    }
+    looks->seen[place].region = region;
+    looks->seen[place].until_ns = now_ns + SEEN_NS;
+    return 1;
+}
+
+int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
+    const rp_file_range *ranges = lane->scratch.ranges, *last = &ranges[result->range_count - 1];
+    if (result->file_base < 0)
+        return 0; /* a file's end: a moment of the reactor's time once in a file */
+    int64_t begin = result->file_base + ranges[0].file_offset, end = result->file_base + last->file_offset + last->size;
+    int64_t log_max = rp_commit_log_max_offset(lane->broker->commit_log);
+    if (log_max - begin < (int64_t)lane->broker->options.cold_after_bytes)
+        return 0;
+    lane->looks.wanted_count = 0;
+    if (end - begin <= REGION_BYTES && asked)
+        return !rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
+    if (end - begin <= REGION_BYTES) {
+        for (int64_t region = begin / REGION_BYTES; region <= (end - 1) / REGION_BYTES; region++)
+            (void)region_is_in_memory(lane, region, log_max);
+    } else {
+        for (const rp_file_range *range = ranges; range <= last; range++) {
+            int64_t at = result->file_base + range->file_offset;
+            if (!rp_commit_log_in_memory(lane->broker->commit_log, at, at + range->size))
+                want(&lane->looks, at, at + range->size);
+        }
+    }
+    return lane->looks.wanted_count > 0;
+}
+
+int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane) {
+    pthread_mutex_lock(&reads->lock);
+    int fits = reads->count + looks->wanted_count <= RP_COLD_ASKED_MAX;
+    for (uint32_t i = 0; i < looks->wanted_count && fits; i++) {
+        rp_consume_queue *waiting = i + 1 == looks->wanted_count ? queue : NULL;
+        reads->ring[(reads->head + reads->count++) % RP_COLD_ASKED_MAX] = (cold_read){looks->wanted[i], waiting, lane};
+    }
+    pthread_cond_signal(&reads->more);
+    pthread_mutex_unlock(&reads->lock);
+    return fits;
+}
+
+/* ---- the reader ---- */
+
+static bool take(rp_cold_reads *reads, cold_read *read) {
+    pthread_mutex_lock(&reads->lock);
+    while (reads->count == 0 && !reads->stopping)
+        pthread_cond_wait(&reads->more, &reads->lock);
+    bool goes_on = !reads->stopping;
+    if (goes_on) {
+        *read = reads->ring[reads->head];
+        reads->head = (reads->head + 1) % RP_COLD_ASKED_MAX;
+        reads->count--;
+    }
+    pthread_mutex_unlock(&reads->lock);
+    return goes_on;
+}
+
+static void run(void *context) {
+    rp_cold_reads *reads = context;
+    cold_read read;
+    while (take(reads, &read)) {
+        if (!rp_commit_log_in_memory(reads->log, read.stretch.begin, read.stretch.end)) /* or another pull of its region had it read */
+            rp_commit_log_read_in(reads->log, read.stretch.begin, read.stretch.end);
+        if (read.queue != NULL)
+            rp_long_polling_arrived(NULL, read.queue, UINT64_C(1) << read.lane);
+    }
+}
+
+rp_cold_reads *rp_cold_reads_open(rp_commit_log *log) {
+    rp_cold_reads *reads = calloc(1, sizeof *reads);
+    if (reads == NULL)
+        return NULL;
+    reads->log = log;
+    pthread_mutex_init(&reads->lock, NULL);
+    pthread_cond_init(&reads->more, NULL);
+    if (rp_thread_start(&reads->thread, "cold-reads", run, reads) != RP_OK) {
+        rp_cold_reads_close(reads);
+        return NULL;
+    }
+    return reads;
+}
+
+void rp_cold_reads_close(rp_cold_reads *reads) {
+    if (reads == NULL)
+        return;
+    pthread_mutex_lock(&reads->lock);
+    reads->stopping = true;
+    pthread_cond_signal(&reads->more);
+    pthread_mutex_unlock(&reads->lock);
+    rp_thread_join(reads->thread);
+    pthread_cond_destroy(&reads->more);
+    pthread_mutex_destroy(&reads->lock);
+    free(reads);
+}

@@ -1,0 +1,58 @@
+/* cold_reads.h: pulls of messages that memory no longer holds. Private to csrc/broker.
+ *
+ *   FOUND ─ look ─┬─ near the log's end, or in memory ─► response
+ *                 └─ on disk only: the pull waits with long_polling ─ ask ─► reader thread ─ read in ─► the queue's pulls are tried again
+ *
+ * Why      a response is gathered from mapped pages. One that is not in memory would be read from the disk by the reactor, page by page,
+ *          and every producer of that reactor would wait for it.
+ * What     regions of 4 MiB: who reads one message of a backlog reads its neighbours next. A pull whose messages are strewn over more of
+ *          the log asks for those messages alone.
+ * Cost     a look is a comparison near the log's end and for a region that was in memory within the last second; else one mincore of it.
+ *
+ * Threads  look and ask: the lane's reactor. One reader thread for all lanes.
+ * Bounds   RP_COLD_ASKED_MAX reads wait for the reader; beyond, the reactor reads after all.
+ */
+#ifndef RP_BROKER_COLD_READS_H
+#define RP_BROKER_COLD_READS_H
+
+#include <stdint.h>
+
+#include "../store/commit_log.h"
+#include "../store/consume_queue.h"
+#include "get_message.h"
+
+#define RP_COLD_ASKED_MAX 4096u
+#define RP_COLD_REGION_BITS 22
+#define RP_COLD_SEEN 64u   /* regions a lane remembers: 256 MiB */
+#define RP_COLD_WANTED 32u /* stretches one pull may ask for */
+
+struct rp_lane;
+
+typedef struct rp_cold_reads rp_cold_reads;
+
+typedef struct rp_log_stretch {
+    int64_t begin, end; /* log offsets */
+} rp_log_stretch;
+
+/* What a lane knows of the log's pages. */
+typedef struct rp_cold_looks {
+    struct {
+        int64_t region;
+        int64_t until_ns; /* believed to be in memory; 0: never seen */
+    } seen[RP_COLD_SEEN]; /* by region modulo their number */
+    rp_log_stretch wanted[RP_COLD_WANTED]; /* what the last look missed */
+    uint32_t wanted_count;
+} rp_cold_looks;
+
+/* Starts the reader. NULL: no memory, or no thread left. */
+rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
+/* NULL is allowed. Reads that were asked for are forgotten. */
+void rp_cold_reads_close(rp_cold_reads *reads);
+
+/* 1: some of the messages found are on disk only; lane->looks.wanted says where. A pull that had them read already has only these messages
+ * looked at: the rest of a region may be lost, or out of memory again. */
+int rp_cold_reads_look(struct rp_lane *lane, const rp_get_result *result, int asked);
+/* Has what the last look missed read in; then the lane's pulls that wait on the queue are tried again. 0: too much is asked already. */
+int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane);
+
+#endif

@@ -1,0 +1,163 @@
+/* broker_cold_reads_test.c: pulls of messages that memory no longer holds, over a disk whose reads the test lets through. */
+#include <pthread.h>
+
+#include "base/file_ops.h"
+#include "broker_fixture.h"
+
+/* The system's file operations, but pages are in memory only when the test or a read says so. */
+typedef struct cold_disk {
+    rp_file_ops ops;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int in_memory;  /* guarded by lock, as the rest */
+    int held;       /* reads wait */
+    int reads_in;   /* a read brings pages into memory */
+    int begun;      /* reads, so far */
+    size_t largest; /* of them, bytes */
+} cold_disk;
+
+static int is_in_memory(void *context, const void *address, size_t size) {
+    cold_disk *disk = context;
+    (void)address, (void)size;
+    pthread_mutex_lock(&disk->lock);
+    int in_memory = disk->in_memory;
+    pthread_mutex_unlock(&disk->lock);
+    return in_memory;
+}
+
+static int read_when_let(void *context, void *address, size_t size, int wait) {
+    cold_disk *disk = context;
+    (void)address;
+    if (wait == RP_READ_ASK)
+        return 0;
+    pthread_mutex_lock(&disk->lock);
+    disk->begun++;
+    disk->largest = size > disk->largest ? size : disk->largest;
+    pthread_cond_broadcast(&disk->changed);
+    while (disk->held)
+        pthread_cond_wait(&disk->changed, &disk->lock);
+    disk->in_memory |= disk->reads_in;
+    int rc = disk->reads_in ? 0 : -1;
+    pthread_mutex_unlock(&disk->lock);
+    return rc;
+}
+
+static void hold_reads(cold_disk *disk, int held) {
+    pthread_mutex_lock(&disk->lock);
+    disk->held = held;
+    pthread_cond_broadcast(&disk->changed);
+    pthread_mutex_unlock(&disk->lock);
+}
+
+static int wait_for_reads(cold_disk *disk, int count) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    pthread_mutex_lock(&disk->lock);
+    while (disk->begun < count && pthread_cond_timedwait(&disk->changed, &disk->lock, &until) == 0) {
+    }
+    int begun = disk->begun;
+    pthread_mutex_unlock(&disk->lock);
+    return begun;
+}
+
+static void open_over(fixture *fx, cold_disk *disk) {
+    *disk =
+        (cold_disk){.ops = *rp_file_ops_system(), .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .reads_in = 1};
+    disk->ops.context = disk;
+    disk->ops.in_memory = is_in_memory;
+    disk->ops.read_ahead = read_when_let;
+    fixture_init(fx);
+    fx->store_options.file_ops = &disk->ops;
+    fx->store_options.commit_log_file_size = 32 << 20;
+    fx->broker_options.cold_after_bytes = 0; /* the whole log may be cold */
+    fixture_open(fx);
+}
+
+static void senders_do_not_wait_for_a_pull_that_waits_for_the_disk(void) {
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    client sender = client_open(&fx, 0), consumer = client_open(&fx, 1);
+    for (int i = 0; i < 10; i++)
+        CHECK(send_message(&sender, "T", 0, "", "on disk") == i);
+    hold_reads(&disk, 1);
+    pull_request request = pull_of(0, 0);
+    int32_t opaque = client_send_pull(&consumer, &request);
+    CHECK(wait_for_reads(&disk, 1) == 1);
+    CHECK(send_message(&sender, "T", 0, "", "beside it") == 10); /* answered by the same reactor; and it wakes the pull in vain */
+    hold_reads(&disk, 0);
+    rp_command response;
+    CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
+    CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 11);
+    CHECK(wait_for_reads(&disk, 0) == 1);
+    CHECK(client_pull(&consumer, &request).code == 0); /* its region has been seen in memory */
+    CHECK(wait_for_reads(&disk, 0) == 1);
+    client_close(&sender);
+    client_close(&consumer);
+    fixture_close(&fx);
+}
+
+static void what_the_reader_cannot_bring_in_is_answered_all_the_same(void) {
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    disk.reads_in = 0;
+    client c = client_open(&fx, 0);
+    CHECK(send_message(&c, "T", 0, "", "on disk") == 0);
+    pull_request request = pull_of(0, 0);
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == 1);
+    CHECK(wait_for_reads(&disk, 0) == 1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void messages_strewn_over_the_log_are_read_without_what_lies_between(void) {
+    enum { BODY = 3 << 20 };
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    client c = client_open(&fx, 0);
+    char *body = malloc(BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'b', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK(send_message(&c, "T", 0, "", "thin") == i);
+        send_message(&c, "T", 1, "", body);
+    }
+    free(body);
+    pull_request request = pull_of(0, 0);
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == 3);
+    CHECK(wait_for_reads(&disk, 1) >= 1 && disk.largest < 4096);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    client c = client_open(&fx, 0);
+    for (int32_t queue = 0; queue < 4; queue++)
+        CHECK(send_message(&c, "T", queue, "", "on disk") == 0);
+    hold_reads(&disk, 1);
+    for (int32_t queue = 0; queue < 4; queue++) {
+        pull_request request = pull_of(queue, 0);
+        client_send_pull(&c, &request);
+    }
+    CHECK(wait_for_reads(&disk, 1) == 1);
+    client_close(&c);
+    hold_reads(&disk, 0);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(senders_do_not_wait_for_a_pull_that_waits_for_the_disk);
+    RUN(what_the_reader_cannot_bring_in_is_answered_all_the_same);
+    RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
+    RUN(a_broker_closes_while_pulls_wait_for_the_disk);
+    return 0;
+}
