@@ -1,6 +1,6 @@
 """Producers beside consumers that read a backlog from disk: what the producers' p99 is without and with them.
 
-The producers are paced (open loop: a message counts from when it was due), because the question is whether readers stall them, not who gets
+Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not who gets
 the processor. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many did is printed.
 """
 
@@ -23,6 +23,7 @@ from .servers import Durability, RocketpyServer
 BACKLOG, FRESH = "backlog", "fresh"
 RATE = 4000.0  # of the producers, a second
 READERS = 4  # connections
+READ_RATE = 100_000.0  # messages a second of all of them: what a link of 1 Gbit/s carries
 ROUNDS = 5
 WANTED = 0.20  # the p99 with readers is at most this much above that without
 
@@ -84,6 +85,7 @@ def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, brok
             mode=PULL,
             connections=READERS,
             message_size=MESSAGE_BYTES,
+            rate=READ_RATE,
             repeat=1,
             duration_ms=size.of(200, 4000),
         ) as readers:

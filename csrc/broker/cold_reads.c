@@ -63,10 +63,11 @@ int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
     int64_t log_max = rp_commit_log_max_offset(lane->broker->commit_log);
     if (log_max - begin < (int64_t)lane->broker->options.cold_after_bytes)
         return 0;
+    int dense = end - begin <= REGION_BYTES;
     lane->looks.wanted_count = 0;
-    if (end - begin <= REGION_BYTES && asked)
+    if (dense && asked)
         return !rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
-    if (end - begin <= REGION_BYTES) {
+    if (dense) {
         for (int64_t region = begin / REGION_BYTES; region <= (end - 1) / REGION_BYTES; region++)
             (void)region_is_in_memory(lane, region, log_max);
     } else {

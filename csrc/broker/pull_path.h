@@ -2,9 +2,9 @@
  * RocketMQ: PullMessageProcessor, DefaultPullMessageResultHandler (5.3.3 broker/processor/).
  *
  *   request ─ rp_pull ─ check ─ get_message ─┬─ FOUND, or a status the consumer acts on ─► response
- *                          ▲                 └─ PULL_NOT_FOUND and it may wait ─► long_polling
- *                          │                 └─ FOUND, but on disk only ─► cold_reads, long_polling ◄──┤
- *                          └──────────── woken or out of time (then it does not wait again) ◄──┘
+ *                          ▲                 ├─ FOUND, but on disk only ─► cold_reads ──────────────┐
+ *                          │                 └─ PULL_NOT_FOUND and it may wait ─────────────────────┴─► long_polling ─┐
+ *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are not tags, subscriptions
  *          Python keeps to itself.

@@ -64,7 +64,7 @@ typedef struct rp_load_options {
     uint64_t count;             /* messages to send, or to receive in RP_LOAD_PULL, after the warm-up; 0: no limit */
     uint64_t duration_ms;       /* measured time; 0: no limit. Sending needs one of the two */
     uint64_t warm_up_ms;        /* runs the same load before measuring */
-    double rate;                /* messages a second over all connections: open loop; 0: closed loop */
+    double rate;                /* messages a second over all connections, 0: closed loop. Sends: open loop. RP_LOAD_PULL: at most */
     uint32_t connect_timeout_ms;   /* 0: 3000 */
     uint32_t request_timeout_ms;   /* 0: 3000; pulls get suspend_ms more */
     uint32_t reconnect_timeout_ms; /* how long a broken connection is tried again (every break is an error); 0: not at all */

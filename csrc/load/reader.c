@@ -212,6 +212,16 @@ static void wait_before_next(rp_load_worker *worker, rp_load_slot *slot, int64_t
     rp_load_worker_retry_at(worker, slot->not_before_ns);
 }
 
+/* A paced reader: a queue's next pull leaves when its share of the rate has come up to what the last one brought. */
+static void pace(rp_load_worker *worker, rp_load_slot *slot, int64_t messages) {
+    const rp_load_options *options = &worker->load->options;
+    if (options->mode != RP_LOAD_PULL || options->rate == 0)
+        return;
+    int64_t due_ns = slot->sent_ns + (int64_t)((double)messages * options->queue_count * 1e9 / options->rate);
+    if (due_ns > worker->now_ns)
+        wait_before_next(worker, slot, due_ns - worker->now_ns);
+}
+
 static void take_refusal(rp_load_worker *worker, rp_load_slot *slot, const rp_load_response *response) {
     rp_load_reading *reading = &worker->load->readings[slot->queue];
     rp_load_worker_error(worker, response->code, response->remark);
@@ -246,6 +256,7 @@ void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot,
             take_refusal(worker, slot, response); /* the same answer would come for ever */
         } else {
             reading->failures = 0;
+            pace(worker, slot, next - before);
         }
         if (worker->measuring)
             rp_histogram_record(worker->latency[RP_LOAD_FETCH], (uint64_t)(worker->now_ns - slot->sent_ns));

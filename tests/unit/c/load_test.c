@@ -223,6 +223,22 @@ static void an_open_loop_keeps_its_rate_and_charges_a_stall_to_every_late_messag
     broker_close(broker);
 }
 
+static void a_paced_reader_is_never_ahead_of_its_rate(void) {
+    test_broker *broker = broker_open();
+    rp_load_options options = options_for(broker, RP_LOAD_SEND);
+    options.count = 800;
+    rp_load_result result = run(&options);
+    check_clean(&result);
+    options.mode = RP_LOAD_PULL;
+    options.count = 0;
+    options.rate = 4000; /* 500 a queue */
+    options.pull_batch = 10;
+    result = run(&options);
+    CHECK(result.status == RP_OK && result.totals.received == 800 && result.totals.failures == 0);
+    CHECK(result.totals.elapsed_ns >= 180000000); /* the last ten of each queue's hundred are due at 180 ms */
+    broker_close(broker);
+}
+
 static void a_stopped_run_ends_soon_and_says_so(void) {
     test_broker *broker = broker_open();
     rp_load_options options = options_for(broker, RP_LOAD_BOTH);
@@ -342,6 +358,7 @@ int main(void) {
     RUN(answers_in_the_other_encoding_are_read_and_counted);
     RUN(every_lie_about_a_message_is_found);
     RUN(an_open_loop_keeps_its_rate_and_charges_a_stall_to_every_late_message);
+    RUN(a_paced_reader_is_never_ahead_of_its_rate);
     RUN(a_stopped_run_ends_soon_and_says_so);
     RUN(bad_options_are_refused_by_name);
     RUN(nobody_listening_is_a_network_error);
