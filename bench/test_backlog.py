@@ -1,7 +1,7 @@
 """Producers beside consumers that read a backlog from disk: what the producers' p99 is without and with them.
 
-Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not who gets
-the processor. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many did is printed.
+Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not who
+gets the processor. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many is printed.
 """
 
 from __future__ import annotations
