@@ -34,6 +34,8 @@ struct rp_flusher {
     pthread_mutex_t wake_lock; /* leaf */
     pthread_cond_t wake;
     _Atomic int64_t requested; /* highest offset asked for without waiting */
+    rp_flush_timing timing;    /* guarded by wake_lock */
+    bool is_retimed;           /* guarded by wake_lock: timing has changed since the thread looked */
     bool stopping;             /* guarded by wake_lock */
 };
 
@@ -43,6 +45,7 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the flusher");
     }
     flusher->setup = *setup;
+    flusher->timing = setup->timing;
     flusher->index_count = -1;
     atomic_init(&flusher->checkpointed, setup->checkpoint.flushed_offset);
     pthread_mutex_init(&flusher->sync_lock, NULL);
@@ -191,6 +194,14 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
     }
 }
 
+void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing) {
+    pthread_mutex_lock(&flusher->wake_lock);
+    flusher->timing = *timing;
+    flusher->is_retimed = true;
+    pthread_mutex_unlock(&flusher->wake_lock);
+    pthread_cond_signal(&flusher->wake);
+}
+
 int rp_flusher_is_idle(const rp_flusher *flusher) {
     return !atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) &&
            atomic_load_explicit(&flusher->requested, memory_order_relaxed) <= rp_commit_log_flushed_offset(flusher->setup.commit_log);
@@ -278,17 +289,32 @@ typedef struct timers {
 
 static int64_t after_ms(int64_t now_ns, uint32_t ms) { return now_ns + (int64_t)ms * NS_PER_MS; }
 
+static timers timers_from(int64_t now_ns, const rp_flush_timing *timing) {
+    return (timers){after_ms(now_ns, timing->interval_ms), after_ms(now_ns, timing->thorough_interval_ms),
+                    after_ms(now_ns, timing->queue_interval_ms), after_ms(now_ns, timing->thorough_interval_ms)};
+}
+
+static int64_t sooner(int64_t a_ns, int64_t b_ns) { return a_ns < b_ns ? a_ns : b_ns; }
+
+/* Nothing that was due sooner is put off. */
+static void bring_forward(timers *due, const timers *by) {
+    due->flush_at_ns = sooner(due->flush_at_ns, by->flush_at_ns);
+    due->thorough_at_ns = sooner(due->thorough_at_ns, by->thorough_at_ns);
+    due->queues_at_ns = sooner(due->queues_at_ns, by->queues_at_ns);
+    due->queues_thorough_at_ns = sooner(due->queues_thorough_at_ns, by->queues_thorough_at_ns);
+}
+
 /* What is due at now_ns is done, and set for its next time. */
-static void do_due_work(rp_flusher *flusher, timers *due, int64_t now_ns) {
+static void do_due_work(rp_flusher *flusher, const rp_flush_timing *timing, timers *due, int64_t now_ns) {
     const rp_flusher_setup *setup = &flusher->setup;
     int64_t unsynced = rp_commit_log_max_offset(setup->commit_log) - rp_commit_log_flushed_offset(setup->commit_log);
     if (now_ns >= due->flush_at_ns) {
         bool thorough = now_ns >= due->thorough_at_ns;
-        if (unsynced > 0 && (thorough || unsynced >= (int64_t)setup->least_pages * PAGE_SIZE)) {
+        if (unsynced > 0 && (thorough || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
             sync_now(flusher); /* a failure is the log's from now on */
         }
-        due->thorough_at_ns = thorough ? after_ms(now_ns, setup->thorough_interval_ms) : due->thorough_at_ns;
-        due->flush_at_ns = after_ms(now_ns, setup->interval_ms);
+        due->thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->thorough_at_ns;
+        due->flush_at_ns = after_ms(now_ns, timing->interval_ms);
     }
     if (now_ns >= due->queues_at_ns) {
         rp_error error = {0};
@@ -297,23 +323,29 @@ static void do_due_work(rp_flusher *flusher, timers *due, int64_t now_ns) {
             sync_now(flusher);
         }
         sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
-        due->queues_thorough_at_ns = thorough ? after_ms(now_ns, setup->thorough_interval_ms) : due->queues_thorough_at_ns;
-        due->queues_at_ns = after_ms(now_ns, setup->queue_interval_ms);
+        due->queues_thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->queues_thorough_at_ns;
+        due->queues_at_ns = after_ms(now_ns, timing->queue_interval_ms);
     }
 }
 
-/* Sleeps until something is due or requested; false when the flusher stops. */
-static bool wait_for_work(rp_flusher *flusher, const timers *due, int64_t now_ns) {
-    int64_t next = due->flush_at_ns < due->queues_at_ns ? due->flush_at_ns : due->queues_at_ns;
+/* Sleeps until something is due or requested, or the timing has changed, which it copies; false when the flusher stops. */
+static bool wait_for_work(rp_flusher *flusher, rp_flush_timing *timing, timers *due, int64_t now_ns) {
+    int64_t next = sooner(due->flush_at_ns, due->queues_at_ns);
     struct timespec deadline = deadline_after(next > now_ns ? (uint64_t)(next - now_ns) / NS_PER_MS + 1 : 0);
     pthread_mutex_lock(&flusher->wake_lock);
     int timed_out = next > now_ns ? 0 : ETIMEDOUT;
-    while (!flusher->stopping && timed_out == 0 &&
+    while (!flusher->stopping && !flusher->is_retimed && timed_out == 0 &&
            atomic_load(&flusher->requested) <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
         timed_out = pthread_cond_timedwait(&flusher->wake, &flusher->wake_lock, &deadline);
     }
-    bool stopping = flusher->stopping;
+    bool stopping = flusher->stopping, is_retimed = flusher->is_retimed;
+    flusher->is_retimed = false;
+    *timing = flusher->timing;
     pthread_mutex_unlock(&flusher->wake_lock);
+    if (is_retimed) {
+        timers by = timers_from(rp_clock_monotonic_ns(flusher->setup.clock), timing);
+        bring_forward(due, &by);
+    }
     return !stopping;
 }
 
@@ -324,14 +356,14 @@ static void run(void *context) {
         rp_thread_give_way();
     }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
-    timers due = {after_ms(now_ns, setup->interval_ms), after_ms(now_ns, setup->thorough_interval_ms),
-                  after_ms(now_ns, setup->queue_interval_ms), after_ms(now_ns, setup->thorough_interval_ms)};
-    while (wait_for_work(flusher, &due, now_ns)) {
+    rp_flush_timing timing = setup->timing;
+    timers due = timers_from(now_ns, &timing);
+    while (wait_for_work(flusher, &timing, &due, now_ns)) {
         if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher) != RP_OK) {
             atomic_store(&flusher->requested, 0); /* nothing can be flushed any more: do not ask again */
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
-        do_due_work(flusher, &due, now_ns);
+        do_due_work(flusher, &timing, &due, now_ns);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "../base/error.h"
 #include "checkpoint.h"
 #include "commit_log_writer.h"
+#include "flush_timing.h"
 #include "queue_table.h"
 
 typedef struct rp_flusher rp_flusher;
@@ -29,10 +30,7 @@ typedef struct rp_flusher_setup {
     rp_queue_table *queues;
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
-    uint32_t interval_ms;     /* of the timed sync */
-    uint32_t least_pages;     /* not worth a timed sync below it … */
-    uint32_t thorough_interval_ms; /* … unless this has passed */
-    uint32_t queue_interval_ms;
+    rp_flush_timing timing;   /* at the start */
     int32_t is_timed_only; /* at the start no producer waits for a sync: the thread gives way to others, also when they do later */
 } rp_flusher_setup;
 
@@ -49,6 +47,8 @@ void rp_flusher_close(rp_flusher *flusher);
 /* See rp_message_store_wait_flushed, rp_message_store_request_flush, rp_message_store_flush_is_idle, rp_message_store_on_flushed. */
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms);
 void rp_flusher_request(rp_flusher *flusher, int64_t offset);
+/* From now on; what is due later than the new intervals say becomes due by them. Any thread. */
+void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing);
 int rp_flusher_is_idle(const rp_flusher *flusher);
 void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, int64_t flushed_offset), void *context);
 /* Index files hold, on disk, every message stored up to time_ms: the next checkpoint says so. Any thread. */

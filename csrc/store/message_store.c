@@ -79,6 +79,10 @@ void rp_message_store_options_default(rp_message_store_options *options) {
     };
 }
 
+static int check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error) {
+    return log_ms != 0 && queue_ms != 0 ? RP_OK : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flush intervals must be at least 1 ms");
+}
+
 static int check_options(rp_message_store_options *options, rp_error *error) {
     uint32_t entry = RP_CONSUME_QUEUE_ENTRY_SIZE;
     if (options->root_path == NULL || options->root_path[0] == 0) {
@@ -92,11 +96,8 @@ static int check_options(rp_message_store_options *options, rp_error *error) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "mappedFileSizeConsumeQueue must be 1 to 2,147,483,627 bytes, not %u",
                             options->consume_queue_file_size);
     }
-    if (options->flush_interval_ms == 0 || options->queue_flush_interval_ms == 0) {
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flush intervals must be at least 1 ms");
-    }
     options->consume_queue_file_size = (options->consume_queue_file_size + entry - 1) / entry * entry;
-    return RP_OK;
+    return check_intervals(options->flush_interval_ms, options->queue_flush_interval_ms, error);
 }
 
 static int set_paths(rp_message_store *store, rp_error *error) {
@@ -293,10 +294,8 @@ static int start(rp_message_store *store, rp_error *error) {
                                 .queues = store->queues,
                                 .checkpoint_path = store->paths.checkpoint,
                                 .checkpoint = store->checkpoint,
-                                .interval_ms = options->flush_interval_ms,
-                                .least_pages = options->flush_least_pages,
-                                .thorough_interval_ms = options->flush_thorough_interval_ms,
-                                .queue_interval_ms = options->queue_flush_interval_ms,
+                                .timing = {options->flush_interval_ms, options->flush_least_pages, options->flush_thorough_interval_ms,
+                                           options->queue_flush_interval_ms},
                                 .is_timed_only = options->flush_mode == RP_FLUSH_ASYNC};
     rc = rp_flusher_open(&flusher, &store->flusher, error);
     rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
@@ -384,6 +383,14 @@ rp_commit_log *rp_message_store_commit_log(rp_message_store *store) { return sto
 
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes) {
     rp_commit_log_set_message_size_max(store->commit_log, bytes);
+}
+
+int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error) {
+    int rc = check_intervals(timing->interval_ms, timing->queue_interval_ms, error);
+    if (rc == RP_OK && store->flusher != NULL) { /* a store opened to be read has none */
+        rp_flusher_set_timing(store->flusher, timing);
+    }
+    return rc;
 }
 
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {

@@ -17,6 +17,7 @@
 #include "commit_log.h"
 #include "consume_queue.h"
 #include "flush_backend.h"
+#include "flush_timing.h"
 #include "key_index.h"
 
 typedef struct rp_message_store rp_message_store;
@@ -64,6 +65,8 @@ int rp_message_store_close(rp_message_store *store, rp_error *error);
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
 /* message_size_max changes for the appends that come. */
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
+/* Timed syncs from now on. RP_OK, RP_E_INVALID. */
+int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error);
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
  * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);

@@ -64,6 +64,13 @@ cdef extern from "store/flush_backend.h" nogil:
         const char refusal[]
     int rp_flush_backend_measure(const char *directory, const char *liburing_path, rp_sync_times *times, rp_error *error)
 
+cdef extern from "store/flush_timing.h" nogil:
+    ctypedef struct rp_flush_timing:
+        uint32_t interval_ms
+        uint32_t least_pages
+        uint32_t thorough_interval_ms
+        uint32_t queue_interval_ms
+
 cdef extern from "store/message_store.h" nogil:
     ctypedef struct rp_message_store:
         pass
@@ -77,6 +84,7 @@ cdef extern from "store/message_store.h" nogil:
     int rp_message_store_close(rp_message_store *store, rp_error *error)
     rp_commit_log *rp_message_store_commit_log(rp_message_store *store)
     void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t byte_count)
+    int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error)
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
     int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
     void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil,

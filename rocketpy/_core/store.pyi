@@ -63,6 +63,9 @@ class MessageStore(NativeObject):
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
     def delete_topic(self, topic: str) -> None: ...
+    def set_flush_timing(self, interval_ms: int, least_pages: int, thorough_interval_ms: int, queue_interval_ms: int) -> None:
+        """When the log and the queues are synced though nobody waits, from now on. InvalidArgument: an interval below 1 ms."""
+
     def set_message_size_max(self, byte_count: int) -> None:
         """The largest body of the appends that come."""
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:

@@ -445,6 +445,16 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def set_flush_timing(self, uint32_t interval_ms, uint32_t least_pages, uint32_t thorough_interval_ms, uint32_t queue_interval_ms):
+        cdef rp_flush_timing timing = [interval_ms, least_pages, thorough_interval_ms, queue_interval_ms]
+        cdef rp_error error
+        error.status = 0
+        self.enter()
+        try:
+            check(rp_message_store_set_flush_timing(self.native, &timing, &error), &error)
+        finally:
+            self.leave()
+
     def wait_flushed(self, int64_t offset, uint32_t timeout_ms):
         """Waits in slices so that Ctrl-C works."""
         cdef int status = 0

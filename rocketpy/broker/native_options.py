@@ -6,6 +6,7 @@ The left column of each table below is a field of a C struct (csrc/store/message
 from __future__ import annotations
 
 import os
+from typing import TypedDict
 
 from .._core.broker import BrokerOptions
 from .._core.broker import BrokerSettings as NativeSettings
@@ -21,7 +22,27 @@ DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 REACTORS_MAX = 16
 
 
+class FlushTiming(TypedDict):
+    """rp_flush_timing (csrc/store/flush_timing.h)."""
+
+    interval_ms: int
+    least_pages: int
+    thorough_interval_ms: int
+    queue_interval_ms: int
+
+
+def flush_timing(config: Config) -> FlushTiming:
+    """What of the store's syncs may change while the broker runs."""
+    return {
+        "interval_ms": config.integer("flushIntervalCommitLog"),
+        "least_pages": config.integer("flushCommitLogLeastPages"),
+        "thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),
+        "queue_interval_ms": config.integer("flushIntervalConsumeQueue"),
+    }
+
+
 def store_options(config: Config, store_host: str) -> MessageStoreOptions:
+    timing = flush_timing(config)
     options: MessageStoreOptions = {
         "commit_log_file_size": config.integer("mappedFileSizeCommitLog"),
         "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
@@ -29,10 +50,10 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
         "flush_backend": FLUSH_BACKENDS.index(config.text("flushBackend")),
         "liburing_path": liburing_path(),
-        "flush_interval_ms": config.integer("flushIntervalCommitLog"),
-        "flush_least_pages": config.integer("flushCommitLogLeastPages"),
-        "flush_thorough_interval_ms": config.integer("flushCommitLogThoroughInterval"),
-        "queue_flush_interval_ms": config.integer("flushIntervalConsumeQueue"),
+        "flush_interval_ms": timing["interval_ms"],
+        "flush_least_pages": timing["least_pages"],
+        "flush_thorough_interval_ms": timing["thorough_interval_ms"],
+        "queue_flush_interval_ms": timing["queue_interval_ms"],
         "append_busy_timeout_ms": config.integer("osPageCacheBusyTimeOutMills"),
         "append_wait_timeout_ms": config.integer(
             "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"

@@ -47,6 +47,7 @@ from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_
 from .native_options import (
     FLUSH_BACKENDS,
     broker_options,
+    flush_timing,
     native_settings,
     physical_memory_bytes,
     reactor_count,
@@ -381,6 +382,7 @@ class BrokerService:
             self._ha.apply(HaSettings.of(self.config))
         self._native.set_settings(**native_settings(self.config))
         self._store.set_message_size_max(self.config.integer("maxMessageSize"))
+        self._store.set_flush_timing(**flush_timing(self.config))
         parts = self.parts
         parts.groups.apply(group_settings(self.config))
         parts.registration.apply(registration_settings(self.config))

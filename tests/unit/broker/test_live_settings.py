@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from pathlib import Path
@@ -118,6 +119,28 @@ def test_the_largest_message_may_change(tmp_path: Path) -> None:
             await change(peer, "maxMessageSize=1999")
             answer = await peer.send("t", body)
             assert answer.code == ResponseCode.MESSAGE_ILLEGAL and "1999B" in answer.remark
+
+    run(test)
+
+
+def test_the_log_is_flushed_by_the_interval_of_the_moment(tmp_path: Path) -> None:
+    """What is not synced yet is in brokerStatus."""
+
+    async def test() -> None:
+        never = dict.fromkeys(("flushIntervalCommitLog", "flushCommitLogThoroughInterval", "flushIntervalConsumeQueue"), "3600000")
+        async with running(tmp_path, **never) as at:
+            peer = at.peer()
+
+            async def left_to_flush() -> str:
+                answer = await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO, {}, b"")
+                return str(json.loads(answer.body)["table"]["remainHowManyDataToFlush"])
+
+            assert (await peer.send("t")).code == 0
+            assert await left_to_flush() != "0 B"
+            await change(peer, "flushIntervalCommitLog=1\nflushCommitLogLeastPages=0")
+            deadline = time.monotonic() + 10
+            while await left_to_flush() != "0 B":
+                assert time.monotonic() < deadline, "the log was never flushed"
 
     run(test)
 

@@ -1,8 +1,10 @@
 /* message_store_threads_test.c: appenders, readers, waiters for durability and long-poll bits at once; meant to run under TSan as well. */
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -131,8 +133,42 @@ static void threads_see_whole_messages_in_order(int flush_mode) {
 static void async_flush(void) { threads_see_whole_messages_in_order(RP_FLUSH_ASYNC); }
 static void sync_flush(void) { threads_see_whole_messages_in_order(RP_FLUSH_SYNC); }
 
+static void post(void *context, int64_t flushed_offset) {
+    (void)flushed_offset;
+    sem_post(context);
+}
+
+static void a_shorter_pause_between_flushes_holds_at_once(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 3600000;
+    rp_message_store *store = fixture_open(&options);
+    sem_t flushed;
+    CHECK(sem_init(&flushed, 0, 0) == 0);
+    rp_message_store_on_flushed(store, post, &flushed);
+    CHECK(fixture_append(store, fixture_queue(store, "Threads", 0), 0) == RP_OK);
+    rp_error error;
+    rp_flush_timing timing = {.interval_ms = 1, .least_pages = 1000, .thorough_interval_ms = 1, .queue_interval_ms = 0};
+    CHECK(rp_message_store_set_flush_timing(store, &timing, &error) == RP_E_INVALID);
+    timing.queue_interval_ms = 3600000;
+    CHECK(rp_message_store_set_flush_timing(store, &timing, &error) == RP_OK);
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += 60;
+    CHECK(sem_timedwait(&flushed, &deadline) == 0);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.appended_not_synced_bytes == 0);
+    fixture_close(store); /* says "flushed" once more */
+    sem_destroy(&flushed);
+    fixture_remove(path);
+}
+
 int main(void) {
     RUN(async_flush);
     RUN(sync_flush);
+    RUN(a_shorter_pause_between_flushes_holds_at_once);
     return 0;
 }
