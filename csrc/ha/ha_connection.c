@@ -190,10 +190,10 @@ static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
     int64_t earned = (int64_t)((double)rate * (double)elapsed / (double)SECOND_NS);
     if (earned > 0) {
         connection->flow_tokens += earned;
-        if (connection->flow_tokens > rate)
-            connection->flow_tokens = rate;
         connection->flow_filled_ns = now_ns;
     }
+    if (connection->flow_tokens > rate) /* it may have been lowered since */
+        connection->flow_tokens = rate;
     return connection->flow_tokens;
 }
 
@@ -358,8 +358,10 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
     int64_t first = silent;
     if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
         first = heartbeat;
-    if (connection->options->flow_bytes_per_second > 0 && connection->flow_tokens <= 0) {
-        int64_t refill = connection->flow_filled_ns + 10 * MS_NS; /* 1 % of a second's bytes at a time */
+    int64_t rate = connection->options->flow_bytes_per_second;
+    if (rate > 0 && connection->flow_tokens <= 0) {
+        int64_t pause = 10 * MS_NS, byte = (SECOND_NS + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
+        int64_t refill = connection->flow_filled_ns + (pause > byte ? pause : byte);
         if (refill < first)
             first = refill;
     }

@@ -27,12 +27,13 @@
 #define REST_NS (1000 * MS_NS)
 #define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
 #define APPENDER_BYTES_MAX (256 * 1024)      /* a backlog that an appender sends by itself */
+#define TOLD_MAX 20u /* lines about connections within a second */
 #define APPENDER_ROUNDS_MAX 4               /* how often it does so for others before it leaves the rest to the ha thread */
 #define TAG_LISTENER UINT64_MAX
 #define TAG_WAKE (UINT64_MAX - 1)
 
 struct rp_ha_master {
-    /* fixed after open */
+    /* fixed after open, but for flow_bytes_per_second: guarded by transfer_lock */
     rp_ha_master_options options;
     char bind_address[RP_ADDRESS_TEXT_MAX];
     int epoll_fd, listen_fd, wake_fd;
@@ -45,6 +46,8 @@ struct rp_ha_master {
     /* ha thread */
     uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
     int64_t listen_again_ns;                /* the listener rests until then; INT64_MAX: it does not */
+    int64_t told_since_ns;                  /* lines about connections are counted from then on, for a second */
+    uint32_t told, untold;                  /* lines written, and those that were one too many */
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required, slaves_min;
@@ -108,10 +111,30 @@ static void tell_acked(rp_ha_master *master) {
         options->on_acked(options->context, rp_ha_master_acked_offset(master, required));
 }
 
+/* Whether one more line about a connection may be logged: strangers that come by the thousand shall not fill the disk. */
+static int may_tell(rp_ha_master *master) {
+    int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
+    if (now_ns - master->told_since_ns >= REST_NS) {
+        if (master->untold > 0)
+            rp_log_write(master->options.log, RP_LOG_WARNING, "ha: %u more connections came, went or were refused within a second",
+                         master->untold);
+        master->told_since_ns = now_ns;
+        master->told = master->untold = 0;
+    }
+    if (master->told < TOLD_MAX) {
+        master->told++;
+        return 1;
+    }
+    master->untold++;
+    return 0;
+}
+
 static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why) {
     rp_ha_connection *connection = master->slots[slot];
-    rp_log_write(master->options.log, level, "ha: slave %s dropped at acked offset %lld: %s", rp_ha_connection_address(connection),
-                 (long long)rp_ha_connection_acked(connection), why);
+    int64_t acked = rp_ha_connection_acked(connection);
+    if (acked > 0 || may_tell(master)) /* one that held something is always told of */
+        rp_log_write(master->options.log, level, "ha: slave %s dropped at acked offset %lld: %s", rp_ha_connection_address(connection),
+                     (long long)acked, why);
     (void)watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* close would do it too */
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = NULL;
@@ -191,16 +214,41 @@ static int free_slot(const rp_ha_master *master) {
     return -1;
 }
 
-static void admit_slave(rp_ha_master *master, int fd, const rp_address *address, int64_t now_ns) {
+/* The slot of whoever has been connected longest without a word; -1 when all have said what they hold. A slave says so at once. */
+static int silent_slot(const rp_ha_master *master) {
+    int found = -1;
+    int64_t oldest_ms = INT64_MAX;
+    for (int slot = 0; slot < master->options.slaves_max; slot++) {
+        rp_ha_slave_row row;
+        rp_ha_connection_read_row(master->slots[slot], &row);
+        if (row.request_offset < 0 && row.connected_ms < oldest_ms) {
+            oldest_ms = row.connected_ms;
+            found = slot;
+        }
+    }
+    return found;
+}
+
+static int make_room(rp_ha_master *master) {
     int slot = free_slot(master);
+    if (slot < 0 && (slot = silent_slot(master)) >= 0) {
+        count(&master->counters.dropped_silent, 1);
+        drop_slave(master, (uint32_t)slot, RP_LOG_WARNING, "it has said nothing and another one wants its place");
+    }
+    return slot;
+}
+
+static void admit_slave(rp_ha_master *master, int fd, const rp_address *address, int64_t now_ns) {
+    int slot = make_room(master);
     rp_ha_connection *connection =
         slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
     if (connection == NULL || watch(master, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLRDHUP, (uint64_t)slot) < 0) {
         char text[RP_ADDRESS_TEXT_MAX];
         rp_address_text(address, text);
         count(&master->counters.refused, 1);
-        rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", text,
-                     slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
+        if (may_tell(master))
+            rp_log_write(master->options.log, RP_LOG_ERROR, "ha: slave %s refused: %s", text,
+                         slot < 0 ? "as many slaves as slaves_max allows are connected" : "out of memory or descriptors");
         if (connection != NULL)
             rp_ha_connection_destroy(connection);
         else
@@ -212,11 +260,13 @@ static void admit_slave(rp_ha_master *master, int fd, const rp_address *address,
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = connection;
     pthread_mutex_unlock(&master->table_lock);
-    rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
+    if (may_tell(master))
+        rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
 }
 
+/* No more in a turn than there is room for: what those who came say is read before others may take their places. */
 static void accept_slaves(rp_ha_master *master, int64_t now_ns) {
-    for (int round = 0; round < RP_HA_SLAVES_MAX; round++) {
+    for (int round = 0; round < master->options.slaves_max; round++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
         int fd = accept4(master->listen_fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -260,14 +310,16 @@ static int wait_ms(rp_ha_master *master, int64_t now_ns) {
 }
 
 static void handle_events(rp_ha_master *master, const struct epoll_event *events, int event_count, int64_t now_ns) {
+    int is_called = 0;
     for (int i = 0; i < event_count; i++) {
         uint64_t tag = events[i].data.u64;
-        if (tag == TAG_LISTENER) {
-            accept_slaves(master, now_ns);
-        } else if (tag != TAG_WAKE && master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
+        if (tag == TAG_LISTENER)
+            is_called = 1;
+        else if (tag != TAG_WAKE && master->slots[tag] != NULL && (events[i].events & ~(uint32_t)EPOLLOUT) != 0)
             receive_from_slave(master, (uint32_t)tag, now_ns);
-        }
     }
+    if (is_called)
+        accept_slaves(master, now_ns);
 }
 
 static void listen_again(rp_ha_master *master, int64_t now_ns) {
@@ -470,6 +522,13 @@ int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_
     atomic_store_explicit(&master->slaves_min, slaves_min, memory_order_release);
     tell_acked(master);
     return RP_OK;
+}
+
+void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second) {
+    pthread_mutex_lock(&master->transfer_lock);
+    master->options.flow_bytes_per_second = bytes_per_second;
+    pthread_mutex_unlock(&master->transfer_lock);
+    wake(master); /* it may have slept until the old limit's next bytes */
 }
 
 /* ---- answers, any thread ---- */

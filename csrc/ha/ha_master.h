@@ -16,7 +16,8 @@
  * Threads  one ("ha-master") owns listener and connections; with appenders_send, notifying threads send too. notify from any thread.
  *          Reads of acked offsets: any thread.
  * Owns     its thread and sockets. Borrows the commit log, which must be closed after it.
- * Bounds   slaves_max connections (then refused and logged); no queue: what is not sent yet is in the log.
+ * Bounds   slaves_max connections: then a newcomer takes the place of whoever has said nothing for longest, or is refused; lines about
+ *          them 20 a second; no queue: what is not sent yet is in the log.
  * Rules    an acked offset above the master's own max, or above what the connection was sent, drops that connection, is counted, and
  *          completes nothing. A connection whose host has connected again since counts only for what was settled by then, until it
  *          speaks: a half-open one is no second replica.
@@ -75,6 +76,9 @@ void rp_ha_master_notify(rp_ha_master *master);
 
 /* Changes slaves_required (1..slaves_max) and slaves_min (0..slaves_max) and tells both. RP_OK, RP_E_INVALID. */
 int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min);
+
+/* Changes flow_bytes_per_second, for the slaves that are connected too; 0: no limit. Any thread; waits for a transfer's turn to end. */
+void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second);
 
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);

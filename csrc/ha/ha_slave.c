@@ -26,11 +26,14 @@
 #include "../base/thread.h"
 #include "backlog_pipe.h"
 #include "ha_master.h"
+#include "overlap.h"
 
 #define MS_NS 1000000LL
 #define SECOND_NS 1000000000LL
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
+#define REFUSALS_MAX 4   /* 16 times reconnect_ms */
+#define NAME_UNKNOWN -1  /* beside errno's numbers */
 #define INPUT_BYTES 16384
 #define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
 
@@ -49,15 +52,20 @@ struct rp_ha_slave {
     uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
     uint32_t input_at, input_end;
     rp_backlog_pipe pipe;
+    rp_overlap overlap;
     int64_t body_offset;  /* where the next body byte belongs */
     uint32_t body_left;
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
     int is_behind;     /* the last frame was a backlog's */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
+    int is_answered;   /* this connection has brought a frame */
+    uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
     int64_t acked_offset;
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
     uint64_t window_bytes;
+    /* atomics, relaxed: each stands alone */
+    atomic_int_fast64_t last_write_ms; /* of the slave thread, for stats */
     atomic_int stopping;
 };
 
@@ -78,7 +86,7 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     if (slave->fd >= 0)
         close(slave->fd);
     slave->fd = -1;
-    slave->retry_ns = now_ns(slave) + (int64_t)slave->options.reconnect_ms * MS_NS;
+    slave->retry_ns = now_ns(slave) + ((int64_t)slave->options.reconnect_ms << slave->refusals) * MS_NS;
     pthread_mutex_lock(&slave->lock);
     if (slave->stats.state == RP_HA_SLAVE_TRANSFER)
         slave->stats.disconnects++;
@@ -115,11 +123,12 @@ static int finish_connect(rp_ha_slave *slave, int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
 }
 
+/* 0, an errno, or NAME_UNKNOWN. */
 static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     if (getaddrinfo(host, port, &hints, &found) != 0)
-        return EADDRNOTAVAIL;
+        return NAME_UNKNOWN;
     int cause = 0;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -140,6 +149,13 @@ static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
 
 /* ---- acks ---- */
 
+static int is_comparing(const rp_ha_slave *slave) { return slave->overlap.at < slave->overlap.end; }
+
+/* Where the master's next byte belongs, and what we vouch for: while the overlap is compared, only what was the same. */
+static int64_t held_offset(const rp_ha_slave *slave) {
+    return is_comparing(slave) ? slave->overlap.at : rp_commit_log_max_offset(slave->options.commit_log);
+}
+
 static int flush_ack(rp_ha_slave *slave) {
     while (slave->ack_left > 0) {
         ssize_t sent = send(slave->fd, slave->ack + ACK_SIZE - slave->ack_left, slave->ack_left, MSG_NOSIGNAL);
@@ -149,16 +165,17 @@ static int flush_ack(rp_ha_slave *slave) {
             return errno == EAGAIN || errno == EWOULDBLOCK ? RP_OK : RP_E_NETWORK;
         slave->ack_left -= (uint32_t)sent;
         slave->last_write_ns = now_ns(slave);
+        atomic_store_explicit(&slave->last_write_ms, rp_clock_wall_ms(slave->options.clock), memory_order_relaxed);
     }
     return RP_OK;
 }
 
-/* Says our max offset when it moved, or always. An ack that waits for the socket is finished first: they are whole or nothing. */
+/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
     if (status < 0 || slave->ack_left > 0)
         return status;
-    int64_t offset = rp_commit_log_max_offset(slave->options.commit_log);
+    int64_t offset = held_offset(slave);
     if (!always && offset == slave->acked_offset)
         return RP_OK;
     rp_put_u64(slave->ack, (uint64_t)offset);
@@ -172,7 +189,7 @@ static int report_offset(rp_ha_slave *slave, int always) {
 static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE], rp_error *error) {
     int64_t offset = (int64_t)rp_get_u64(header);
     uint32_t size = rp_get_u32(header + 8);
-    int64_t ours = rp_commit_log_max_offset(slave->options.commit_log);
+    int64_t ours = held_offset(slave);
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
@@ -183,6 +200,8 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     slave->body_left = size;
     slave->is_behind = size >= BACKLOG_BYTES_MIN;
     slave->is_asked |= size == 0;
+    slave->is_answered = 1;
+    slave->refusals = size == 0 ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
     slave->stats.master_offset = offset + size;
@@ -219,7 +238,21 @@ static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
         return status;
     slave->body_offset += size;
     slave->body_left -= size;
+    slave->refusals = 0;
     count_received(slave, size, now_ns(slave));
+    return RP_OK;
+}
+
+/* Body bytes that we should have already. */
+static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp_error *error) {
+    int64_t same =
+        rp_overlap_take(&slave->overlap, slave->options.commit_log, bytes, size < slave->body_left ? size : slave->body_left, error);
+    if (same < 0)
+        return (int)same;
+    slave->input_at += (uint32_t)same;
+    slave->body_offset += same;
+    slave->body_left -= (uint32_t)same;
+    count_received(slave, (uint32_t)same, now_ns(slave));
     return RP_OK;
 }
 
@@ -229,7 +262,11 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
         uint32_t left = slave->input_end - slave->input_at;
         const uint8_t *bytes = slave->input + slave->input_at;
         int status;
-        if (slave->body_left > 0) {
+        if (slave->body_left > 0 && is_comparing(slave)) {
+            if (left == 0)
+                return RP_OK;
+            status = compare_body(slave, bytes, left, error);
+        } else if (slave->body_left > 0) {
             uint8_t *address = NULL;
             int64_t part = left > 0 ? reserve_body(slave, &address, error) : 0;
             if (part <= 0)
@@ -250,9 +287,10 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
 }
 
 /* 0 when the socket is empty, negative ends the connection. */
-static int nothing_received(ssize_t got, rp_error *error) {
+static int nothing_received(const rp_ha_slave *slave, ssize_t got, rp_error *error) {
     if (got == 0)
-        return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection");
+        return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection%s",
+                            slave->is_answered ? "" : " before it sent anything: its log says why");
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
     return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
@@ -262,7 +300,7 @@ static int nothing_received(ssize_t got, rp_error *error) {
 static int receive_backlog(rp_ha_slave *slave, rp_error *error) {
     ssize_t got = rp_backlog_pipe_fill(&slave->pipe, slave->fd, slave->body_left);
     if (got <= 0)
-        return nothing_received(got, error);
+        return nothing_received(slave, got, error);
     slave->last_read_ns = now_ns(slave);
     int status = rp_commit_log_splice_replicated(slave->options.commit_log, slave->body_offset, slave->pipe.fds[0], (uint32_t)got, error);
     if (status < 0) {
@@ -271,6 +309,7 @@ static int receive_backlog(rp_ha_slave *slave, rp_error *error) {
     }
     slave->body_offset += got;
     slave->body_left -= (uint32_t)got;
+    slave->refusals = 0;
     count_received(slave, (uint32_t)got, slave->last_read_ns);
     return 1;
 }
@@ -280,9 +319,10 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     struct iovec parts[2];
     int part_count = 0;
     int64_t body_part = 0;
-    if (slave->body_left > 0 && slave->is_behind && rp_backlog_pipe_open(&slave->pipe) == 0)
+    int compares = slave->body_left > 0 && is_comparing(slave);
+    if (slave->body_left > 0 && !compares && slave->is_behind && rp_backlog_pipe_open(&slave->pipe) == 0)
         return receive_backlog(slave, error);
-    if (slave->body_left > 0) { /* then the buffer is empty */
+    if (slave->body_left > 0 && !compares) { /* then the buffer is empty */
         uint8_t *address = NULL;
         body_part = reserve_body(slave, &address, error);
         if (body_part < 0)
@@ -294,12 +334,13 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     slave->input_at = 0;
     slave->input_end = kept;
     /* Of a backlog's next body nothing may come along: it goes another way. */
-    uint32_t wanted = slave->is_behind ? RP_HA_HEADER_SIZE : INPUT_BYTES, ahead = body_part == slave->body_left ? wanted - kept : 0;
+    uint32_t wanted = slave->is_behind && !compares ? RP_HA_HEADER_SIZE : INPUT_BYTES;
+    uint32_t ahead = compares || body_part == slave->body_left ? wanted - kept : 0;
     if (ahead > 0)
         parts[part_count++] = (struct iovec){slave->input + kept, ahead};
     ssize_t got = readv(slave->fd, parts, part_count);
     if (got <= 0)
-        return nothing_received(got, error);
+        return nothing_received(slave, got, error);
     slave->last_read_ns = now_ns(slave);
     int64_t of_body = got < body_part ? got : body_part;
     int status = of_body > 0 ? commit_body(slave, (uint32_t)of_body, error) : RP_OK;
@@ -357,6 +398,7 @@ static int follow_wanted_address(rp_ha_slave *slave) {
         disconnect(slave, "the master's address changed", RP_LOG_INFO);
     memcpy(slave->address, wanted, sizeof wanted);
     slave->retry_ns = 0;
+    slave->refusals = 0;
     return 1;
 }
 
@@ -368,13 +410,14 @@ static void try_connect(rp_ha_slave *slave) {
     int cause = connect_to(slave, host, port);
     if (cause != 0) {
         char why[160];
-        snprintf(why, sizeof why, "connect failed: %s", strerror(cause));
+        snprintf(why, sizeof why, "connect failed: %s", cause == NAME_UNKNOWN ? "the host name is not known" : strerror(cause));
         disconnect(slave, why, RP_LOG_WARNING);
         return;
     }
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
-    slave->is_asked = slave->is_behind = 0;
+    slave->is_asked = slave->is_answered = slave->is_behind = 0;
+    rp_overlap_begin(&slave->overlap, slave->options.commit_log);
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);
@@ -394,7 +437,10 @@ static void serve_connection(rp_ha_slave *slave) {
     int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
     rp_error error;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
-        disconnect(slave, error.message, RP_LOG_WARNING);
+        /* Refused, or no log of ours to follow: that changes when an operator has mended it. */
+        if ((!slave->is_answered || error.status == RP_E_RANGE) && slave->refusals < REFUSALS_MAX)
+            slave->refusals++;
+        disconnect(slave, error.message, error.status == RP_E_RANGE ? RP_LOG_ERROR : RP_LOG_WARNING);
         return;
     }
     time_ns = now_ns(slave);
@@ -496,4 +542,5 @@ void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats) {
     *stats = slave->stats;
     pthread_mutex_unlock(&slave->lock);
     stats->max_offset = rp_commit_log_max_offset(slave->options.commit_log);
+    stats->last_write_ms = atomic_load_explicit(&slave->last_write_ms, memory_order_relaxed);
 }

@@ -4,7 +4,8 @@
  * States   READY (no address, or waiting to reconnect) → TRANSFER (connected) → READY on any error, after reconnect_ms; → SHUTDOWN.
  * Data     a frame's bytes are received into the mapped file and published as they come; the ack follows every read burst.
  *          A frame whose offset is not our max offset (and we are not empty) ends the connection: the stores have diverged or
- *          the master jumped; the log line says both offsets.
+ *          the master jumped; the log line says both offsets. A connection begins with the last bytes we have (overlap.h): other
+ *          ones end it, and nothing behind them is stored or acknowledged.
  *
  * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
  * Owns     its thread and socket. Borrows the store's commit log.
@@ -27,7 +28,8 @@ typedef struct rp_ha_slave_options {
     rp_commit_log *commit_log;
     uint32_t report_interval_ms;       /* haSendHeartbeatInterval 5,000: our offset is said at least this often */
     uint32_t housekeeping_interval_ms; /* haHousekeepingInterval 20,000: a silent master is left */
-    uint32_t reconnect_ms;             /* default 1,000; a new address connects at once */
+    uint32_t reconnect_ms;             /* default 1,000; longer, up to 16 times, while a master refuses us or has another log than ours;
+                                          a new address connects at once */
     uint32_t connect_timeout_ms;       /* default 3,000 */
     const rp_clock *clock;
     rp_log *log;
@@ -46,6 +48,7 @@ typedef struct rp_ha_slave_stats {
     int64_t max_offset;          /* where our log ends: what we report */
     int64_t master_offset;       /* end of the last frame announced: the master's max as far as we know; -1 before the first */
     int64_t last_read_ms;        /* wall clock; 0 before the first */
+    int64_t last_write_ms;       /* likewise, of our reports */
     char last_error[160];        /* why the last connection ended, "" when none did */
 } rp_ha_slave_stats;
 void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats);

@@ -26,6 +26,7 @@ cdef extern from "ha/ha_master.h" nogil:
     uint16_t rp_ha_master_port(const rp_ha_master *master)
     void rp_ha_master_notify(rp_ha_master *master)
     int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min)
+    void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second)
     uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max)
     void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats)
 

@@ -20,6 +20,8 @@ class HaMaster(NativeObject):
     def port(self) -> int: ...
     def require(self, slaves_required: int, slaves_min: int = 0) -> None:
         """How many slaves must hold a message before a SYNC_MASTER response leaves, and how many be in sync. Raises InvalidArgument."""
+    def limit_flow(self, bytes_per_second: int) -> None:
+        """How much each slave may be sent, from now on; 0: no limit."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms)."""
     def stats(self) -> dict[str, int]: ...

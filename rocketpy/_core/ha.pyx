@@ -35,7 +35,7 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_stats, member)
     static const rp_field_row ha_slave_stats_rows[] = {
         ROW(state), ROW(master_address), ROW(connects), ROW(disconnects), ROW(frames_received), ROW(bytes_received),
-        ROW(bytes_per_second), ROW(max_offset), ROW(master_offset), ROW(last_read_ms), ROW(last_error), RP_FIELD_END};
+        ROW(bytes_per_second), ROW(max_offset), ROW(master_offset), ROW(last_read_ms), ROW(last_write_ms), ROW(last_error), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *ha_master_option_rows
@@ -107,6 +107,14 @@ cdef class HaMaster(NativeObject):
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{slaves_required} required slaves, {slaves_min} at least: must be 1 or 0 and at most slaves_max")
             check(status, NULL)
+        finally:
+            self.leave()
+
+    def limit_flow(self, int64_t bytes_per_second):
+        self.enter()
+        try:
+            with nogil:
+                rp_ha_master_limit_flow(self.native, bytes_per_second)
         finally:
             self.leave()
 

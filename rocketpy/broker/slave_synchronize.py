@@ -57,6 +57,7 @@ class SlaveSynchronize:
         self._failing: set[str] = set()
         self.master_address: str | None = None
         self.has_new_master = asyncio.Event()
+        self._has_complained = False
 
     def follow(self, address: str | None) -> None:
         if address and address != self.master_address:
@@ -67,6 +68,9 @@ class SlaveSynchronize:
     async def run_once(self) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""
         if self.master_address is None:
+            if not self._has_complained:
+                log.warning("no name server knows a master with this brokerName and brokerClusterName: there is nobody to follow yet")
+            self._has_complained = True
             return 0
         changed = 0
         for state in self._states:

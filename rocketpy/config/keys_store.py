@@ -12,6 +12,8 @@ COMBINED = "there is one kind of consume queue store"
 SWAP = "the kernel gives unused mappings back by itself"
 POOL = "messages are written into the page cache; there is no second pool of buffers"
 PUSHED = "records are dispatched in batches by one thread a store"
+REPLICAS_MAX = 17
+"""A master and as many slaves as one has room for (slaves_max in csrc/ha/ha_master.h)."""
 
 
 def _default_root() -> str:
@@ -195,7 +197,7 @@ _HA_KEYS: tuple[Key, ...] = (
         least=1024,
         most=4 * 1024**2,
     ),
-    number("haMaxGapNotInSync", 256 * 1024**2, "A slave further behind does not count as in sync.", "bytes", least=1),
+    number("haMaxGapNotInSync", 256 * 1024**2, "A slave further behind does not count as in sync.", "bytes", least=1, live=True),
     number("slaveTimeout", 3000, "How long a send waits for slaves with SYNC_MASTER.", "ms", least=1, live=True),
     number("totalReplicas", 1, "Replicas in all.", "replicas", least=1, important=True),
     number(
@@ -204,10 +206,20 @@ _HA_KEYS: tuple[Key, ...] = (
         "Replicas, this one included, that have a message before it is answered.",
         "replicas",
         least=1,
+        most=REPLICAS_MAX,
         live=True,
         important=True,
     ),
-    number("minInSyncReplicas", 1, "Fewest replicas in sync with which sends are taken.", "replicas", least=1, live=True, important=True),
+    number(
+        "minInSyncReplicas",
+        1,
+        "Fewest replicas in sync with which sends are taken.",
+        "replicas",
+        least=1,
+        most=REPLICAS_MAX,
+        live=True,
+        important=True,
+    ),
     switch("allAckInSyncStateSet", False, "Wait for every replica in sync.", live=True, important=True),
     switch("enableAutoInSyncReplicas", False, "Need fewer replicas when fewer are in sync.", live=True, important=True),
     switch("haFlowControlEnable", False, "Limit replication to maxHaTransferByteInSecond.", live=True, important=True),

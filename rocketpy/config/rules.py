@@ -25,7 +25,7 @@ MISSING: dict[str, tuple[Value, str]] = {
 
 def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     """(key, complaint) for every rule that does not hold; the key is the one to mend."""
-    for name in ("namesrvAddr", "controllerAddr"):
+    for name in ("namesrvAddr", "controllerAddr", "haMasterAddress"):
         yield from _check_ports(name, values.get(name))
     if role == "broker":
         yield from _check_broker(values)
@@ -77,6 +77,8 @@ def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
                 yield name, "is needed with enableDLegerCommitLog=true"
     if values["enableControllerMode"] and not values["controllerAddr"]:
         yield "controllerAddr", "is needed with enableControllerMode=true"
+    if ";" in str(values["haMasterAddress"] or ""):
+        yield "haMasterAddress", "names several masters: a slave follows one"
     port = _integer(values, "listenPort")
     if port and port == _integer(values, "haListenPort"):
         yield "haListenPort", f"{port} is the port of the listener too"

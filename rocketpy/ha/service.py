@@ -10,7 +10,7 @@ Threads  one event loop; the bytes flow in native threads (csrc/ha).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.base import LogTap
@@ -122,9 +122,13 @@ class HaService:
                 part.close()
 
     def apply(self, settings: HaSettings) -> None:
-        """What may change while it runs: how many slaves must hold a message. Raises InvalidArgument."""
+        """What may change while it runs: how many slaves must hold a message, how far one may be behind, how fast it is sent to.
+
+        Raises InvalidArgument."""
         if self._master is not None:
             self._master.require(settings.slaves_required, settings.slaves_min)
+            self._master.limit_flow(settings.flow_bytes_per_second)
+        self.settings = replace(self.settings, gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes)
 
     def follow(self, ha_address: str | None) -> None:
         """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""
@@ -205,7 +209,7 @@ class HaService:
         stats = self._slave.stats() if self._slave is not None else {}
         return {
             "lastReadTimestamp": stats.get("last_read_ms", 0),
-            "lastWriteTimestamp": stats.get("last_read_ms", 0),
+            "lastWriteTimestamp": stats.get("last_write_ms", 0),
             "masterAddr": stats.get("master_address", ""),
             "masterFlushOffset": 0,
             "maxOffset": stats.get("max_offset", 0),

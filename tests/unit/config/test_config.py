@@ -74,6 +74,9 @@ BAD_LINES = [
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
     ("aclEnable=true", "aclEnable: true is not supported by this release: anybody could do anything"),
     ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
+    ("haMasterAddress=10.0.0.1:10912;10.0.0.2:10912", "haMasterAddress: names several masters: a slave follows one"),
+    ("haMasterAddress=10.0.0.1:99999", "haMasterAddress: '10.0.0.1:99999' is not valid: expected a port from 1 to 65535"),
+    ("inSyncReplicas=18", "inSyncReplicas: '18' is not valid: expected a whole number of replicas from 1 to 17"),
 ]
 
 

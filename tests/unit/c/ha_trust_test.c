@@ -1,0 +1,167 @@
+/* ha_trust_test.c: whom a master and a slave do not believe: strangers, acks of what was never sent, logs that have diverged. */
+#include "ha_pair.h"
+
+static void a_stranger_that_claims_too_much_is_dropped_and_completes_nothing(void) {
+    pair both;
+    open_pair(&both);
+    close_slave(&both);
+    append(&both, 10);
+    static const int64_t claims[] = {INT64_MAX, -1, 1000000000};
+    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+        uint8_t byte;
+        int fd = connect_to(&both);
+        report(fd, claims[i]);
+        ssize_t got = recv(fd, &byte, 1, 0);
+        CHECK(got == 0 || (got < 0 && errno == ECONNRESET));
+        close(fd);
+    }
+    rp_ha_master_stats stats;
+    rp_ha_master_read_stats(both.ha_master, &stats);
+    CHECK(stats.dropped_bad_ack == 3);
+    CHECK(rp_ha_master_acked_offset(both.ha_master, 1) == -1);
+    open_slave(&both);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_pair(&both);
+}
+
+static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
+    pair both;
+    open_pair(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    close_master(&both);
+    both.flow_bytes_per_second = 100; /* so that the master sends little of what it has */
+    open_master(&both);
+    int64_t held = max_of(&both.master);
+    append(&both, 100);
+    int fd = connect_to(&both);
+    report(fd, held);
+    uint8_t frame[RP_HA_HEADER_SIZE];
+    CHECK(recv(fd, frame, sizeof frame, MSG_WAITALL) == (ssize_t)sizeof frame && rp_get_u32(frame + 8) == 100);
+    report(fd, max_of(&both.master));
+    CHECK(wait_acked(&both.acked, -1));
+    close(fd);
+    rp_ha_master_stats stats;
+    rp_ha_master_read_stats(both.ha_master, &stats);
+    CHECK(stats.dropped_bad_ack == 1);
+    both.flow_bytes_per_second = 0;
+    open_slave(&both);
+    close_pair(&both);
+}
+
+static void wait_last_error(pair *both, const char *text) {
+    struct timespec pause = {.tv_nsec = 200000};
+    rp_ha_slave_stats stats;
+    for (int i = 0;; i++) {
+        rp_ha_slave_read_stats(both->ha_slave, &stats);
+        if (strstr(stats.last_error, text) != NULL)
+            return;
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void a_master_that_has_grown_anew_past_its_slave_is_not_followed(void) {
+    pair both;
+    open_pair(&both);
+    append(&both, 10);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    close_master(&both);
+    fixture_remove(both.master.path);
+    fixture_directory(both.master.path, sizeof both.master.path);
+    open_master(&both);
+    append(&both, 50);
+    open_slave(&both);
+    int64_t held = max_of(&both.slave);
+    CHECK(max_of(&both.master) > held);
+    wait_last_error(&both, "differs from ours");
+    CHECK(max_of(&both.slave) == held);
+    CHECK(both.acked.offset < max_of(&both.master));
+    close_pair(&both);
+}
+
+static void append_to_slave(pair *both) {
+    open_store(&both->slave);
+    CHECK(fixture_append(both->slave.store, fixture_queue(both->slave.store, "T", 0), 77) == RP_OK);
+    fixture_close(both->slave.store);
+}
+
+/* A power cut took what the master had not synced: the logs are the same up to there. */
+static void nor_is_one_that_lost_the_end_of_its_log(void) {
+    pair both;
+    open_pair(&both);
+    append(&both, 10);
+    int64_t same = max_of(&both.master);
+    CHECK(wait_acked(&both.acked, same));
+    close_slave(&both);
+    append_to_slave(&both);
+    open_slave(&both);
+    CHECK(wait_acked(&both.acked, same));
+    int64_t held = max_of(&both.slave);
+    append(&both, 20);
+    CHECK(held > same && max_of(&both.master) > held);
+    wait_last_error(&both, "differs from ours");
+    CHECK(max_of(&both.slave) == held);
+    close_pair(&both);
+}
+
+static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
+    pair both = {.flow_bytes_per_second = 10};
+    rp_ha_slave_row row;
+    pthread_mutex_init(&both.acked.lock, NULL);
+    pthread_cond_init(&both.acked.moved, NULL);
+    both.acked.offset = -1;
+    fixture_directory(both.master.path, sizeof both.master.path);
+    fixture_directory(both.slave.path, sizeof both.slave.path);
+    open_master(&both);
+    append(&both, 500);
+    open_slave(&both);
+    wait_connected(&both, 1);
+    CHECK(rp_ha_master_read_slaves(both.ha_master, &row, 1) == 1 && row.acked_offset < 1000); /* a day's work at this pace */
+    rp_ha_master_limit_flow(both.ha_master, 0);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    rp_ha_master_limit_flow(both.ha_master, 10);
+    int64_t held = max_of(&both.slave);
+    append(&both, 100);
+    struct timespec pause = {.tv_nsec = 200000};
+    for (int i = 0; max_of(&both.slave) == held; i++) {
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+    CHECK(max_of(&both.slave) < held + 100);
+    close_pair(&both);
+}
+
+static void strangers_that_say_nothing_take_no_slaves_place(void) {
+    pair both;
+    int strangers[40];
+    open_pair(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    for (int i = 0; i < 40; i++)
+        strangers[i] = connect_to(&both);
+    open_slave(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    for (int i = 0; i < 40; i++)
+        close(strangers[i]);
+    rp_ha_master_stats stats;
+    rp_ha_master_read_stats(both.ha_master, &stats);
+    CHECK(stats.refused == 0 && stats.dropped_silent >= 25);
+    close_pair(&both);
+}
+
+int main(void) {
+    for (appenders_send = 0; appenders_send <= 1; appenders_send++) {
+        RUN(a_stranger_that_claims_too_much_is_dropped_and_completes_nothing);
+        RUN(an_offset_that_was_never_sent_is_not_acknowledged);
+        RUN(a_master_that_has_grown_anew_past_its_slave_is_not_followed);
+        RUN(nor_is_one_that_lost_the_end_of_its_log);
+        RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
+        RUN(strangers_that_say_nothing_take_no_slaves_place);
+    }
+    return 0;
+}
