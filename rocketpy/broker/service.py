@@ -68,6 +68,7 @@ from .slave_synchronize import SlaveSynchronize, copied_states
 from .stats import BrokerStats
 from .store_directory import make_store_directory
 from .subscriptions import GroupTable, SavedGroups
+from .timers import TimerAdmin
 from .topics import SavedTopics, TopicTable
 
 log = logging.getLogger(__name__)
@@ -306,7 +307,7 @@ class BrokerService:
     def _serve(self, parts: Parts) -> None:
         clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)
         self._runtime = BrokerAdmin(parts)
-        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), self._runtime)
+        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), TimerAdmin(parts), self._runtime)
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()

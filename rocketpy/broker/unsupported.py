@@ -30,7 +30,6 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "replies to requests": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
     "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
-    "timers": (RequestCode.GET_TIMER_CHECK_POINT, RequestCode.GET_TIMER_METRICS),
 }
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.timers import WHEEL_TOPIC
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import Peer, Running, broker_config, eventually, run, running
@@ -188,15 +193,103 @@ def test_a_slaves_checkpoint_follows_what_it_was_sent(tmp_path: Path) -> None:
     run(test)
 
 
-def test_timers_of_which_there_are_none_are_refused_by_their_name(tmp_path: Path) -> None:
-    """What a slave of RocketMQ with a timer wheel asks its master for: it logs the refusal and goes on."""
+def test_a_slave_of_rocketmq_is_told_that_no_timer_waits_while_none_does(tmp_path: Path) -> None:
+    """Its wheel asks every three seconds, and logs an error when it is refused."""
 
     async def test() -> None:
         async with running(tmp_path) as at:
-            for code in (RequestCode.GET_TIMER_CHECK_POINT, RequestCode.GET_TIMER_METRICS):
-                answer = await at.peer().ask(code)
-                assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and "timers" in (answer.remark or "")
+            checkpoint = await at.peer().ask(RequestCode.GET_TIMER_CHECK_POINT)
+            read_until_ms, log, queue, masters, state, _, count = struct.unpack(">7q", checkpoint.body)
+            assert checkpoint.code == 0 and abs(time.time() * 1000 - read_until_ms) < 60_000, "all that was due until now was delivered"
+            assert (log, queue, masters, state, count) == (0, 0, 0, 0, 0)
+            metrics = await at.peer().value(RequestCode.GET_TIMER_METRICS)
+            assert metrics["timingCount"] == {} and metrics["dataVersion"]["counter"] == 0
             delays = await at.peer().ask(RequestCode.GET_ALL_DELAY_OFFSET)
             assert delays.code == 0 and json.loads(delays.body or b"{}").get("offsetTable", {}) == {}
+
+    run(test)
+
+
+def test_timers_in_a_log_that_rocketmq_wrote_are_not_denied(tmp_path: Path) -> None:
+    """How far they were delivered is not known here: a made-up answer would have the slave deliver them again."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            assert at.broker.parts is not None
+            at.broker.parts.store.append(WHEEL_TOPIC, 0, b"due some day")
+            for code in (RequestCode.GET_TIMER_CHECK_POINT, RequestCode.GET_TIMER_METRICS):
+                answer = await at.peer().ask(code)
+                assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and "timed messages" in (answer.remark or "")
+
+    run(test)
+
+
+def test_the_limit_of_replication_changes_while_it_runs(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master={"slaveTimeout": "1"}) as both:
+            slow = b"haFlowControlEnable=true\nmaxHaTransferByteInSecond=1000\n"
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, slow)).code == 0
+            for _ in range(20):
+                await both.master.send("t", b"x" * 10_000)
+            status = await both.master.value(RequestCode.GET_BROKER_HA_STATUS)
+            assert status["haConnectionInfo"][0]["diff"] > 100_000, "it was sent a fifth of a MB at 1,000 bytes a second"
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"haFlowControlEnable=false\n")).code == 0
+            await both.in_sync()
+
+    run(test)
+
+
+def test_how_far_a_slave_may_be_behind_changes_while_it_runs(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master={"haFlowControlEnable": "true", "maxHaTransferByteInSecond": "1000", "slaveTimeout": "1"}) as both:
+            await both.master.send("t", b"x" * 10_000)
+            waited = await both.master.send("t")
+            assert waited.code == ResponseCode.FLUSH_SLAVE_TIMEOUT
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"haMaxGapNotInSync=5000\n")).code == 0
+            refused = await both.master.send("t")
+            assert refused.code == ResponseCode.SLAVE_NOT_AVAILABLE and "haMaxGapNotInSync" in (refused.remark or "")
+            assert (await both.master.value(RequestCode.GET_BROKER_HA_STATUS))["inSyncSlaveNums"] == 0
+
+    run(test)
+
+
+def test_more_replicas_than_there_can_be_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for line in (b"inSyncReplicas=18\n", b"minInSyncReplicas=18\n", b"inSyncReplicas=0\n"):
+                assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, line)).code == ResponseCode.INVALID_PARAMETER
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"slaveTimeout=2000\n")).code == 0
+            assert (await both.master.send("t")).code == 0
+
+    run(test)
+
+
+def test_a_slave_that_no_name_server_knows_a_master_for_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its cluster's name is wrong: name servers tell a master to brokers of its own cluster only."""
+
+    async def test() -> None:
+        async with running(tmp_path / "master", haListenPort="0") as at:
+            settings = {"brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "brokerClusterName": "other"}
+            slave = BrokerService(broker_config(tmp_path / "slave", **settings))
+            await slave.start()
+            try:
+                assert slave._synchronize is not None
+                for _ in range(2):
+                    assert await slave._synchronize.run_once() == 0
+                assert sum("nobody to follow" in message for message in caplog.messages) == 1
+            finally:
+                await slave.stop()
+
+    run(test)
+
+
+def test_when_a_slave_last_read_and_last_reported_is_told(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("t")
+            client = (await both.slave.value(RequestCode.GET_BROKER_HA_STATUS))["haClientRuntimeInfo"]
+            for member in ("lastReadTimestamp", "lastWriteTimestamp"):
+                assert abs(time.time() * 1000 - client[member]) < 60_000
+            assert client["lastWriteTimestamp"] >= client["lastReadTimestamp"], "it acknowledged what it read"
 
     run(test)
