@@ -33,16 +33,50 @@ static int is_word_byte(uint8_t c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E' || c == '+' || c == '-' || c == '.';
 }
 
+static uint32_t count_digits(rp_slice word, uint32_t at) {
+    uint32_t end = at;
+    while (end < word.size && word.data[end] >= '0' && word.data[end] <= '9')
+        end++;
+    return end - at;
+}
+
+static uint8_t byte_at(rp_slice word, uint32_t at) { return at < word.size ? word.data[at] : 0; }
+
+/* RFC 8259, 6: -, whole part without leading zeros, . and digits, e and digits. */
+static int is_number(rp_slice word) {
+    uint32_t at = byte_at(word, 0) == '-', digits = count_digits(word, at);
+    if (digits == 0 || (digits > 1 && word.data[at] == '0'))
+        return 0;
+    at += digits;
+    if (byte_at(word, at) == '.') {
+        digits = count_digits(word, ++at);
+        if (digits == 0)
+            return 0;
+        at += digits;
+    }
+    if (byte_at(word, at) == 'e' || byte_at(word, at) == 'E') {
+        at++;
+        at += byte_at(word, at) == '+' || byte_at(word, at) == '-';
+        digits = count_digits(word, at);
+        if (digits == 0)
+            return 0;
+        at += digits;
+    }
+    return at == word.size;
+}
+
+static int is_name(rp_slice word) {
+    return (word.size == 4 && (memcmp(word.data, "true", 4) == 0 || memcmp(word.data, "null", 4) == 0)) ||
+           (word.size == 5 && memcmp(word.data, "false", 5) == 0);
+}
+
 /* A number, true, false or null, as it stands. */
 static int take_word(rp_json_object *object, rp_slice *word) {
     const uint8_t *start = object->cursor;
     while (object->cursor < object->end && is_word_byte(*object->cursor))
         object->cursor++;
     *word = (rp_slice){start, (uint32_t)(object->cursor - start)};
-    int is_number = word->size > 0 && (start[0] == '-' || (start[0] >= '0' && start[0] <= '9'));
-    int is_name = (word->size == 4 && (memcmp(start, "true", 4) == 0 || memcmp(start, "null", 4) == 0)) ||
-                  (word->size == 5 && memcmp(start, "false", 5) == 0);
-    return is_number || is_name ? RP_OK : RP_E_INVALID;
+    return is_number(*word) || is_name(*word) ? RP_OK : RP_E_INVALID;
 }
 
 int rp_json_object_begin(rp_json_object *object, rp_slice text, uint8_t *scratch) {

@@ -216,6 +216,18 @@ def test_any_json_object_of_texts_arrives_without_what_brokers_write_themselves(
         assert found == {name: value for name, value in texts.items() if name not in OWN}
 
 
+@pytest.mark.parametrize("number", ["0", "-0", "12", "-1.50", "1e9", "1E-9", "0.1e+07", "true", "false"])
+def test_numbers_and_switches_of_a_json_object_arrive_as_they_stand(number: str) -> None:
+    ((_, found, _),) = messages(pack(pa.record_batch({"body": [b"x"], "properties": [f'{{"n": {number} }}']}))[0])
+    assert found["n"] == number
+
+
+@pytest.mark.parametrize("word", ["12foo", "1a", "01", "-", "+1", ".5", "1.", "1.e3", "1e", "1e+", "--1", "1-2", "1.2.3", "nulls", "tru"])
+def test_words_that_json_does_not_know_are_refused(word: str) -> None:
+    with pytest.raises(InvalidArgument, match="row 0: properties are no JSON object"):
+        pack(pa.record_batch({"body": [b"x"], "properties": [f'{{"n": {word} }}']}))
+
+
 @given(st.text(max_size=40))
 def test_any_text_as_properties_is_an_object_or_an_error(text: str) -> None:
     try:
