@@ -114,15 +114,18 @@ void rp_arena_reset(rp_arena *arena) {
     if (arena->current == NULL) {
         return;
     }
-    size_t kept = 0;
-    for (struct block **link = &arena->first; *link != NULL; link = &(*link)->next) {
-        kept += (*link)->size;
-        if (kept > arena->keep_bytes && link != &arena->first) {
-            free_blocks(*link);
-            *link = NULL;
-            break;
-        }
+    size_t kept = 0, kept_max = arena->keep_bytes > BLOCK_BYTES_MIN ? arena->keep_bytes : BLOCK_BYTES_MIN;
+    struct block **link = &arena->first;
+    while (*link != NULL && (kept += (*link)->size) <= kept_max) {
+        link = &(*link)->next;
     }
+    free_blocks(*link);
+    *link = NULL;
     arena->turn_bytes = 0;
-    enter_block(arena, arena->first);
+    if (arena->first != NULL) {
+        enter_block(arena, arena->first);
+    } else { /* the first block alone was too large */
+        arena->current = NULL;
+        arena->cursor = arena->limit = NULL;
+    }
 }

@@ -1,6 +1,7 @@
 /* arena.h: memory of one reactor turn: allocate forward, reset at the turn's end.
  *
- * Threads  one owner. Bounds: bytes_max per turn, then NULL. Blocks are kept between turns up to keep_bytes.
+ * Threads  one owner. Bounds: bytes_max per turn, then NULL. Blocks are kept between turns up to keep_bytes, or 64 KiB if that
+ *          is more.
  */
 #ifndef RP_BASE_ARENA_H
 #define RP_BASE_ARENA_H
