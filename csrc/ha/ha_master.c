@@ -41,6 +41,7 @@ struct rp_ha_master {
     rp_thread *thread;
     pthread_mutex_t transfer_lock; /* all that connections send and receive */
     pthread_mutex_t table_lock;
+    pthread_mutex_t tell_lock; /* from counting acks until their callback has returned: else the later word could be the older one */
     /* written by the ha thread under both locks, so that either protects a reader */
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
     /* ha thread */
@@ -101,14 +102,17 @@ static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, u
 
 /* ---- slaves, ha thread ---- */
 
+/* The ha thread's, and rp_ha_master_require's. */
 static void tell_acked(rp_ha_master *master) {
     const rp_ha_master_options *options = &master->options;
+    pthread_mutex_lock(&master->tell_lock);
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
     uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
     if (options->on_in_sync != NULL && min > 0)
         options->on_in_sync(options->context, rp_ha_master_acked_offset(master, min));
     if (options->on_acked != NULL)
         options->on_acked(options->context, rp_ha_master_acked_offset(master, required));
+    pthread_mutex_unlock(&master->tell_lock);
 }
 
 /* Whether one more line about a connection may be logged: strangers that come by the thousand shall not fill the disk. */
@@ -467,6 +471,7 @@ static void free_master(rp_ha_master *master) {
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    pthread_mutex_destroy(&master->tell_lock);
     pthread_mutex_destroy(&master->table_lock);
     pthread_mutex_destroy(&master->transfer_lock);
     free(master);
@@ -488,6 +493,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     master->listen_again_ns = INT64_MAX;
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
+    pthread_mutex_init(&master->tell_lock, NULL);
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
         atomic_init(&master->acked[slot], -1);
     status = open_descriptors(master, error);

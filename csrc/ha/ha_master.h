@@ -56,7 +56,7 @@ typedef struct rp_ha_master_options {
     rp_log *log;
     uint32_t slaves_required; /* how many slaves' acks on_acked speaks of, default 1; rp_ha_master_require changes it */
     /* On the ha thread (or in rp_ha_master_require's), whenever it may have moved: the offset that slaves_required slaves hold,
-     * -1 with fewer. May be NULL. */
+     * -1 with fewer. One call at a time, the last one with the last word. May be NULL. */
     void (*on_acked)(void *context, int64_t acked_offset);
     uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: it is not told */
     void (*on_in_sync)(void *context, int64_t acked_offset);

@@ -23,11 +23,34 @@ typedef struct acks {
     pthread_cond_t moved;
     int64_t offset;
     uint32_t calls;
+    int hold, is_holding; /* hold: the next call does not come to an end until another has begun, or HOLD_MS */
 } acks;
+
+#define HOLD_MS 200
+
+/* Under the lock. */
+static inline void hold_call(acks *all) {
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += HOLD_MS * 1000000L;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    all->hold = 0;
+    all->is_holding = 1;
+    pthread_cond_broadcast(&all->moved);
+    uint32_t calls = all->calls;
+    int rc = 0;
+    while (all->calls == calls && rc == 0) {
+        rc = pthread_cond_timedwait(&all->moved, &all->lock, &end);
+    }
+}
 
 static inline void on_acked(void *context, int64_t offset) {
     acks *all = context;
     pthread_mutex_lock(&all->lock);
+    if (all->hold) {
+        hold_call(all);
+    }
     all->offset = offset;
     all->calls++;
     pthread_cond_broadcast(&all->moved);

@@ -247,6 +247,32 @@ static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
 static void a_half_open_connection_is_no_second_replica(void) { reconnect_half_open(2, 0); }
 static void nor_is_it_one_for_min_in_sync_replicas(void) { reconnect_half_open(1, 2); }
 
+static void *require_one(void *ha_master) {
+    CHECK(rp_ha_master_require(ha_master, 1, 0) == RP_OK);
+    return NULL;
+}
+
+static void of_two_words_on_acks_the_last_is_the_newer(void) {
+    pair both;
+    pthread_t thread;
+    open_pair(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    pthread_mutex_lock(&both.acked.lock);
+    both.acked.hold = 1; /* nothing else is under way that would be told */
+    pthread_mutex_unlock(&both.acked.lock);
+    CHECK(pthread_create(&thread, NULL, require_one, both.ha_master) == 0);
+    pthread_mutex_lock(&both.acked.lock);
+    while (!both.acked.is_holding) {
+        pthread_cond_wait(&both.acked.moved, &both.acked.lock);
+    }
+    pthread_mutex_unlock(&both.acked.lock);
+    append(&both, 5);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_pair(&both);
+}
+
 int main(void) {
     RUN(a_master_without_descriptors_rests_and_accepts_later);
     for (appenders_send = 0; appenders_send <= 1; appenders_send++) {
@@ -258,6 +284,7 @@ int main(void) {
         RUN(a_report_may_come_in_pieces);
         RUN(a_half_open_connection_is_no_second_replica);
         RUN(nor_is_it_one_for_min_in_sync_replicas);
+        RUN(of_two_words_on_acks_the_last_is_the_newer);
     }
     return 0;
 }
