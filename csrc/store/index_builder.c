@@ -33,6 +33,7 @@ struct rp_index_builder {
     int64_t last_sync_ns;
     int is_dirty;
     int has_complained;
+    int has_failed_sync;
     /* atomics */
     atomic_int_fast64_t offset;      /* release: the entries below it are there */
     atomic_int sleeping;             /* sequentially consistent against the log's max offset, as in ha_master.c */
@@ -168,7 +169,11 @@ static void sync_index(rp_index_builder *builder) {
     int64_t time_ms = rp_key_index_sync(builder->options.index, &error);
     builder->last_sync_ns = rp_clock_monotonic_ns(builder->options.clock);
     if (time_ms < 0) {
-        complain(builder, "sync failed", &error);
+        if (!builder->has_failed_sync)
+            rp_log_write(builder->options.log, RP_LOG_ERROR,
+                         "index: %s [%s]; what was entered since the last sync is built again at the next start", error.message,
+                         error.file);
+        builder->has_failed_sync = 1;
         return;
     }
     builder->is_dirty = 0;
@@ -190,7 +195,7 @@ static int is_stopping(const rp_index_builder *builder) {
 }
 
 static int sync_due_ms(const rp_index_builder *builder) {
-    if (!builder->is_dirty)
+    if (!builder->is_dirty || builder->has_failed_sync)
         return -1;
     int64_t due_ns =
         builder->last_sync_ns + (int64_t)builder->options.sync_interval_ms * MS_NS - rp_clock_monotonic_ns(builder->options.clock);

@@ -28,6 +28,7 @@ struct rp_key_index {
     /* builder thread */
     int is_dirty;
     uint32_t synced_files; /* files before this one are full and on disk */
+    rp_error sync_failure; /* of the first sync that failed, status 0: none has */
 };
 
 void rp_key_index_options_default(rp_key_index_options *options) {
@@ -79,9 +80,13 @@ static int load_file(rp_key_index *index, const char *name, int *is_row_broken, 
     }
     if (status < 0)
         return status;
-    if (is_beyond_sync(index, file) || (*is_row_broken && !index->options.read_only)) {
-        *is_row_broken = 1;
+    if (*is_row_broken && !index->options.read_only) {
+        unlink_file(index, file, "one before it is missing now, both are built again from the commit log");
+        return RP_OK;
+    }
+    if (is_beyond_sync(index, file)) {
         unlink_file(index, file, "written after the last checkpoint before an unclean stop, built again from the commit log");
+        *is_row_broken = 1;
         return RP_OK;
     }
     if (index->file_count == FILES_MAX) {
@@ -230,14 +235,18 @@ int64_t rp_key_index_next_offset(const rp_key_index *index) {
     return last == NULL ? -1 : rp_index_file_end_offset(last);
 }
 
-/* Under row_lock for reading, which keeps retention from moving the row; queries go on. */
+/* Under row_lock for reading, which keeps retention from moving the row; queries go on. The first failure stands: what the kernel has
+ * dropped then is not in the pages that a later sync would write. */
 static int64_t sync_files(rp_key_index *index, rp_error *error) {
     if (index->file_count == 0)
         return 0;
-    for (; index->is_dirty && index->synced_files < index->file_count; index->synced_files++) {
-        int status = rp_index_file_sync(index->files[index->synced_files], error);
-        if (status < 0)
-            return status;
+    while (index->sync_failure.status == RP_OK && index->is_dirty && index->synced_files < index->file_count) {
+        if (rp_index_file_sync(index->files[index->synced_files], &index->sync_failure) == RP_OK)
+            index->synced_files++;
+    }
+    if (index->sync_failure.status != RP_OK) {
+        *error = index->sync_failure;
+        return error->status;
     }
     index->is_dirty = 0;
     index->synced_files = index->file_count - 1; /* the last one goes on growing */

@@ -4,7 +4,8 @@
  * A message is entered under TOPIC#UNIQ_KEY and TOPIC#KEY for every word of its KEYS property; rolled back ones are not.
  * Files are named by the wall clock at creation (yyyyMMddHHmmssSSS).
  *
- * Threads  put_message, sync: one builder thread. query, delete_before, figures: any thread (a readers-writer lock guards the row).
+ * Threads  put, put_message, sync, next_offset: one builder thread, or the owner before it starts and after it ended; so truncate, but
+ *          before it starts only. query, delete_before, file_count: any thread (a readers-writer lock guards the row).
  * Owns     its files.
  * Crash    after an unclean stop, files that end behind what was known to be on disk (synced_time_ms) are dropped at open and
  *          built again from the log: the caller resumes at rp_key_index_next_offset.
@@ -45,7 +46,9 @@ int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_
 int rp_key_index_put(rp_key_index *index, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error);
 /* The log offset from which put_message has to go on after open; -1: from the log's start. */
 int64_t rp_key_index_next_offset(const rp_key_index *index);
-/* Syncs what changed. Returns the store time of the last message that is now safe, 0 when there is none, or a negative status. */
+/* Syncs what changed. Returns the store time of the last message that is now safe, 0 when there is none, or a negative status: then for
+ * good, every later call gives the same, and what was entered since the last good one is to be dropped at the next open (last_exit_clean
+ * 0). */
 int64_t rp_key_index_sync(rp_key_index *index, rp_error *error);
 /* Unlinks files whose every message lies below log_offset. How many. */
 int32_t rp_key_index_delete_before(rp_key_index *index, int64_t log_offset);

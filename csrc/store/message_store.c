@@ -305,21 +305,27 @@ static int start(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_flusher_start(store->flusher, error) : rc;
 }
 
-/* Idempotent. What is not indexed by then is at the next open. */
-static void stop_index(rp_message_store *store) {
-    if (store->index_builder != NULL) {
-        rp_commit_log_remove_follower(store->commit_log, store->index_builder);
-        rp_index_builder_close(store->index_builder, INDEX_DRAIN_MS);
-        store->index_builder = NULL;
-        rp_flusher_set_index_count(store->flusher, rp_key_index_file_count(store->index));
+/* Idempotent. What is not indexed by then is at the next open. RP_OK, or why the index is not on disk. */
+static int stop_index(rp_message_store *store, rp_error *error) {
+    if (store->index_builder == NULL) {
+        return RP_OK;
     }
+    rp_commit_log_remove_follower(store->commit_log, store->index_builder);
+    rp_index_builder_close(store->index_builder, INDEX_DRAIN_MS);
+    store->index_builder = NULL;
+    rp_flusher_set_index_count(store->flusher, rp_key_index_file_count(store->index));
+    rp_error failure;
+    if (rp_key_index_sync(store->index, &failure) >= 0) {
+        return RP_OK;
+    }
+    return rp_error_set(error, failure.status, failure.os_errno, failure.file, failure.offset, "%s", failure.message);
 }
 
 static void destroy(rp_message_store *store) {
     if (store->commit_log != NULL) {
         rp_commit_log_stop(store->commit_log);
     }
-    stop_index(store);
+    (void)stop_index(store, NULL);
     rp_retention_close(store->retention);
     rp_flusher_close(store->flusher);
     rp_key_index_close(store->index);
@@ -363,14 +369,14 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
 }
 
 int rp_message_store_close(rp_message_store *store, rp_error *error) {
-    int rc = RP_OK;
     if (store == NULL) {
         return RP_OK;
     }
     rp_commit_log_stop(store->commit_log);
-    stop_index(store); /* its last sync is in the flusher's last checkpoint */
+    int rc = stop_index(store, error); /* its last sync is in the flusher's last checkpoint */
     if (store->flusher != NULL) {
-        rc = rp_flusher_stop(store->flusher, error);
+        int flusher_rc = rp_flusher_stop(store->flusher, error);
+        rc = flusher_rc != RP_OK ? flusher_rc : rc;
     }
     if (rc == RP_OK && store->was_marked) { /* else the next open must recover */
         rc = rp_abort_mark_clear(store->ops, store->paths.abort_mark, store->paths.root, error);

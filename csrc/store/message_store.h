@@ -59,7 +59,8 @@ void rp_message_store_options_default(rp_message_store_options *options);
 
 /* RP_OK; RP_E_LOCKED (error names the holder's pid); RP_E_CORRUPT, RP_E_IO, RP_E_DISK_FULL, RP_E_INVALID with cause and remedy. */
 int rp_message_store_open(const rp_message_store_options *options, rp_message_store **store, rp_error *error);
-/* Flushes everything, writes the checkpoint, removes abort, joins threads, unmaps. Pinned ranges must have been released. */
+/* Flushes everything, writes the checkpoint, removes abort, joins threads, unmaps. Pinned ranges must have been released. RP_OK; else what
+ * did not reach the disk, and abort stays, so that the next open recovers. */
 int rp_message_store_close(rp_message_store *store, rp_error *error);
 
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);

@@ -1,6 +1,7 @@
 /* key_index_test.c: keys find their messages, newest first, over several files, after a reopen, a cut and an unclean stop. */
 #include "../../../csrc/store/key_index.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,11 @@
 
 static rp_slice text(const char *value) { return (rp_slice){(const uint8_t *)value, (uint32_t)strlen(value)}; }
 
-static rp_key_index *open_index(const char *directory, int last_exit_clean, int64_t synced_ms) {
+static rp_key_index *open_index_with(const rp_file_ops *ops, const char *directory, int last_exit_clean, int64_t synced_ms) {
     rp_key_index_options options;
     rp_key_index_options_default(&options);
     options.directory = directory;
+    options.file_ops = ops;
     options.shape = (rp_index_shape){64, 101};
     options.last_exit_clean = last_exit_clean;
     options.synced_time_ms = synced_ms;
@@ -27,6 +29,10 @@ static rp_key_index *open_index(const char *directory, int last_exit_clean, int6
         fprintf(stderr, "%s\n", error.message);
     CHECK(status == RP_OK);
     return index;
+}
+
+static rp_key_index *open_index(const char *directory, int last_exit_clean, int64_t synced_ms) {
+    return open_index_with(NULL, directory, last_exit_clean, synced_ms);
 }
 
 /* Message i: unique key u<i>, keys "shared k<i>", one second apart, 1,000 bytes each. */
@@ -43,7 +49,46 @@ static uint32_t query(rp_key_index *index, const char *key, int64_t *offsets, ui
     return rp_key_index_query(index, text("T"), text(key), 0, INT64_MAX, offsets, offsets_max).found;
 }
 
+static void remove_directory(const char *directory) {
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
+static int sync_failures; /* to come */
+
+static int moody_sync(void *context, int fd) {
+    if (sync_failures > 0) {
+        sync_failures--;
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->sync_data(context, fd);
+}
+
+/* The kernel forgets pages it could not write: a later sync that succeeds says nothing about them. */
+static void a_failed_sync_is_never_followed_by_a_good_one(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_file_ops moody = *rp_file_ops_system(); /* whose other calls need no context */
+    moody.sync_data = moody_sync;
+    rp_key_index *index = open_index_with(&moody, directory, 1, 0);
+    rp_error error;
+    put(index, 0);
+    CHECK(rp_key_index_sync(index, &error) == START_MS);
+    put(index, 1);
+    sync_failures = 1;
+    for (int i = 2; i < 5; i++) {
+        CHECK(rp_key_index_sync(index, &error) == RP_E_IO && error.os_errno == EIO && strstr(error.file, directory) != NULL);
+        put(index, i);
+    }
+    CHECK(sync_failures == 0);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
+
 int main(void) {
+    RUN(a_failed_sync_is_never_followed_by_a_good_one);
     char directory[] = "/tmp/rp-key-index-XXXXXX";
     CHECK(mkdtemp(directory) != NULL);
     rp_key_index *index = open_index(directory, 1, 0);
@@ -84,8 +129,6 @@ int main(void) {
     CHECK(query(index, "u3", offsets, 300) == 0 && query(index, "u100", offsets, 300) == 1);
     rp_key_index_close(index);
 
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", directory);
-    CHECK(system(command) == 0);
+    remove_directory(directory);
     return 0;
 }

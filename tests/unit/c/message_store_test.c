@@ -1,5 +1,6 @@
 /* message_store_test.c: append, read, roll over, restart, delete, and bounds of the store, in one thread. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 
@@ -111,6 +112,44 @@ static void a_lost_index_file_is_built_again(const char *path) {
     store = fixture_open(&options);
     CHECK(fixture_found_by_key(store, "TopicTest") == before);
     fixture_close(store);
+}
+
+static _Atomic int index_syncs_fail;
+
+static int moody_sync(void *context, int fd) {
+    char link[64], path[4096] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (atomic_load(&index_syncs_fail) && readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/index/") != NULL) {
+        errno = EIO;
+        return -1;
+    }
+    return rp_file_ops_system()->sync_data(context, fd);
+}
+
+static void an_index_that_did_not_reach_the_disk_is_built_again(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_file_ops moody = *rp_file_ops_system(); /* whose other calls need no context */
+    moody.sync_data = moody_sync;
+    options.file_ops = &moody;
+    rp_message_store *store = fixture_open(&options);
+    int64_t before = fixture_found_by_key(store, "TopicTest");
+    rp_consume_queue *queue = fixture_queue(store, "TopicTest", 0);
+    for (int64_t i = 0; i < 10; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    CHECK(fixture_found_by_key(store, "TopicTest") == before + 10);
+    atomic_store(&index_syncs_fail, 1);
+    rp_error error = {0};
+    CHECK(rp_message_store_close(store, &error) == RP_E_IO && strstr(error.file, "/index/") != NULL);
+    char abort_mark[600];
+    snprintf(abort_mark, sizeof abort_mark, "%s/abort", path);
+    CHECK(access(abort_mark, F_OK) == 0); /* the next open does not trust what is there */
+    atomic_store(&index_syncs_fail, 0);
+    store = fixture_open(&options);
+    CHECK(fixture_found_by_key(store, "TopicTest") == before + 10);
+    fixture_close(store);
+    CHECK(access(abort_mark, F_OK) != 0);
 }
 
 static void a_deleted_topic_starts_over(const char *path) {
@@ -239,6 +278,7 @@ int main(void) {
     a_lost_consume_queue_is_rebuilt(path);
     a_lost_file_of_a_consume_queue_is_rebuilt(path);
     a_lost_index_file_is_built_again(path);
+    an_index_that_did_not_reach_the_disk_is_built_again(path);
     a_deleted_topic_starts_over(path);
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);
