@@ -69,8 +69,8 @@ cdef class NativeObject:
         if self.is_closed:
             return False
         self.is_closed = True
+        self.idle = threading.Event()  # before the look at in_flight: another thread may run meanwhile, and leave
         if self.in_flight > 0:
-            self.idle = threading.Event()
             self.idle.wait()
         return not self.is_forked()
 

@@ -159,16 +159,31 @@ def test_close_may_be_repeated_and_calls_after_it_are_refused(server: Server) ->
             call()
 
 
-def test_close_waits_for_a_call_in_flight() -> None:
+def test_close_waits_for_a_call_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for one that ends while close prepares to wait for it."""
     server = Server(bind_address="127.0.0.1")
     server.start()
-    peer = Peer(server.port)
-    stopper = threading.Thread(target=server.stop, args=(200,))
+    idle, slow = Peer(server.port), Peer(server.port)
+    slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.send(encode_command(105))
+    assert server.respond(take(server), 0, None, None, bytes(14 << 20))
+    stopper = threading.Thread(target=server.stop, args=(500,))  # that long, as nobody reads the answer
+    closer = threading.Thread(target=server.close, daemon=True)
+    event_class = threading.Event
+
+    def late_event() -> threading.Event:
+        if threading.current_thread() is closer:
+            stopper.join()
+        return event_class()
+
     stopper.start()
-    server.close()
-    stopper.join(WAIT_S)
-    assert not stopper.is_alive()
-    peer.close()
+    assert idle.socket.recv(1) == b"", "stop closes it at once"
+    monkeypatch.setattr(threading, "Event", late_event)
+    closer.start()
+    closer.join(WAIT_S)
+    assert not closer.is_alive()
+    for peer in (idle, slow):
+        peer.close()
 
 
 def test_a_taken_port_is_a_network_error_that_names_it(server: Server) -> None:
