@@ -6,11 +6,13 @@ A request names attributes with a sign: `+name=value` adds or changes, `-name` r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 _LONG_MAX: Final = (1 << 63) - 1
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")  # what Java's Long.parseLong takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,9 @@ class Attribute:
         if self.choices and value not in self.choices:
             return f"value is not in set: [{', '.join(self.choices)}]"
         if self.low is not None:
-            try:
-                number = int(value)
-            except ValueError:
+            if not _NUMBER.fullmatch(value):
                 return f'For input string: "{value}"'
-            if not self.low <= number <= self.high:
+            if not self.low <= int(value) <= self.high:
                 return f"value is not in range({self.low}, {self.high})"
         return None
 
@@ -78,9 +78,9 @@ def parse_attributes(text: str | None) -> dict[str, str]:
         name, equals, value = part.partition("=")
         name = name.strip()
         if equals and not name.startswith("+"):
-            raise AttributeFault(f"add/alter attribute format is wrong: {part}")
+            raise AttributeFault(f"add/alter attribute format is wrong: {name}")
         if not equals and not name.startswith("-"):
-            raise AttributeFault(f"delete attribute format is wrong: {part}")
+            raise AttributeFault(f"delete attribute format is wrong: {name}")
         if name in result:
             raise AttributeFault(f"key duplication: {name}")
         result[name] = value.strip()

@@ -10,6 +10,7 @@ Everything read here came over the network: types are checked, counts are bounde
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 import zlib
@@ -23,6 +24,7 @@ from .json_codec import JsonError, read_json, read_object, write_fastjson, write
 
 INFLATED_MAX = 128 * 1024 * 1024
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 class BodyError(HeaderError):
@@ -34,8 +36,8 @@ def read_integer(members: Mapping[str, Any], name: str, default: int = 0) -> int
     value = members.get(name)
     if value is None:
         return default
-    if isinstance(value, str) and value.lstrip("-").isascii() and value.lstrip("-").isdigit():
-        value = int(value[:20])
+    if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+        value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
         raise BodyError(f"{name}: expected a whole number, found {str(value)[:64]!r}")
     return value

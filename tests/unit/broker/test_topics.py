@@ -225,6 +225,8 @@ def test_attributes_are_changed_by_signed_names() -> None:
         ({}, {"+message.type": "FOO"}, "value is not in set"),
         ({"queue.type": "SimpleCQ"}, {"+queue.type": "BatchCQ"}, "attempt to update an unchangeable attribute. key: queue.type"),
         ({}, {"+reserve.time": "-2"}, "value is not in range"),
+        *[({}, {"+reserve.time": text}, "For input string: ") for text in ("", "1_000", " 5", "5 ", "0x5", "٣", "1e3", "9" * 5000)],
+        ({}, {"+reserve.time": "9" * 19}, "value is not in range"),
         ({}, {"+": "y"}, "kv string format wrong"),
     ],
 )
@@ -236,6 +238,11 @@ def test_a_bad_change_of_attributes_says_why(current: dict[str, str] | None, req
 def test_attributes_travel_as_a_list_of_signed_pairs() -> None:
     assert parse_attributes("+message.type=FIFO,-reserve.time") == {"+message.type": "FIFO", "-reserve.time": ""}
     assert parse_attributes(None) == {} and parse_attributes("") == {}
-    for bad in ("message.type=FIFO", "message.type", "+a=1,+a=2"):
-        with pytest.raises(AttributeFault):
+    for bad, remark in (
+        ("message.type=FIFO", "add/alter attribute format is wrong: message.type"),
+        ("message.type", "delete attribute format is wrong: message.type"),
+        ("+a=1,+a=2", "key duplication: +a"),
+    ):
+        with pytest.raises(AttributeFault) as refused:
             parse_attributes(bad)
+        assert str(refused.value) == remark

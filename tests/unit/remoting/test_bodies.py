@@ -70,7 +70,10 @@ def pieces(*parts: bytes | int) -> bytes:
         (pieces(b"{}", 2**31 - 1), "2147483647 entries announced at byte 6, more than there is room for"),
         (pieces(b"{}", -5), "-5 entries announced"),
         (pieces(b"{}", 1, b"t 1 2"), "expected at least 5 words"),
-        (pieces(b"{}", 1, b"t one 2 6 SINGLE_TAG"), "readQueueNums: expected a whole number"),
+        *[
+            (pieces(b"{}", 1, b"t " + number + b" 2 6 SINGLE_TAG"), "readQueueNums: expected a whole number")
+            for number in (b"one", b"--5", b"1-2", b"-", b"+1", b"1_0", b"9" * 20, b"0" * 30, "٣".encode())
+        ],
         (pieces(b"{}", 1, b"\xff 1 2 6 X"), "not UTF-8"),
         (pieces(b"[]", 0), "expected an object"),
         (pieces(b"{}", 0), "End of compressed data has reached"),
