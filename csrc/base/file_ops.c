@@ -86,7 +86,10 @@ static int64_t system_write_at(void *context, int fd, const void *source, size_t
 /* For a file system that cannot splice. What was read and not written is lost to the pipe's reader: it ends the connection. */
 static int64_t copy_from_pipe(int pipe_fd, int fd, size_t size, int64_t offset) {
     uint8_t bytes[PIPE_COPY_BYTES];
-    ssize_t count = read(pipe_fd, bytes, size < sizeof bytes ? size : sizeof bytes);
+    ssize_t count;
+    do {
+        count = read(pipe_fd, bytes, size < sizeof bytes ? size : sizeof bytes);
+    } while (count < 0 && errno == EINTR);
     if (count <= 0) {
         return count;
     }
@@ -164,29 +167,45 @@ static int wait_for_pages(uint8_t *address, size_t size) {
     return rc != 0 || is_in_memory(address, size) ? rc : advise(address, size, MADV_POPULATE_READ);
 }
 
+typedef struct page_range {
+    uint8_t *start; /* a page's */
+    size_t size;
+} page_range;
+
+static page_range pages_of(const void *address, size_t size) {
+    uintptr_t before = (uintptr_t)address % PAGE_SIZE;
+    return (page_range){(uint8_t *)((uintptr_t)address - before), size + before};
+}
+
+/* Cuts AT_ONCE_BYTES, or what there is, off the front. */
+static page_range take_piece(page_range *pages) {
+    page_range piece = {pages->start, pages->size < AT_ONCE_BYTES ? pages->size : AT_ONCE_BYTES};
+    pages->start += piece.size;
+    pages->size -= piece.size;
+    return piece;
+}
+
 static int system_read_ahead(void *context, void *address, size_t size, int wait) {
     (void)context;
-    uintptr_t before_page = (uintptr_t)address % PAGE_SIZE;
-    uint8_t *page = (uint8_t *)address - before_page;
-    size += before_page;
+    page_range pages = pages_of(address, size);
     if (wait != RP_READ_WAIT) {
-        return advise(page, size, wait == RP_READ_ASK ? MADV_WILLNEED : MADV_POPULATE_READ);
+        return advise(pages.start, pages.size, wait == RP_READ_ASK ? MADV_WILLNEED : MADV_POPULATE_READ);
     }
     int rc = 0;
-    for (size_t at = 0; at < size && rc == 0; at += AT_ONCE_BYTES) {
-        rc = wait_for_pages(page + at, size - at < AT_ONCE_BYTES ? size - at : AT_ONCE_BYTES);
+    while (pages.size > 0 && rc == 0) {
+        page_range piece = take_piece(&pages);
+        rc = wait_for_pages(piece.start, piece.size);
     }
     return rc;
 }
 
 static int system_in_memory(void *context, const void *address, size_t size) {
     (void)context;
-    uintptr_t before_page = (uintptr_t)address % PAGE_SIZE;
-    const uint8_t *page = (const uint8_t *)address - before_page;
-    size += before_page;
+    page_range pages = pages_of(address, size);
     bool all = true;
-    for (size_t at = 0; at < size && all; at += AT_ONCE_BYTES) {
-        all = is_in_memory(page + at, size - at < AT_ONCE_BYTES ? size - at : AT_ONCE_BYTES);
+    while (pages.size > 0 && all) {
+        page_range piece = take_piece(&pages);
+        all = is_in_memory(piece.start, piece.size);
     }
     return all;
 }
@@ -215,12 +234,15 @@ static int system_unlink(void *context, const char *path) {
 }
 
 static int system_sync_directory(void *context, const char *path) {
-    (void)context;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = system_open(context, path, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         return -1;
     }
-    int rc = fsync(fd), saved = errno;
+    int rc;
+    do {
+        rc = fsync(fd);
+    } while (rc != 0 && errno == EINTR);
+    int saved = errno;
     close(fd);
     errno = saved;
     return rc;
