@@ -140,7 +140,7 @@ def _columns(result: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     ):
         latency = result["latency"][kind]
         if latency["count"]:
-            yield name, [*cells, *(f"{latency[field] / 1e6:,.3f}" for field in PERCENTILES.values())]
+            yield name, [*cells, *(f"{latency[member] / 1e6:,.3f}" for member in PERCENTILES.values())]
 
 
 def _remarks(result: Mapping[str, Any]) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..._core.errors import NotFound
@@ -42,16 +43,18 @@ def main(argv: list[str] | None = None) -> int:
     )  # fmt: skip
     rows = per_topic(messages).select("topic", "minute", "messages", "bytes").collect()
     report = Report("Traffic")
-    topics = sorted({row.topic for row in rows})
-    lines = {topic: [(row.minute.timestamp(), float(row.messages)) for row in rows if row.topic == topic] for topic in topics}
+    lines: dict[str, list[tuple[float, float]]] = {}
+    totals: Counter[str] = Counter()
+    for row in rows:
+        lines.setdefault(row.topic, []).append((row.minute.timestamp(), float(row.messages)))
+        totals[row.topic] += row.messages
     report.lines("Messages per minute", lines, "time →")
-    totals = [(topic, sum(row.messages for row in rows if row.topic == topic)) for topic in topics]
-    report.bars("Messages per topic", sorted(totals, key=lambda total: -total[1]))
+    report.bars("Messages per topic", totals.most_common())
     report.table("Per topic and minute", ["topic", "minute", "messages", "bytes"], [tuple(row) for row in rows])
     if has_topic(options.name_server, TRACE_TOPIC):
         groups = per_group(table(spark, options, topics=TRACE_TOPIC)).collect()
         report.table("Deliveries per group and minute", ["group", "minute", "deliveries"], [tuple(row) for row in groups])
     else:
         report.note("No trace topic: deliveries per consumer group are not known. Turn message tracing on in the clients.")
-    say(f"{sum(count for _, count in totals)} messages of {len(topics)} topics; report: {report.write(options.report)}")
+    say(f"{totals.total()} messages of {len(totals)} topics; report: {report.write(options.report)}")
     return 0
