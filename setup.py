@@ -76,14 +76,16 @@ class Library:
         sources = library_sources()
         objects = {source: self.directory / source.relative_to(CSRC).with_suffix(".o") for source in sources}
         stale = [source for source, target in objects.items() if self.is_stale(target)]
+        manifest = self.directory / "objects.txt"  # is there when the results hold these objects: a build that was broken off is not done
+        if stale:
+            manifest.unlink(missing_ok=True)
         with ThreadPoolExecutor(self.jobs) as pool:
             failures = [text for text in pool.map(lambda source: self.compile(source, objects[source]), stale) if text]
         if failures:
             sys.exit("\n".join(failures))
         script = CSRC / "rocketpy.map"
-        manifest = self.directory / "objects.txt"
         names = "\n".join(str(target) for target in objects.values())
-        changed = stale or not manifest.exists() or manifest.read_text() != names
+        changed = not manifest.exists() or manifest.read_text() != names
         results = (self.path, self.whole, self.archive)
         if changed or any(not result.exists() or result.stat().st_mtime < script.stat().st_mtime for result in results):
             self.link(self.path, list(objects.values()), f"-Wl,--version-script={script}")
@@ -132,8 +134,8 @@ class Library:
         half.replace(self.archive)
 
     def program(self, source: Path, target: Path, *flags: str) -> Path:
-        """Compiles one C program against the archive, when it or the archive is newer than the program."""
-        newest = max(self.archive.stat().st_mtime, source.stat().st_mtime)
+        """Compiles one C program against the archive, when that, its source or a header beside it is newer than the program."""
+        newest = max(path.stat().st_mtime for path in (self.archive, source, *source.parent.glob("*.h")))
         if not target.exists() or target.stat().st_mtime < newest:
             target.parent.mkdir(parents=True, exist_ok=True)
             command = [*self.compiler, *self.flags, *flags, *self.link_flags, f"-I{CSRC}", str(source), str(self.archive)]
