@@ -246,9 +246,9 @@ void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot,
         take_refusal(worker, slot, response);
         return;
     }
-    if (response->code != RP_RESPONSE_SUCCESS)
-        reading->failures = 0;
-    if (response->code == RP_RESPONSE_SUCCESS) {
+    if (response->code == RP_RESPONSE_PULL_OFFSET_MOVED && announced <= next) {
+        take_refusal(worker, slot, response); /* the broker lost what this reader has seen, and would say so for ever */
+    } else if (response->code == RP_RESPONSE_SUCCESS) {
         worker->pull_responses++;
         int64_t before = next;
         next = take_records(worker, slot->queue, next, response->body);
@@ -261,6 +261,7 @@ void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot,
         if (worker->measuring)
             rp_histogram_record(worker->latency[RP_LOAD_FETCH], (uint64_t)(worker->now_ns - slot->sent_ns));
     } else {
+        reading->failures = 0;
         worker->pull_empty++;
         if (worker->now_ns - slot->sent_ns < EMPTY_WAIT_NS && response->code != RP_RESPONSE_PULL_OFFSET_MOVED)
             wait_before_next(worker, slot, EMPTY_WAIT_NS);

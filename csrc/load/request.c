@@ -14,11 +14,11 @@
 #define LANGUAGE_OTHER 7    /* LanguageCode.OTHER */
 #define CLIENT_VERSION 513  /* MQVersion V5_5_0 */
 #define FRAME_SIZE_MAX 16777216u
-#define HEADER_ROOM 65536u  /* properties up to 32,767 bytes, escaped, and two names */
+#define PROPERTIES_ROOM 512
+#define HEADER_ROOM 65536u  /* properties, two names and what has a fixed size, each byte six when escaped */
 #define BORN_DIGITS 13
 #define KEY_DIGITS 32
 #define KEY_FIXED 8         /* the run; producer and sequence follow */
-#define PROPERTIES_MAX 32767u
 
 /* Placeholders of the patched values. Braces cannot occur in topic or group names, so a search finds only these. */
 #define BORN_MARK "{{{{{born}}}}"
@@ -202,9 +202,9 @@ static void make_inner(rp_load_template *template, const rp_load_template_option
 }
 
 int rp_load_template_open(const rp_load_template_options *options, const rp_payload *payload, rp_load_template **result) {
-    char properties[512], queue[16];
+    char properties[PROPERTIES_ROOM], queue[16];
     size_t properties_size = make_properties(options, properties, sizeof properties);
-    if (properties_size >= sizeof properties || properties_size > PROPERTIES_MAX)
+    if (properties_size >= sizeof properties)
         return RP_E_TOO_LARGE;
     snprintf(queue, sizeof queue, "%u", options->queue_id);
     int batch = options->send_code == RP_REQUEST_SEND_BATCH;

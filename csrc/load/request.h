@@ -49,7 +49,7 @@ typedef struct rp_load_template_options {
     int32_t unique_key;
 } rp_load_template_options;
 
-/* RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE when the frame passes 16 MB or the properties 32,767 bytes. */
+/* RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE when the frame passes 16 MB or the properties 511 bytes. */
 int rp_load_template_open(const rp_load_template_options *options, const rp_payload *payload, rp_load_template **template);
 void rp_load_template_close(rp_load_template *template);
 uint32_t rp_load_template_size(const rp_load_template *template); /* bytes of the whole frame */

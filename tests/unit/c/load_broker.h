@@ -48,6 +48,7 @@ typedef struct test_broker {
     int close_every;   /* each n-th send closes its connection */
     int other_encoding; /* answers in the encoding that was not asked for */
     int lie, lie_queue, lie_offset;
+    int has_lost_all; /* pulls above 0 are sent back there */
 } test_broker;
 
 typedef struct broker_request {
@@ -196,6 +197,10 @@ static inline int broker_pull(test_broker *broker, int fd, const broker_request 
     int queue = (int)broker_field(request, "queueId");
     int64_t offset = broker_field(request, "queueOffset"), most = broker_field(request, "maxMsgNums");
     CHECK(queue >= 0 && queue < BROKER_QUEUES && offset >= 0 && most > 0);
+    if (broker->has_lost_all && offset > 0) {
+        static const long long from_0[] = {0, 0, 0, 0};
+        return broker_answer(broker, fd, request, 21, (const char **)names, from_0, 4, NULL, 0);
+    }
     uint8_t *body = malloc((size_t)most * 4096 + 8192);
     uint32_t size = 0;
     pthread_mutex_lock(&broker->lock);
