@@ -157,6 +157,12 @@ static int refused_accepts(const pair *both) {
     return count;
 }
 
+static int64_t monotonic_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 static void a_master_without_descriptors_rests_and_accepts_later(void) {
     pair both = {.acked.offset = -1};
     struct rlimit limit, none;
@@ -172,6 +178,7 @@ static void a_master_without_descriptors_rests_and_accepts_later(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(rp_ha_master_port(both.ha_master))};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    int64_t began_s = monotonic_s();
     CHECK(connect((int)none.rlim_cur - 1, (struct sockaddr *)&address, sizeof address) == 0);
     int refused = 0;
     for (int i = 0; (refused = refused_accepts(&both)) == 0; i++) {
@@ -180,11 +187,10 @@ static void a_master_without_descriptors_rests_and_accepts_later(void) {
     }
     for (int i = 0; i < 1000; i++)
         sched_yield(); /* one that does not rest tries again and again */
-    refused += refused_accepts(&both);
     CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    CHECK(refused == 1);
     wait_connected(&both, 2);
-    CHECK(refused_accepts(&both) == 0);
+    refused += refused_accepts(&both);
+    CHECK(refused <= 1 + monotonic_s() - began_s); /* one a second: on a busy machine all this takes longer */
     close(first);
     close((int)none.rlim_cur - 1);
     close_master(&both);
