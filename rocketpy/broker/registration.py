@@ -3,6 +3,9 @@ RocketMQ: BrokerController.registerBrokerAll, registerIncrementBrokerData, Broke
 
     start, topic change, timer, new list ─► one worker ─► REGISTER_BROKER to every name server at once ─► master address, order topics
 
+A name server with deleteTopicWithBrokerRegistration takes every REGISTER_BROKER for the whole list and forgets the rest. For it,
+enableSingleTopicRegister sends a changed topic by REGISTER_TOPIC_IN_NAMESRV, which says nothing of others.
+
 Requests of any number of callers are merged: while one registration is under way, the topics that change meanwhile travel together in the
 next. A name server that failed is tried again after 1, 2, 4, … 10 s instead of waiting for the period: a broker must not stay unknown for
 half a minute because it started first. Bounds: one registration in flight per name server.
@@ -30,15 +33,18 @@ from ..remoting.headers import (
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
     RegisterBrokerResponseHeader,
+    RegisterTopicRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
 from ..remoting.json_codec import read_json
+from ..remoting.route import QueueData, TopicRoute
 from .addresses import Identity
 
 log = logging.getLogger(__name__)
 
 RETRY_MAX_S = 10.0
 UNREGISTER_TIMEOUT_S = 1.0
+SINGLE_TOPIC_TIMEOUT_S = 3.0
 START_WAIT_S = 3.0
 
 
@@ -64,6 +70,8 @@ class RegistrationSettings:
     not_active_timeout_ms: int = 10_000
     split_size: int = 0
     """Topics of one request; 0: all in one."""
+    single_topics: bool = False
+    """Whether a changed topic is told by a request of its own instead of a registration that holds nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,13 @@ def register_body(snapshot: TopicsSnapshot, *, compressed: bool = False) -> byte
     """The body of REGISTER_BROKER."""
     topics = {config.topic_name: registered_topic(config, snapshot.broker_permission) for config in snapshot.configs}
     return RegisterBrokerBody(topics, snapshot.version).encode(compressed=compressed)
+
+
+def topic_body(config: TopicConfig, broker_name: str, broker_permission: int) -> bytes:
+    """The body of REGISTER_TOPIC_IN_NAMESRV: the topic's queues on this broker."""
+    topic = registered_topic(config, broker_permission)
+    queues = QueueData(broker_name, topic.read_queue_nums, topic.write_queue_nums, topic.perm, topic.topic_sys_flag)
+    return TopicRoute((queues,), ()).encode(standard=True)
 
 
 def body_crc32(body: bytes) -> int:
@@ -225,8 +240,26 @@ class Registration:
         while self._changed:
             async with self._lock:
                 topics, self._changed = self._changed, set()
-                if topics:
+                if topics and self._settings.single_topics:
+                    await self._register_topics(self._snapshot(topics))
+                elif topics:
                     await self._register(self.name_servers, self._snapshot(topics))
+
+    async def _register_topics(self, snapshot: TopicsSnapshot) -> None:
+        """Each topic by itself. A name server that misses one learns it with the next registration of all."""
+        for config in snapshot.configs:
+            answers = await self._client.invoke_all(
+                self.name_servers,
+                RequestCode.REGISTER_TOPIC_IN_NAMESRV,
+                RegisterTopicRequestHeader(topic=config.topic_name),
+                topic_body(config, self.identity.broker_name, snapshot.broker_permission),
+                timeout_s=SINGLE_TOPIC_TIMEOUT_S,
+            )
+            for address, answer in answers.items():
+                if isinstance(answer, RocketpyError):
+                    log.warning("Register single topic %s to name server %s: %s", config.topic_name, address, answer)
+                elif answer.code != ResponseCode.SUCCESS:
+                    log.warning("Register single topic %s to name server %s: %d %s", config.topic_name, address, answer.code, answer.remark)
 
     async def _register(self, targets: Iterable[str], snapshot: TopicsSnapshot) -> dict[str, RegisterResult | RocketpyError]:
         settings, identity = self._settings, self.identity

@@ -125,6 +125,7 @@ def registration_settings(config: Config) -> RegistrationSettings:
         heartbeat_timeout_s=config.integer("sendHeartbeatTimeoutMillis") / 1000,
         not_active_timeout_ms=config.integer("brokerNotActiveTimeoutMillis"),
         split_size=split_size if config.boolean("enableSplitRegistration") else 0,
+        single_topics=config.boolean("enableSingleTopicRegister"),
     )
 
 

@@ -69,7 +69,7 @@ _ADDRESS_KEYS: tuple[Key, ...] = (
     number("registerNameServerPeriod", 30000, "Pause between registrations; 10 to 60 s are used.", "ms", least=1),
     switch("forceRegister", True, "Register every period, whether anything changed or not.", live=True),
     switch("compressedRegister", False, "Compress registrations.", live=True),
-    switch("enableSingleTopicRegister", False, "Register a changed topic alone instead of all of them.", live=True),
+    switch("enableSingleTopicRegister", False, "Tell name servers of a changed topic by a request of its own.", live=True),
     switch("enableSplitRegistration", False, "Register in several requests of splitRegistrationSize topics.", live=True),
     number("splitRegistrationSize", 800, "Topics in one such request.", "topics", least=1, live=True),
     switch("compatibleWithOldNameSrv", True, "Use only what name servers of 4.x understand for member groups."),

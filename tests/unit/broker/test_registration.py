@@ -28,6 +28,7 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
 from rocketpy.remoting.json_codec import read_json, write_fastjson
+from rocketpy.remoting.route import QueueData, TopicRoute
 
 IDENTITY = Identity("DefaultCluster", "broker-a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
 A, B = "ns-a:9876", "ns-b:9876"
@@ -121,6 +122,22 @@ def test_a_changed_topic_travels_alone() -> None:
         topics.configs["new"] = TopicConfig("new")
         await registration.topics_changed(["new"])
         assert [registered_topics(call) for call in caller.calls] == [{"new"}]
+
+    asyncio.run(run())
+
+
+def test_with_single_registration_a_changed_topic_is_told_by_its_own_request() -> None:
+    async def run() -> None:
+        caller, topics = ScriptedCaller({A: NetworkError("gone"), B: Answer(code=1, remark="no")}), Topics("t")
+        registration, results = make(caller, topics, single_topics=True)
+        topics.configs |= {"new": TopicConfig("new", 3, 2), "other": TopicConfig("other")}
+        topics.permission = 4
+        await registration.topics_changed(["new", "other"])
+        assert {fields["topic"]: targets for _, targets, fields, _ in caller.calls} == {"new": (A, B), "other": (A, B)}
+        assert set(caller.codes()) == {RequestCode.REGISTER_TOPIC_IN_NAMESRV} and not results
+        told = next(body for _, _, fields, body in caller.calls if fields["topic"] == "new")
+        assert TopicRoute.decode(told).queue_datas == (QueueData("broker-a", 3, 2, 4),)
+        assert registration.registered == {}, "a topic alone does not make the broker known"
 
     asyncio.run(run())
 
@@ -261,6 +278,30 @@ def test_real_name_servers_learn_forget_and_follow(tmp_path: Path) -> None:
                 assert await route_of(client, address, "t") is None
         for server in servers:
             await server.stop()
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+def test_single_registration_keeps_the_other_topics_of_a_name_server_that_takes_lists_for_whole(tmp_path: Path) -> None:
+    async def routes_after_a_change(server: NameServer, client: RemotingClient, single: bool) -> list[bool]:
+        address, topics = f"127.0.0.1:{server.port}", Topics("t", "u")
+        registration, _ = make(client, topics, [address], single_topics=single)
+        await registration.start()
+        topics.configs["new"] = TopicConfig("new")
+        topics.version = topics.version.next()
+        await registration.topics_changed(["new"])
+        known = [await route_of(client, address, topic) is not None for topic in ("t", "u", "new")]
+        await registration.stop()
+        return known
+
+    async def run() -> None:
+        overrides = {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(tmp_path / "kv.json")}
+        server = NameServer(load_config("namesrv", None, {**overrides, "deleteTopicWithBrokerRegistration": "true"}))
+        await server.start()
+        async with RemotingClient() as client:
+            assert await routes_after_a_change(server, client, single=True) == [True, True, True]
+            assert await routes_after_a_change(server, client, single=False) == [False, False, True], "as with RocketMQ's"
+        await server.stop()
 
     asyncio.run(asyncio.wait_for(run(), 20))
 
