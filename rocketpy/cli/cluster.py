@@ -1,10 +1,13 @@
 """`rocketpy up --cluster NAME`: every broker of a sample deployment (conf/2m-2s-sync and its like) in this process, on free ports.
 
 The files are read as they are; only addresses, ports and directories are replaced, so what is tried here is what will be deployed.
+A broker changes its file when an operator changes its configuration: here that is a copy below the trial's directory, which counts from
+then on, until the deployment's own file is changed.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from .._core.errors import NotFound
@@ -31,6 +34,8 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
     """One configuration per broker, masters first. Raises NotFound, ConfigError."""
     configs = []
     for path in deployment_files(name):
+        copy = directory / "conf" / path.name
+        is_current = copy.exists() and copy.stat().st_mtime_ns >= path.stat().st_mtime_ns
         overrides = {
             "bindAddress": host,
             "brokerIP1": host,
@@ -40,5 +45,11 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
             "storePathRootDir": str(directory / path.stem),
             **dict.fromkeys(DEPLOYED_ELSEWHERE, ""),
         }
-        configs.append(load_config("broker", str(path), overrides))
+        config = load_config("broker", copy if is_current else path, overrides)
+        if not is_current:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+            os.utime(copy, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        config.file = copy
+        configs.append(config)
     return sorted(configs, key=lambda config: config.integer("brokerId"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import NotFound
-from rocketpy.cli.cluster import cluster_configs, deployment_files
+from rocketpy.broker.service import BrokerService
+from rocketpy.cli.cluster import SAMPLES, cluster_configs, deployment_files
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode
 from tests.processes import write_properties
 
 
@@ -29,6 +34,47 @@ def test_a_trial_of_a_deployment_touches_none_of_its_directories_and_addresses(t
     values = {name: config.text(name) for name in (*keys, *taken)}
     assert not [name for name, value in values.items() if str(tmp_path / "live") in value or "198.51.100" in value]
     assert values["storePathRootDir"] == str(trial / "broker-a")
+
+
+def test_a_changed_configuration_is_kept_in_the_trial_and_never_in_the_deployment(tmp_path: Path) -> None:
+    deployment, trial = tmp_path / "deployment", tmp_path / "trial"
+    deployment.mkdir()
+    original = deployment / "broker-a.properties"
+    write_properties(original, {"brokerName": "broker-a", "fileReservedTime": 48})
+    before = original.read_bytes()
+
+    def reserved_hours() -> int:
+        (config,) = cluster_configs(str(deployment), "127.0.0.1", trial)
+        assert config.file is not None and config.file.is_relative_to(trial)
+        return config.integer("fileReservedTime")
+
+    assert reserved_hours() == 48
+    write_properties(trial / "conf" / "broker-a.properties", {"brokerName": "broker-a", "fileReservedTime": 12})
+    assert reserved_hours() == 12 and original.read_bytes() == before
+    write_properties(original, {"brokerName": "broker-a", "fileReservedTime": 96})
+    os.utime(original, (2e9, 2e9))
+    assert reserved_hours() == 96
+
+
+def test_updating_a_broker_of_a_sample_deployment_changes_no_sample(tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file()}
+
+    async def update() -> str:
+        (config, *_) = cluster_configs("2m-noslave", "127.0.0.1", tmp_path)
+        config.override("namesrvAddr", "")
+        broker = BrokerService(config)
+        await broker.start()
+        try:
+            async with RemotingClient() as client:
+                response = await client.invoke(broker.address, RequestCode.UPDATE_BROKER_CONFIG, body=b"fileReservedTime=7")
+            assert response.code == 0, response.remark
+            assert config.file is not None
+            return config.file.read_text()
+        finally:
+            await broker.stop()
+
+    assert "fileReservedTime=7" in asyncio.run(update()).replace(" ", "")
+    assert {path: path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file()} == before
 
 
 def test_an_unknown_deployment_names_those_there_are() -> None:
