@@ -12,12 +12,13 @@ import itertools
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from .._core.arrow import MessagePacker
+from .._core.arrow import MessagePacker, RecordBatch, column_mask
 from .._core.arrow import Parcel as Packed
-from .._core.errors import NetworkError, NotFound, RocketpyError, TimedOut
+from .._core.errors import Busy, NetworkError, NotFound, RocketpyError, TimedOut
 from .._core.remoting import decode_command, encode_command
 from ..remoting.bodies import PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 BATCH_BYTES_MAX = 1 << 20
 FRAME_SIZE_MAX = 16 << 20
+ROW_ID_SIZE = 32
+FRAME_HEAD_MAX = 64 << 10  # header and properties of a single message: a body has the rest of a frame
+# Where a broker keeps, and indexes, a delayed message until its time comes.
+DELAYED_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
 # Answers that may be different in a moment: the broker is busy, starts, stops, or is not the master any more.
 TRY_AGAIN = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY})
 STORED = frozenset(
@@ -106,8 +111,29 @@ class Parcel:
     """What one request carries, and to which queue."""
 
     queue: Queue
-    packed: Packed
-    first_id: str
+    topic: int  # the packer's number
+    rows: int
+    flag: int
+    is_ordered: bool
+    is_delayed: bool
+    first_row: int
+    last_row: int
+    body: bytes | memoryview
+
+
+def parcel_of(packed: Packed, queue: Queue) -> Parcel:
+    return Parcel(
+        queue, packed.topic, packed.rows, packed.flag, packed.is_ordered, packed.is_delayed, packed.first_row, packed.last_row, packed.body
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a broker has stored a message."""
+
+    broker_name: str
+    queue_id: int
+    queue_offset: int
 
 
 @dataclass(slots=True)
@@ -183,39 +209,74 @@ class Sender:
     def _dispatch(self, packed: Packed) -> None:
         topic = self._topics[packed.topic]
         queue = topic.queues[packed.queue] if packed.queue is not None else topic.next_queue()
-        parcel = Parcel(queue, packed, self._row_ids.of(packed.first_row))
-        if self._was_stored(parcel):
-            self.sent.skipped += packed.rows
+        parcel = parcel_of(packed, queue)
+        if len(parcel.body) > FRAME_SIZE_MAX - FRAME_HEAD_MAX:
+            raise SendRefused(f"{self._name(parcel)}: a message of {len(parcel.body):,} bytes; a broker takes frames of 16 MB at most")
+        rest = self._patiently(parcel, lambda: self._not_stored(parcel)) if self._may_be_replay() else parcel
+        self._is_replay = self._is_replay or rest is not parcel
+        self.sent.skipped += parcel.rows - (rest.rows if rest is not None else 0)
+        if rest is None:
             return
-        while len(self._under_way) >= self.settings.in_flight_max or (packed.is_ordered and self._is_under_way(queue)):
+        while len(self._under_way) >= self.settings.in_flight_max or (rest.is_ordered and self._is_under_way(queue)):
             self._settle_one()
-        self._send(parcel)
+        self._send(rest)
 
     def _is_under_way(self, queue: Queue) -> bool:
         return any(parcel.queue == queue for _, parcel in self._under_way.values())
 
-    def _was_stored(self, parcel: Parcel) -> bool:
-        """Whether an earlier try of this epoch has written the parcel. Only the first parcels are looked up: none is sent past the window
-        before one of them was stored, so when they are not there, nothing is."""
+    def _may_be_replay(self) -> bool:
+        """Whether an earlier try of this epoch may have written the next parcel. Only the first ones are looked up: none is sent past the
+        window before one of them was stored, so when nothing of them is there, nothing is."""
         if not self._row_ids.can_repeat:
             return False
         self._parcels += 1
-        if self._parcels > self.settings.in_flight_max and not self._is_replay:
-            return False
-        found = self._find(parcel)
-        self._is_replay = self._is_replay or found
-        return found
+        return self._parcels <= self.settings.in_flight_max or self._is_replay
 
-    def _find(self, parcel: Parcel) -> bool:
-        fields = {
-            "topic": parcel.queue.topic, "key": parcel.first_id, "maxNum": "1", "beginTimestamp": "0", "endTimestamp": str(2**63 - 1),
-            "_UNIQUE_KEY_QUERY": "true",
-        }  # fmt: skip
-        for queue in {queue.broker_name: queue for queue in self._topics[parcel.packed.topic].queues}.values():
-            answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
-            if answer.code == ResponseCode.SUCCESS:
-                return True
-        return False
+    def _not_stored(self, parcel: Parcel) -> Parcel | None:
+        """What of the parcel the brokers do not have; None: they have all of it. Where they have its first and last row as one request has
+        put them, they have what is between. They have a part when an earlier try made other parcels (batchSize was another), or a broker
+        died over one."""
+        messages = list(messages_of(parcel.body))
+        first = self._find(parcel, message_id(messages[0]))
+        last = self._find(parcel, message_id(messages[-1])) if len(messages) > 1 else first
+        if first is None and last is None:
+            return parcel
+        if first is not None and last == replace(first, queue_offset=first.queue_offset + len(messages) - 1):
+            return None
+        missing = [message for message in messages if self._find(parcel, message_id(message)) is None]
+        return replace(parcel, rows=len(missing), body=b"".join(missing)) if missing else None
+
+    def _find(self, parcel: Parcel, row_id: str) -> Place | None:
+        """Where a row is stored, whoever wrote it there."""
+        names = (parcel.queue.topic, *(DELAYED_TOPICS if parcel.is_delayed else ()))
+        for queue in {queue.broker_name: queue for queue in self._topics[parcel.topic].queues}.values():
+            for name in names:
+                fields = {
+                    "topic": name, "key": row_id, "maxNum": "32", "beginTimestamp": "0", "endTimestamp": str(2**63 - 1),
+                    "_UNIQUE_KEY_QUERY": "true",
+                }  # fmt: skip
+                answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
+                if answer.code in TRY_AGAIN:
+                    raise Busy(f"broker {queue.broker_name!r}: CODE: {answer.code}  DESC: {answer.remark}")
+                if answer.code == ResponseCode.SUCCESS and (place := place_of(row_id, queue.broker_name, answer.body)) is not None:
+                    return place
+        return None
+
+    def _patiently(self, parcel: Parcel, work: Callable[[], Parcel | None]) -> Parcel | None:
+        """What work says once brokers answer."""
+        give_up = time.monotonic() + self.settings.endpoint.retry_timeout_s
+        while True:
+            try:
+                return work()
+            except TRANSIENT as error:
+                if time.monotonic() >= give_up:
+                    raise NetworkError(f"{self._name(parcel)}: {error} [tried for {self.settings.endpoint.retry_timeout_s:g} s]") from None
+            self._masters.clear()
+            pause_before_retry()
+
+    def _name(self, parcel: Parcel) -> str:
+        rows = f"row {parcel.first_row}" if parcel.rows == 1 else f"rows {parcel.first_row}..{parcel.last_row}"
+        return f"{rows} of task {self._task}, to {parcel.queue}"
 
     def _ask(self, address: str, *frame: bytes | memoryview) -> Command:
         """One request on a connection of its own, so that it meets no others."""
@@ -230,12 +291,11 @@ class Sender:
 
     def _frame(self, parcel: Parcel, opaque: int) -> tuple[bytes, bytes | memoryview]:
         """Header and body of a request."""
-        packed = parcel.packed
-        is_batch = packed.rows > 1
-        body, properties = (packed.body, "") if is_batch else single_message(bytes(packed.body))
+        is_batch = parcel.rows > 1
+        body, properties = (parcel.body, "") if is_batch else single_message(bytes(parcel.body))
         fields = {
             "a": self.settings.group, "b": parcel.queue.topic, "c": "TBW102", "d": "4", "e": str(parcel.queue.queue_id), "f": "0",
-            "g": str(int(time.time() * 1000)), "h": str(packed.flag), "i": properties, "j": "0", "k": "false",
+            "g": str(int(time.time() * 1000)), "h": str(parcel.flag), "i": properties, "j": "0", "k": "false",
             "m": "true" if is_batch else "false", "n": parcel.queue.broker_name,
         }  # fmt: skip
         code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
@@ -281,16 +341,14 @@ class Sender:
         self._note(parcel, answer)
 
     def _refusal(self, parcel: Parcel, answer: Command) -> SendRefused:
-        first, last = parcel.packed.first_row, parcel.packed.last_row
-        rows = f"row {first}" if first == last else f"rows {first}..{last}"
-        return SendRefused(f"{rows} of task {self._task}, to {parcel.queue}: CODE: {answer.code}  DESC: {answer.remark}")
+        return SendRefused(f"{self._name(parcel)}: CODE: {answer.code}  DESC: {answer.remark}")
 
     def _note(self, parcel: Parcel, answer: Command) -> None:
-        self.sent.rows += parcel.packed.rows
+        self.sent.rows += parcel.rows
         self.sent.requests += 1
         first = int(answer.fields.get("queueOffset", -1))
         span = self.sent.offsets.setdefault(str(parcel.queue), [first, first])
-        span[0], span[1] = min(span[0], first), max(span[1], first + parcel.packed.rows - 1)
+        span[0], span[1] = min(span[0], first), max(span[1], first + parcel.rows - 1)
 
     def _lose(self, address: str, parcels: list[Parcel], cause: RocketpyError) -> None:
         """Sends again what got no answer, one by one, until it is stored or time is up. A row may then be there twice: its id tells."""
@@ -302,24 +360,25 @@ class Sender:
             while not self._send_again(parcel):
                 if time.monotonic() >= give_up:
                     limit = self.settings.endpoint.retry_timeout_s
-                    raise NetworkError(
-                        f"row {parcel.packed.first_row} of task {self._task}, to {parcel.queue}: {cause} [tried for {limit:g} s]"
-                    )
+                    raise NetworkError(f"{self._name(parcel)}: {cause} [tried for {limit:g} s]")
                 pause_before_retry()
 
     def _send_again(self, parcel: Parcel) -> bool:
         self.sent.retries += 1
         self._masters.clear()
         try:
-            if self._find(parcel):
-                self.sent.rows += parcel.packed.rows
-                return True
-            answer = self._ask(self._master(parcel.queue), *self._frame(parcel, next(self._opaques)))
+            rest = self._not_stored(parcel)
+            if rest is not None:
+                answer = self._ask(self._master(parcel.queue), *self._frame(rest, next(self._opaques)))
         except TRANSIENT:
             return False
+        if rest is None:
+            self.sent.rows += parcel.rows
+            return True
         if answer.code in TRY_AGAIN:
             return False
-        self._settle(parcel, answer)
+        self.sent.rows += parcel.rows - rest.rows
+        self._settle(rest, answer)
         return True
 
     # ---- queues ----
@@ -345,13 +404,41 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """The id of a row as message id (UNIQ_KEY, which brokers index): 12 hex digits of the query, 8 epoch, 4 task, 8 row."""
+    """What the ids of a task's rows (UNIQ_KEY, which brokers index) begin with: 12 hex digits of the query, 8 epoch, 4 task. 8 of the row
+    follow."""
 
     prefix: str
     can_repeat: bool
 
-    def of(self, row: int) -> str:
-        return f"{self.prefix}{row & 0xFFFFFFFF:08X}"
+
+def messages_of(body: bytes | memoryview) -> Iterator[bytes]:
+    """The messages of a parcel, each with its size in front."""
+    begin, data = 0, bytes(body)
+    while begin < len(data):
+        size = struct.unpack_from(">I", data, begin)[0]
+        yield data[begin : begin + size]
+        begin += size
+
+
+def message_id(message: bytes) -> str:
+    """The row's id: the packer puts UNIQ_KEY before the other properties."""
+    begin = 22 + struct.unpack_from(">I", message, 16)[0] + len("UNIQ_KEY\x01")
+    return message[begin : begin + ROW_ID_SIZE].decode()
+
+
+def place_of(row_id: str, broker_name: str, records: bytes) -> Place | None:
+    """The message with this id among a broker's answer, which has all whose keys have its hash code."""
+    import pyarrow as pa
+
+    batch = RecordBatch(column_mask=column_mask(("queueId", "queueOffset", "msgId")), rows_max=1000)
+    try:
+        batch.put_records(records, 0)
+        for row in pa.record_batch(batch.export()).to_pylist():
+            if row["msgId"] == row_id:
+                return Place(broker_name, row["queueId"], row["queueOffset"])
+    finally:
+        batch.close()
+    return None
 
 
 def single_message(body: bytes) -> tuple[bytes, str]:

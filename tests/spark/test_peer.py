@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.spark.sender import RowIds
 from tests.interop import wire
 from tests.interop.products import Broker, Cluster, NameServer, Peer
 from tests.processes import wait_until
@@ -76,6 +78,22 @@ def test_delayed_rows_come_when_their_time_has_come(spark: Any, peer: Cluster) -
     assert load(spark, peer, "Later").count() < 20
     wait_until(lambda: load(spark, peer, "Later").count() == 20, 60, "delayed messages")
     assert sorted(int(bytes(row.body)) for row in load(spark, peer, "Later").collect()) == list(range(20))
+
+
+@pytest.mark.parametrize("delay", ["delayLevel", "deliverTimeMs"])
+def test_delayed_rows_of_an_earlier_try_are_not_sent_again(peer: Cluster, delay: str) -> None:
+    import pyarrow as pa
+
+    from tests.spark.test_sender import is_indexed, write
+
+    peer.create_topic("Delayed")
+    ids = RowIds(uuid.uuid4().hex[:24].upper(), True)
+    value = pa.array([18], pa.int32()) if delay == "delayLevel" else pa.array([int(time.time() * 1000) + 600_000], pa.int64())
+    columns = {"body": ["later"], delay: value}
+    assert write(peer.address, "Delayed", ids, 10, **columns).skipped == 0
+    places = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
+    wait_until(lambda: any(is_indexed(peer.broker.address, name, f"{ids.prefix}00000000") for name in places), 30, "an index entry")
+    assert write(peer.address, "Delayed", ids, 10, **columns).skipped == 1
 
 
 def test_times_find_the_first_message_in_their_queues(spark: Any, peer: Cluster) -> None:

@@ -1,0 +1,99 @@
+"""What a task sends when an earlier try of its epoch has sent some of it already: everything once, whatever the brokers' index says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.spark.cluster import Cluster as View
+from rocketpy.spark.cluster import Endpoint
+from rocketpy.spark.plan import QueuePartition, Range
+from rocketpy.spark.queue_read import ReadSettings, read_queue
+from rocketpy.spark.rows import RowSettings
+from rocketpy.spark.sender import RowIds, Sender, SendRefused, SendSettings, Sent
+from tests.interop import wire
+from tests.processes import wait_until
+from tests.spark.servers import Cluster
+
+
+@pytest.fixture
+def row_ids() -> RowIds:
+    return RowIds(uuid.uuid4().hex[:24].upper(), True)
+
+
+def write(name_server: str, topic: str, ids: RowIds, batch_size: int, **columns: Any) -> Sent:
+    import pyarrow as pa
+
+    sender = Sender(SendSettings(Endpoint((name_server,)), topic, "makers", batch_size), 0, ids)
+    try:
+        sender.add(pa.record_batch(columns))
+        sender.flush()
+    finally:
+        sender.close()
+    return sender.sent
+
+
+def rows(cluster: Cluster, topic: str) -> Iterator[dict[str, Any]]:
+    view = View(Endpoint((cluster.name_server,)))
+    queues = view.queues([topic])
+    settings = ReadSettings(view.endpoint, RowSettings(("body", "msgId")), "readers")
+    places, ends = view.addresses_of(queues), view.max_offsets(queues)
+    for queue in queues:
+        for batch in read_queue(settings, QueuePartition(Range(queue, 0, ends[queue]), places[queue])):
+            yield from batch.to_pylist()
+
+
+def is_indexed(broker: str, topic: str, key: str) -> bool:
+    fields = {"topic": topic, "key": key, "maxNum": "1", "beginTimestamp": "0", "endTimestamp": str(2**63 - 1)}
+    return bool(wire.call(broker, RequestCode.QUERY_MESSAGE, fields).code == 0)
+
+
+def java_hash(text: str) -> int:
+    value = 0
+    for character in text:
+        value = (value * 31 + ord(character)) & 0xFFFFFFFF
+    return value
+
+
+def key_with_the_hash_of(topic: str, wanted: str) -> str:
+    """A key that brokers index under the same code: seven digits to the base 31 reach every code."""
+    missing = (java_hash(f"{topic}#{wanted}") - java_hash(f"{topic}#!!!!!!!")) & 0xFFFFFFFF
+    digits = []
+    for _ in range(7):
+        missing, digit = divmod(missing, 31)
+        digits.append(chr(ord("!") + digit))
+    return "".join(reversed(digits))
+
+
+def test_a_row_is_sent_though_another_key_has_its_hash_code(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
+    row_id = f"{row_ids.prefix}00000000"
+    other = key_with_the_hash_of(topic, row_id)
+    cluster.send(topic, [(0, b"other", f"KEYS\x01{other}\x02")])
+    wait_until(lambda: is_indexed(cluster.broker, topic, row_id), 30, "an index entry of the row's hash code")
+    assert write(cluster.name_server, topic, row_ids, 256, body=["row"]).skipped == 0
+    assert sorted(row["body"] for row in rows(cluster, topic)) == [b"other", b"row"]
+
+
+@pytest.mark.parametrize(("first", "then"), [(100, 600), (600, 100), (250, 250)])
+def test_rows_missing_from_an_earlier_try_are_sent_whatever_its_parcels_were(
+    cluster: Cluster, topic: str, row_ids: RowIds, first: int, then: int
+) -> None:
+    numbers = [str(number) for number in range(600)]
+    write(cluster.name_server, topic, row_ids, first, body=numbers[:300])
+    wait_until(lambda: is_indexed(cluster.broker, topic, f"{row_ids.prefix}{299:08X}"), 30, "the index has the last row")
+    assert write(cluster.name_server, topic, row_ids, then, body=numbers).skipped == 300
+    found = list(rows(cluster, topic))
+    assert sorted(int(row["body"]) for row in found) == list(range(600))
+    assert len({row["msgId"] for row in found}) == 600
+
+
+def test_a_row_larger_than_a_frame_is_refused_at_once(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
+    with pytest.raises(SendRefused, match=r"row 0 of task 0, to .*: a message of 17,.* bytes; a broker takes frames of 16 MB"):
+        write(cluster.name_server, topic, row_ids, 10, body=[bytes(17_000_000)])
