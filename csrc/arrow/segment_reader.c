@@ -36,12 +36,15 @@ int rp_segment_reader_open(const rp_segment_reader_options *options, rp_segment_
             memcpy(reader->topic, options->topic, size);
         reader->topic_size = (uint32_t)size;
     }
+    if (status == RP_OK && (options->tail < RP_TAIL_UNKNOWN || options->tail > RP_TAIL_LIVE))
+        status = rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "there is no kind of tail %d", options->tail);
     if (status == RP_OK)
         status = rp_log_scan_open(path, options->begin_offset, options->end_offset, options->check_crc, &reader->scan, error);
     if (status < 0) {
         free(reader);
         return status;
     }
+    rp_log_scan_set_tail(reader->scan, (enum rp_scan_tail)options->tail);
     *opened = reader;
     return RP_OK;
 }

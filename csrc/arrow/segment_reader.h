@@ -22,6 +22,7 @@ typedef struct rp_segment_reader_options {
     int64_t end_offset;
     int32_t check_crc;
     int32_t audit;
+    int32_t tail;         /* rp_scan_tail: what is known of end_offset */
 } rp_segment_reader_options;
 
 void rp_segment_reader_options_default(rp_segment_reader_options *options);

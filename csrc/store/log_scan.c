@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/clock.h"
 #include "../base/file_ops.h"
 
 #define NAME_DIGITS 20
@@ -18,6 +20,7 @@
 #define PHYSICAL_OFFSET_AT 28
 #define RECORD_SIZE_MIN 91 /* header and empty body, topic, properties with 8-byte hosts */
 #define DROP_BEHIND_BYTES (64u << 20)
+#define TAIL_PATIENCE_NS 100000000 /* with what may just be written: nobody tells when another process has written it */
 
 struct rp_log_scan {
     int fd;
@@ -28,7 +31,8 @@ struct rp_log_scan {
     uint64_t dropped;       /* pages below this were given back to the kernel */
     int check_crc;
     int ended_unwritten;
-    int is_synced; /* position is at a record's start */
+    int is_synced; /* position is at a record's start, or behind the last one */
+    int tail; /* rp_scan_tail */
 };
 
 static int parse_start(const char *path, int64_t *start) {
@@ -119,23 +123,23 @@ static int may_start(const rp_log_scan *scan, uint64_t position) {
     return (int64_t)rp_get_u64(data + PHYSICAL_OFFSET_AT) == scan->file_start + (int64_t)position;
 }
 
-/* The next good record at or after position; scan->end when there is none. */
-static uint64_t find_record(const rp_log_scan *scan, uint64_t position) {
-    while (position < scan->end && scan->map_size - position >= RECORD_SIZE_MIN) {
+/* The next good record at or after position and before end; end when there is none. */
+static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t end) {
+    while (position < end && scan->map_size - position >= RECORD_SIZE_MIN) {
         /* every magic starts with this byte, so memchr does the walking */
-        uint64_t left = scan->end - position, room = scan->map_size - position - MAGIC_AT;
+        uint64_t left = end - position, room = scan->map_size - position - MAGIC_AT;
         const uint8_t *hit = memchr(scan->map + position + MAGIC_AT, 0xDA, left < room ? left : room);
         if (hit == NULL)
-            return scan->end;
+            return end;
         uint64_t candidate = (uint64_t)(hit - scan->map) - MAGIC_AT;
         if (scan->map_size - candidate < RECORD_SIZE_MIN)
-            return scan->end;
+            return end;
         rp_message message;
         if (may_start(scan, candidate) && decode_at(scan, candidate, &message, NULL) == RP_RECORD_MESSAGE)
             return candidate;
         position = candidate + 1;
     }
-    return scan->end;
+    return end;
 }
 
 static int is_zero(const uint8_t *data, uint64_t size) { return size == 0 || (data[0] == 0 && memcmp(data, data + 1, size - 1) == 0); }
@@ -154,12 +158,30 @@ static int rest_is_zero(const rp_log_scan *scan, uint64_t position) {
     return 1;
 }
 
-static int report_damage(rp_log_scan *scan, const char *cause, rp_scan_damage *damage) {
-    uint64_t next = find_record(scan, scan->position + 1);
+/* The record at position, of which a broker may have written only a part when it was looked at first. One that has a good record behind it
+ * was complete before that was found; one that has none is looked at for a while. */
+static int is_good_now(const rp_log_scan *scan, uint64_t next, rp_message *message) {
+    int may_grow = scan->tail == RP_TAIL_LIVE && next == scan->end;
+    int64_t give_up_ns = rp_clock_monotonic_ns(NULL) + TAIL_PATIENCE_NS;
+    int kind = decode_at(scan, scan->position, message, NULL);
+    while (kind != RP_RECORD_MESSAGE && may_grow && rp_clock_monotonic_ns(NULL) < give_up_ns) {
+        sched_yield();
+        kind = decode_at(scan, scan->position, message, NULL);
+    }
+    return kind == RP_RECORD_MESSAGE;
+}
+
+static int report_damage(rp_log_scan *scan, const char *cause, rp_message *message, rp_scan_damage *damage) {
+    uint64_t next = find_record(scan, scan->position + 1, scan->end);
+    if (is_good_now(scan, next, message)) {
+        scan->position += message->size;
+        return RP_SCAN_MESSAGE;
+    }
     damage->offset = scan->file_start + (int64_t)scan->position;
     damage->size = (int64_t)(next - scan->position);
     snprintf(damage->cause, sizeof damage->cause, "%s", cause);
     scan->position = next;
+    scan->is_synced = next < scan->end; /* else the damage goes on behind the range */
     return RP_SCAN_DAMAGE;
 }
 
@@ -172,13 +194,29 @@ static void drop_behind(rp_log_scan *scan) {
     scan->dropped = target;
 }
 
+/* Who reads the next range looks for its first good record: what lies before that, behind the last record of this range, is told here. */
+static int check_border(rp_log_scan *scan, rp_scan_damage *damage) {
+    if (scan->tail != RP_TAIL_FOLLOWED || !scan->is_synced || scan->position >= scan->map_size)
+        return RP_SCAN_END;
+    scan->tail = RP_TAIL_UNKNOWN;
+    rp_message message;
+    rp_error error;
+    int kind = decode_at(scan, scan->position, &message, &error);
+    if (kind == RP_RECORD_MESSAGE || (kind == RP_RECORD_BLANK && scan->position + message.size == scan->map_size))
+        return RP_SCAN_END;
+    damage->offset = scan->file_start + (int64_t)scan->position;
+    damage->size = (int64_t)(find_record(scan, scan->position + 1, scan->map_size) - scan->position);
+    snprintf(damage->cause, sizeof damage->cause, "%s", kind < 0 ? error.message : "no record where one should be");
+    return RP_SCAN_DAMAGE;
+}
+
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage) {
     if (!scan->is_synced && scan->position < scan->end) {
-        scan->position = find_record(scan, scan->position);
-        scan->is_synced = 1;
+        scan->position = find_record(scan, scan->position, scan->end);
+        scan->is_synced = scan->position < scan->end;
     }
     if (scan->position >= scan->end)
-        return RP_SCAN_END;
+        return check_border(scan, damage);
     drop_behind(scan);
     rp_error error;
     int kind = decode_at(scan, scan->position, message, &error);
@@ -187,15 +225,15 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
         return RP_SCAN_MESSAGE;
     }
     if (kind < 0)
-        return report_damage(scan, error.message, damage);
+        return report_damage(scan, error.message, message, damage);
     if (kind == RP_RECORD_BLANK) {
         if (scan->position + message->size != scan->map_size)
-            return report_damage(scan, "padding that does not end with the file", damage);
-        scan->position = scan->end;
+            return report_damage(scan, "padding that does not end with the file", message, damage);
+        scan->position = scan->map_size;
         return RP_SCAN_END;
     }
-    if (!rest_is_zero(scan, scan->position))
-        return report_damage(scan, "zero bytes where a record should be", damage);
+    if (scan->tail == RP_TAIL_FOLLOWED || !rest_is_zero(scan, scan->position))
+        return report_damage(scan, "zero bytes where a record should be", message, damage);
     scan->ended_unwritten = 1;
     scan->position = scan->end;
     return RP_SCAN_END;
@@ -203,4 +241,5 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
 
 int64_t rp_log_scan_offset(const rp_log_scan *scan) { return scan->file_start + (int64_t)scan->position; }
 int64_t rp_log_scan_file_start(const rp_log_scan *scan) { return scan->file_start; }
+void rp_log_scan_set_tail(rp_log_scan *scan, enum rp_scan_tail tail) { scan->tail = (int)tail; }
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan) { return scan->ended_unwritten; }

@@ -24,9 +24,16 @@ enum rp_scan_kind {
     RP_SCAN_DAMAGE = 2   /* damage is filled; go on calling */
 };
 
+enum rp_scan_tail {
+    RP_TAIL_UNKNOWN = 0,
+    RP_TAIL_FOLLOWED = 1, /* records lie behind it, in this file or a later one: zero bytes up to it are damage, and so is what does not go
+                           * on behind its last record */
+    RP_TAIL_LIVE = 2 /* a broker may be writing there: what is no record counts as damage when it stays so for a tenth of a second */
+};
+
 typedef struct rp_scan_damage {
     int64_t offset; /* physical, where it starts */
-    int64_t size;   /* bytes until the next good record or the end of the range */
+    int64_t size; /* bytes until the next good record or the end of the range */
     char cause[RP_ERROR_MESSAGE_MAX];
 } rp_scan_damage;
 
@@ -37,9 +44,11 @@ int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset,
 void rp_log_scan_close(rp_log_scan *scan);
 /* An rp_scan_kind. */
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage);
-int64_t rp_log_scan_offset(const rp_log_scan *scan);      /* physical offset of the next byte to look at */
-int64_t rp_log_scan_file_start(const rp_log_scan *scan);  /* the offset in the file's name */
+int64_t rp_log_scan_offset(const rp_log_scan *scan); /* physical offset of the next byte to look at */
+int64_t rp_log_scan_file_start(const rp_log_scan *scan); /* the offset in the file's name */
 /* The range ended at zero bytes and not at padding or its own end: what a log looks like where it was last written. */
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan);
+/* What is known of the range's end; to be said before the first rp_log_scan_next. */
+void rp_log_scan_set_tail(rp_log_scan *scan, enum rp_scan_tail tail);
 
 #endif

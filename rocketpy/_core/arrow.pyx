@@ -115,7 +115,7 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_segment_reader_options, member)
     static const rp_field_row segment_reader_option_rows[] = {
-        ROW(path), ROW(topic), ROW(begin_offset), ROW(end_offset), ROW(check_crc), ROW(audit), RP_FIELD_END};
+        ROW(path), ROW(topic), ROW(begin_offset), ROW(end_offset), ROW(check_crc), ROW(audit), ROW(tail), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *record_batch_option_rows

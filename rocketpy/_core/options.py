@@ -183,3 +183,4 @@ class SegmentReaderOptions(TypedDict, total=False):
     end_offset: int
     check_crc: int
     audit: int
+    tail: int

@@ -7,18 +7,20 @@ index          entries of every index file
 
 from __future__ import annotations
 
+import difflib
 import struct
 from abc import abstractmethod
 from collections.abc import Iterator, MutableMapping, Sequence
-from itertools import pairwise
+from enum import IntEnum
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from .._core.arrow import SegmentReader
-from .._core.errors import InvalidArgument, NotFound, RocketpyError
+from .._core.arrow import RecordBatch, SegmentReader
+from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrupt
 from ..store.directory import StoreDirectory
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import Use, parse_options
@@ -33,15 +35,33 @@ QUEUE_ENTRY = struct.Struct(">qiq")
 INDEX_HEADER_SIZE = 40
 INDEX_SLOTS = 5_000_000
 INDEX_ENTRY = struct.Struct(">iqii")
+BLANK_ENTRY = (0, 2**31 - 1, 0)
+"""What RocketMQ fills the first file of a queue with that begins in its middle."""
+
+
+class Tail(IntEnum):
+    """What is known of the end of a stretch (rp_scan_tail)."""
+
+    UNKNOWN = 0
+    FOLLOWED = 1
+    LIVE = 2
 
 
 class FilePartition(InputPartition):
     """A stretch of one file."""
 
-    def __init__(self, path: str, begin: int, end: int, topic: str = "", queue_id: int = 0) -> None:
+    def __init__(self, path: str, begin: int, end: int, topic: str = "", queue_id: int = 0, tail: Tail = Tail.UNKNOWN) -> None:
         super().__init__(f"{path}[{begin},{end})")
         self.path, self.begin, self.end = path, begin, end
-        self.topic, self.queue_id = topic, queue_id
+        self.topic, self.queue_id, self.tail = topic, queue_id, tail
+
+
+class MissingPartition(InputPartition):
+    """A stretch of the log that no file has."""
+
+    def __init__(self, directory: str, begin: int, end: int) -> None:
+        super().__init__(f"{directory}[{begin},{end})")
+        self.directory, self.begin, self.end = directory, begin, end
 
 
 class RocketMQStoreDataSource(DataSource):
@@ -102,18 +122,44 @@ class LogTableReader(StoreTableReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         store = _directory(self.options)
-        files = store.log_files()
+        files = [(int(path.name), size, path) for path in store.log_files() if (size := _size(path)) is not None]
         if not files:
-            raise NotFound(f"{self.options['storePath']} has no commit log files; option 'commitLogPath' says where they are")
+            raise NotFound(f"{store.commit_log_path} has no commit log files; option 'commitLogPath' says where they are")
+        _refuse_unknown_topic(store, self.options["topic"])
+        while len(files) > 1 and _is_unwritten(files[-1][2]):  # made ahead
+            files.pop()
         step = self.options["splitBytes"]
         known_end = end_by_queues(store)
-        parts = []
-        for path in files:
-            start, size = int(path.name), path.stat().st_size
+        parts: list[InputPartition] = []
+        for (start, size, path), following in zip_longest(files, files[1:]):
             cuts = [*range(start, min(start + size, known_end), step)] or [start]
-            # The last piece goes to the end of the file: behind the known end lies what has no queue entry yet, mostly nothing.
-            parts += [FilePartition(str(path), begin, end) for begin, end in pairwise([*cuts, start + size])]
+            # A record starts behind every cut. The last piece goes to the end of the file: behind the known end lies what has no
+            # queue entry yet, mostly nothing.
+            pieces = list(pairwise([*cuts, start + size]))
+            last = Tail.FOLLOWED if following is not None else Tail.LIVE if (store.root / "abort").exists() else Tail.UNKNOWN
+            tails = [*[Tail.FOLLOWED] * (len(pieces) - 1), last]
+            parts += [FilePartition(str(path), begin, end, tail=tail) for (begin, end), tail in zip(pieces, tails, strict=True)]
+            if following is not None and following[0] > start + size:
+                parts.append(MissingPartition(str(store.commit_log_path), start + size, following[0]))
         return parts
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._tell_missing(partition) if isinstance(partition, MissingPartition) else super().read(partition)
+
+    def _tell_missing(self, partition: MissingPartition) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        damage = f"{partition.end - partition.begin} bytes are missing: no file has them"
+        if not self.options["audit"]:
+            raise StoreCorrupt(
+                f"{damage}; read with audit=true to see every damage as a row", file=partition.directory, offset=partition.begin
+            )
+        settings = row_settings_of(self.options, self.columns)
+        with RecordBatch(**settings.batch_options("")) as batch:
+            schema = pa.record_batch(batch.export()).schema
+        values = {"commitLogOffset": partition.begin, "valid": False, "damage": damage}
+        row = pa.record_batch([pa.array([values.get(field.name)], field.type) for field in schema], schema=schema)
+        yield row.select(list(self.columns))
 
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         freeze_imports()
@@ -128,13 +174,35 @@ class LogTableReader(StoreTableReader):
             end_offset=partition.end,
             check_crc=1,
             audit=int(options["audit"]),
+            tail=partition.tail,
         ) as reader:
             while (batch := reader.next_batch()) is not None:
-                yield shape_batch(settings, batch)
+                yield from shape_batch(settings, batch)
+
+
+def _size(path: Path) -> int | None:
+    """None for a file that retention has just taken."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _is_unwritten(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not any(file.read(8))
+
+
+def _refuse_unknown_topic(store: StoreDirectory, topic: str | None) -> None:
+    """Raises NotFound for a topic that has no queue while others have: an empty table would hide a wrong spelling."""
+    known = [path.name for path in (store.root / "consumequeue").iterdir()] if (store.root / "consumequeue").is_dir() else []
+    if topic is not None and known and topic not in known:
+        near = difflib.get_close_matches(topic, known, 1)
+        raise NotFound(f"no queue of topic {topic!r} is in {store.root}{f'; did you mean {near[0]!r}?' if near else ''}")
 
 
 def end_by_queues(store: StoreDirectory) -> int:
-    """Where the record behind the last queue entry ends; 0 without queues. A live log is allocated far beyond what is written."""
+    """One behind where the record of the last queue entry starts; 0 without queues. A live log is allocated far beyond what is written."""
     end = 0
     for queue in store.queues():
         last = (queue.max_offset - 1) * QUEUE_ENTRY.size
@@ -144,8 +212,7 @@ def end_by_queues(store: StoreDirectory) -> int:
                     file.seek(last - int(path.name))
                     data = file.read(QUEUE_ENTRY.size)
                 if len(data) == QUEUE_ENTRY.size:
-                    place, size, _ = QUEUE_ENTRY.unpack(data)
-                    end = max(end, place + size)
+                    end = max(end, QUEUE_ENTRY.unpack(data)[0] + 1)
                 break
     return end
 
@@ -156,6 +223,7 @@ class ConsumeQueueTableReader(StoreTableReader):
     def partitions(self) -> Sequence[InputPartition]:
         store = _directory(self.options)
         wanted = self.options["topic"]
+        _refuse_unknown_topic(store, wanted)
         return [
             FilePartition(str(path), 0, path.stat().st_size, queue.topic, queue.queue_id)
             for queue in store.queues()
@@ -170,7 +238,7 @@ class ConsumeQueueTableReader(StoreTableReader):
         with Path(partition.path).open("rb") as file:
             while data := file.read(CHUNK_ENTRIES * QUEUE_ENTRY.size):
                 entries = list(QUEUE_ENTRY.iter_unpack(data[: len(data) // QUEUE_ENTRY.size * QUEUE_ENTRY.size]))
-                rows = [(first + row, *entry) for row, entry in enumerate(entries) if entry[1] > 0]
+                rows = [(first + row, *entry) for row, entry in enumerate(entries) if entry[1] > 0 and entry != BLANK_ENTRY]
                 first += len(entries)
                 if not rows:
                     continue
@@ -190,7 +258,9 @@ class IndexTableReader(StoreTableReader):
     """Entries of the index files: hash code of topic#key, place of the record, seconds behind the file's first record."""
 
     def partitions(self) -> Sequence[InputPartition]:
-        root = Path(self.options["storePath"]) / "index"
+        if self.options["topic"] is not None:
+            raise InvalidArgument("an index has no topics: leave option 'topic' out of table=index")
+        root = _directory(self.options).root / "index"
         files = sorted(path for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []
         return [FilePartition(str(path), 0, path.stat().st_size) for path in files]
 
