@@ -87,12 +87,14 @@ def order_addresses(addresses: Mapping[int, str], prefer_slave: bool) -> tuple[s
 class Cluster:
     """Blocking view of a cluster."""
 
-    def __init__(self, endpoint: Endpoint, *, topics_exist: bool = False) -> None:
-        """topics_exist: a topic without a route is one whose brokers are away just now, to be waited for."""
+    def __init__(self, endpoint: Endpoint, *, topics_exist: bool = False, masters_only: bool = False) -> None:
+        """topics_exist: a topic without a route is one whose brokers are away just now, to be waited for. masters_only: no slave's word
+        counts."""
         if not endpoint.name_servers:
             raise InvalidArgument("option 'nameServer' is required: HOST:PORT of a name server")
         self.endpoint = endpoint
         self.topics_exist = topics_exist
+        self.masters_only = masters_only
 
     # ---- name server ----
 
@@ -119,15 +121,19 @@ class Cluster:
         return self._call(f"the route of topic {topic}", lambda client: self._route(client, topic))
 
     def queues(self, topics: Iterable[str], perm: int = PERM_READ) -> list[Queue]:
-        """Readable (or writable) queues. Raises NotFound for a topic without a route."""
+        """Readable (or writable) queues. Raises NotFound for a topic without a route; for one without such queues unless topics_exist."""
 
         async def work(client: RemotingClient) -> list[Queue]:
-            found = []
+            found: list[Queue] = []
             for topic in topics:
+                known = len(found)
                 for data in (await self._route(client, topic)).queue_datas:
                     count = data.read_queue_nums if perm == PERM_READ else data.write_queue_nums
                     if data.perm & perm:
                         found += [Queue(topic, data.broker_name, queue_id) for queue_id in range(count)]
+                if len(found) == known and not self.topics_exist:
+                    verb = "readable" if perm == PERM_READ else "writable"
+                    raise NotFound(f"topic {topic!r} has no {verb} queue; mqadmin updateTopicPerm -p 6 makes it so")
             return sorted(found)
 
         return self._call("the queues", work)
@@ -230,9 +236,10 @@ class Cluster:
     ) -> Any:
         causes = []
         for data in route.broker_datas:
-            if data.broker_name != broker_name:
+            if data.broker_name != broker_name or (self.masters_only and MASTER_ID not in data.broker_addrs):
                 continue
-            for address in order_addresses(data.broker_addrs, prefer_slave):
+            replicas = {MASTER_ID: data.broker_addrs[MASTER_ID]} if self.masters_only else data.broker_addrs
+            for address in order_addresses(replicas, prefer_slave):
                 try:
                     return await client.invoke(address, code, header, timeout_s=self.endpoint.timeout_s)
                 except TRANSIENT as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -21,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from .._core.errors import OffsetOutOfRange, RocketpyError
+from .._core.errors import NetworkError, OffsetOutOfRange, RocketpyError
 from .cluster import Cluster, Queue, flatten, nest
 from .plan import QueuePartition, Range, limit_bytes, limit_offsets, split_ranges
 from .positions import Topics, message_bytes
@@ -43,6 +44,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.settings = settings_of(options, columns)
         self.last_trigger_s: float | None = None
         self.fence: dict[Queue, int] | None = None  # where a run with availableNow ends
+        self.has_seen_strangers = self.has_seen_closed = False
 
     def initialOffset(self) -> dict[str, Any]:
         cluster = Cluster(self.settings.endpoint)
@@ -76,10 +78,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         fresh = [queue for queue in latest if queue not in begins]
         if fresh:
             begins |= Cluster(self.settings.endpoint, topics_exist=True).min_offsets(fresh)
+        self._refuse_other_topics(begins)
+        self._refuse_closed(begins, latest)
+        cut = self._ends_of_cut([queue for queue, begin in begins.items() if latest.get(queue, begin) < begin], begins)
         for queue, begin in begins.items():
-            if latest.get(queue, begin) < begin:
-                self._lost(f"{queue} ends at offset {latest[queue]}, before {begin}, up to which it was read: it was cut or made anew")
             latest[queue] = max(begin, latest.get(queue, begin))  # a queue that is gone, or a replica behind, stands still
+        if cut:
+            return nest({**begins, **cut})  # nothing is read on the way back
         if not isinstance(limit, ReadAllAvailable):
             waiting = sum(latest[queue] - begins[queue] for queue in latest)
             if self.fence is None and self._should_wait(waiting):
@@ -104,7 +109,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         moved = [queue for queue, stop in ends.items() if begins.get(queue, -1) < stop]
         if not moved:
             return []
-        min_offsets = cluster.min_offsets(moved)
+        min_offsets, max_offsets = cluster.min_offsets(moved), cluster.max_offsets(moved)
+        cut = self._ends_of_cut([queue for queue in moved if max_offsets[queue] < ends[queue]], ends)
         ranges = []
         for queue in moved:
             begin = begins.get(queue, min_offsets[queue])
@@ -114,7 +120,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"offsets {begin} to {last} of {queue} were deleted before they were read: the broker keeps {min_offsets[queue]} on"
                 )
                 begin = min(min_offsets[queue], ends[queue])
-            ranges.append(Range(queue, begin, ends[queue]))
+            ranges.append(Range(queue, begin, max(begin, cut.get(queue, ends[queue]))))
         parts = split_ranges(ranges, self.options["minPartitions"], self.options["maxRecordsPerPartition"])
         return place(cluster, parts)
 
@@ -133,6 +139,41 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cluster = Cluster(self.settings.endpoint, topics_exist=True)
         return cluster.max_offsets(cluster.queues(self.selection.find(cluster)))
 
+    def _refuse_other_topics(self, begins: dict[Queue, int]) -> None:
+        strangers = sorted({queue.topic for queue in begins if not self.selection.names_topic(queue.topic)})
+        if strangers and not self.has_seen_strangers:
+            self.has_seen_strangers = True
+            self._lost(
+                f"the checkpoint is of a query that read topic {strangers[0]}, which this one does not: it needs a checkpoint of its own"
+            )
+
+    def _refuse_closed(self, begins: dict[Queue, int], latest: dict[Queue, int]) -> None:
+        """Queues that their broker does not offer any more while it offers others: what was not read of them cannot be. Those of a broker
+        that is away come back."""
+        offered = {(queue.topic, queue.broker_name) for queue in latest}
+        closed = [queue for queue in begins if queue not in latest and (queue.topic, queue.broker_name) in offered]
+        if closed and not self.has_seen_closed:
+            self.has_seen_closed = True
+            self._lost(
+                f"{closed[0]} is closed, what it has from offset {begins[closed[0]]} on cannot be read: the topic has fewer read queues "
+                "than it had; give it as many again"
+            )
+
+    def _ends_of_cut(self, short: list[Queue], reached: dict[Queue, int]) -> dict[Queue, int]:
+        """Where queues end now that had reached more, by their masters' word: a slave may just be behind."""
+        if not short:
+            return {}
+        endpoint = replace(self.settings.endpoint, retry_timeout_s=0.0)
+        try:
+            ends = Cluster(endpoint, topics_exist=True, masters_only=True).max_offsets(short)
+        except NetworkError as error:
+            log.warning("%s ends before offset %d, and its master does not answer: %s", short[0], reached[short[0]], error)
+            return {}
+        cut = {queue: end for queue, end in ends.items() if end < reached[queue]}
+        for queue, end in cut.items():
+            self._lost(f"{queue} ends at offset {end}, before {reached[queue]}, which it had reached: it was cut or made anew")
+        return cut
+
     def _limit_bytes(self, begins: dict[Queue, int], latest: dict[Queue, int], limit: int) -> dict[Queue, int]:
         moving = [Range(queue, begins[queue], end) for queue, end in latest.items() if begins[queue] < end]
         if not moving:
@@ -143,12 +184,11 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return limit_bytes(begins, latest, sizes, limit)
 
     def _should_wait(self, waiting: int) -> bool:
-        """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay."""
+        """minOffsetsPerTrigger: wait for volume, but not past maxTriggerDelay; the first batch waits for nothing, as in Spark's Kafka
+        source."""
         wanted: int | None = self.options["minOffsetsPerTrigger"]
-        if wanted is None or waiting >= wanted:
+        if wanted is None or waiting >= wanted or self.last_trigger_s is None:
             return False
-        if self.last_trigger_s is None:
-            self.last_trigger_s = time.monotonic()
         delay_ms: int = self.options["maxTriggerDelay"]
         return time.monotonic() - self.last_trigger_s < delay_ms / 1000
 

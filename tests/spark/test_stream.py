@@ -70,7 +70,7 @@ def test_a_batch_waits_for_volume_but_not_for_ever(spark: Any, cluster: Cluster,
     cluster.send(topic, numbered(40))
     query = sink.trigger(processingTime="100 milliseconds").start()
     try:
-        wait_until(lambda: spark.table("waiting").count() == 40, 60, "the first batch")
+        wait_until(lambda: spark.table("waiting").count() == 40, 60, "the first batch, which waits for nothing")
         since = time.monotonic()
         cluster.send(topic, numbered(8))
         wait_until(lambda: spark.table("waiting").count() == 48, 60, "the batch that is too small")
@@ -116,7 +116,7 @@ def test_a_stream_whose_topic_was_made_anew_says_so(drain: Drain, cluster: Clust
     offsets = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))[-1]
     offsets.write_text(re.sub(r": ?10\b", ":99", offsets.read_text()))
     (offsets.parent / f".{offsets.name}.crc").unlink(missing_ok=True)
-    with pytest.raises(Exception, match="before 99, up to which it was read"):
+    with pytest.raises(Exception, match="before 99, which it had reached"):
         drain()
 
 
