@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -43,11 +43,20 @@ def _boolean(text: str) -> bool:
     raise ValueError("takes true or false")
 
 
+NUMBER_MAX = 2**31 - 1
+TIME_MAX_MS = 253_402_300_799_999  # the end of the year 9999
+
+
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("takes a number of at least 1")
-    return value
+    if re.fullmatch(r"\s*[0-9]+\s*", text) is None or not 1 <= int(text) <= NUMBER_MAX:
+        raise ValueError(f"takes a number of at least 1, at most {NUMBER_MAX}")
+    return int(text)
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError("names nothing")
+    return text.strip()
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -68,12 +77,22 @@ def _addresses(text: str) -> tuple[str, ...]:
     return addresses
 
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def whole_ms(at: datetime) -> int:
+    """The first millisecond that is not before a time (local when it has no zone): brokers count in whole ones."""
+    return -((EPOCH - at.astimezone(UTC)) // timedelta(milliseconds=1))
+
+
 def _timestamp_ms(text: str) -> int:
     """Milliseconds since 1970, or an ISO 8601 time (local when it has no zone)."""
     stripped = text.strip()
-    if re.fullmatch(r"-?\d+", stripped):
-        return int(stripped)
-    return int(datetime.fromisoformat(stripped).timestamp() * 1000)
+    if not re.fullmatch(r"-?[0-9]+", stripped):
+        return whole_ms(datetime.fromisoformat(stripped))
+    if not 0 <= int(stripped) <= TIME_MAX_MS:
+        raise ValueError(f"takes milliseconds since 1970, 0 to {TIME_MAX_MS}")
+    return int(stripped)
 
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -86,11 +105,26 @@ def _duration_ms(text: str) -> int:
     return int(found[1]) * _UNITS_MS[found[2] or "ms"]
 
 
+def _limit_ms(text: str) -> int:
+    if (value := _duration_ms(text)) < 1:
+        raise ValueError("takes a duration of at least 1 ms")
+    return value
+
+
 def _bytes(text: str) -> int:
     found = re.fullmatch(r"(\d+)\s*([kmg]?)b?", text.strip().lower())
     if found is None or int(found[1]) < 1:
         raise ValueError("takes a number of bytes such as 1000000, 64m, 1g")
     return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]
+
+
+BATCH_BYTES_MAX = 1 << 30  # a column of a batch has less than 2 GB
+
+
+def _batch_bytes(text: str) -> int:
+    if (value := _bytes(text)) > BATCH_BYTES_MAX:
+        raise ValueError("takes at most 1g")
+    return value
 
 
 def _pattern(text: str) -> str:
@@ -110,6 +144,12 @@ def _offsets(text: str) -> Offsets:
     if text.strip().lower() in ("earliest", "latest"):
         return text.strip().lower()
     return _queue_numbers(text, -2, "earliest, latest or JSON", "an offset, -1 latest or -2 earliest")
+
+
+def _ends(text: str) -> Offsets:
+    if text.strip().lower() == "latest":
+        return "latest"
+    return _queue_numbers(text, -1, "latest or JSON", "an offset or -1 latest")
 
 
 def _queue_times(text: str) -> QueueNumbers:
@@ -168,15 +208,18 @@ OPTIONS: tuple[Option, ...] = (
         "nameServer", _addresses, None, WIRE, "Name servers, HOST:PORT separated by ; or ,",
         ("namesrvAddr", "namesrv", "rocketmq.client.namesrvAddr"),
     ),
-    Option("topic", str, None, ALL, "One topic. For a sink it overrides the column `topic`."),
+    Option("topic", _name, None, ALL, "One topic. For a sink it overrides the column `topic`."),
     Option("topics", _names, None, READS, "Several topics, separated by commas.", ("subscribe",)),
     Option("topicPattern", _pattern, None, READS, "Every topic whose whole name matches this regular expression.", ("subscribePattern",)),
     Option(
-        "startingOffsets", _offsets, None, READS, "earliest, latest or JSON topic → broker → queue → offset; -2 earliest, -1 latest. "
-        "Default: earliest for a batch, latest for a stream; a stream's new queues start at their first message.",
+        "startingOffsets", _offsets, None, READS, "earliest, latest (a stream) or JSON topic → broker → queue → offset; -2 earliest, -1 "
+        "latest. Default: earliest for a batch, latest for a stream; a stream's new queues start at their first message.",
     ),
-    Option("endingOffsets", _offsets, "latest", frozenset({Use.BATCH}), "latest or the same JSON; exclusive."),
-    Option("startingTimestamp", _timestamp_ms, None, READS, "Messages stored at or after this time: ms since 1970 or ISO 8601."),
+    Option("endingOffsets", _ends, "latest", frozenset({Use.BATCH}), "latest or the same JSON; exclusive."),
+    Option(
+        "startingTimestamp", _timestamp_ms, None, READS,
+        "Messages stored at or after this time: ms since 1970 or ISO 8601 (local without a zone).",
+    ),
     Option("endingTimestamp", _timestamp_ms, None, frozenset({Use.BATCH}), "Messages stored before this time."),
     Option(
         "startingOffsetsByTimestamp", _queue_times, None, READS,
@@ -198,7 +241,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("minOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "A micro-batch waits for this many new offsets…"),
     Option("maxTriggerDelay", _duration_ms, 900_000, frozenset({Use.STREAM}), "…but not longer than this."),
     Option(
-        "consumerGroup", str, None, READS, "Group whose committed offsets are the start without startingOffsets.",
+        "consumerGroup", _name, None, READS, "Group whose committed offsets are the start without startingOffsets.",
         ("group", "rocketmq.client.consumerGroup"),
     ),
     Option("commitOffsets", _boolean, False, frozenset({Use.STREAM}), "Commit each batch's end to consumerGroup: lag shows in mqadmin."),
@@ -215,21 +258,21 @@ OPTIONS: tuple[Option, ...] = (
         ("rocketmq.client.pullBatchSize",),
     ),
     Option(
-        "pullTimeoutMs", _positive, 30_000, READS, "How long a broker may say nothing while it is read.",
+        "pullTimeoutMs", _limit_ms, 30_000, READS, "How long a broker may say nothing while it is read.",
         ("rocketmq.client.consumerPullTimeoutMillis",),
     ),
     Option("batchRows", _positive, 10_000, READS | {Use.STORE}, "Rows of an Arrow batch."),
-    Option("batchBytes", _positive, 16 << 20, READS | {Use.STORE}, "Message bytes of an Arrow batch."),
+    Option("batchBytes", _batch_bytes, 16 << 20, READS | {Use.STORE}, "Message bytes of an Arrow batch, at most 1g. Takes 64m."),
     Option("propertiesAsMap", _boolean, False, READS | {Use.STORE}, "properties as map<string,string> instead of a JSON text."),
     Option("decompress", _boolean, True, READS | {Use.STORE}, "Bodies compressed by a client (ZLIB, LZ4, ZSTD) are given plain."),
     Option("checkCrc", _boolean, False, READS, "Verify the CRC of every body that is read from a broker."),
     Option(
-        "timeoutMs", _positive, 3000, WIRE, "Time limit of one request.",
+        "timeoutMs", _limit_ms, 3000, WIRE, "Time limit of one request.",
         ("requestTimeoutMs", "rocketmq.client.mqClientApiTimeout", "rocketmq.client.sendMsgTimeout"),
     ),
     Option("retryTimeoutMs", _duration_ms, 30_000, WIRE, "How long a broker or name server that does not answer is tried again."),
     Option(
-        "producerGroup", str, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink.",
+        "producerGroup", _name, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink.",
         ("rocketmq.client.producerGroup",),
     ),
     Option("batchSize", _positive, 256, frozenset({Use.WRITE}), "Messages per send-batch request."),
@@ -239,20 +282,26 @@ OPTIONS: tuple[Option, ...] = (
         "A streaming sink gives rows the message id of (query, epoch, partition, row) and skips what a replayed epoch has stored.",
     ),
     Option("checkpointLocation", str, None, frozenset({Use.WRITE, Use.STREAM}), "Spark's own."),
-    Option("storePath", str, None, frozenset({Use.STORE}), "The broker's storePathRootDir.", ("path",)),
-    Option("commitLogPath", str, None, frozenset({Use.STORE}), "storePathCommitLog when it is elsewhere."),
+    Option("storePath", _name, None, frozenset({Use.STORE}), "The broker's storePathRootDir.", ("path",)),
+    Option("commitLogPath", _name, None, frozenset({Use.STORE}), "storePathCommitLog when it is elsewhere."),
     Option("table", _choice("commitlog", "consumequeue", "index"), "commitlog", frozenset({Use.STORE}), "What is read."),
     Option("brokerName", str, "", frozenset({Use.STORE}), "What the column brokerName shows."),
     Option("audit", _boolean, False, frozenset({Use.STORE}), "Adds `valid` and `damage`; damage becomes rows instead of an error."),
-    Option("splitBytes", _positive, 512 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition."),
+    Option("splitBytes", _bytes, 512 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition. Takes 64m."),
 )  # fmt: skip
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases)}
 
 
+# What Spark's Kafka source calls it.
+KAFKA_NAMES = {"kafka.bootstrap.servers": "nameServer", "kafka.group.id": "consumerGroup", "includeheaders": "propertiesAsMap"}
+
+
 def _nearest(name: str, uses: frozenset[Use]) -> str:
+    if name.lower() in KAFKA_NAMES:
+        return f"; it is {KAFKA_NAMES[name.lower()]!r} here"
     known = {other.lower(): other for option in OPTIONS if option.uses & uses for other in (option.name, *option.aliases)}
-    close = difflib.get_close_matches(name.lower(), list(known), 1, 0.4)
+    close = difflib.get_close_matches(name.lower(), list(known), 1, 0.5)
     return f"; did you mean {known[close[0]]!r}?" if close else f"; there are: {', '.join(sorted(known.values()))}"
 
 
@@ -273,6 +322,22 @@ def parse_options(given: Mapping[str, str], uses: frozenset[Use]) -> dict[str, A
         except ValueError as error:
             raise InvalidArgument(f"option {name}={text!r}: {error}") from None
     return values
+
+
+def refuse_contradictions(options: Mapping[str, Any], use: Use) -> None:
+    """Raises InvalidArgument for options that leave nothing to read, or cannot hold together. Spark's Kafka source refuses the same."""
+    if use is Use.BATCH:
+        if options["startingOffsets"] == "latest":
+            raise InvalidArgument("startingOffsets=latest leaves nothing to read for a batch query; it is for streams")
+        first_ms, end_ms = options["startingTimestamp"], options["endingTimestamp"]
+        if first_ms is not None and end_ms is not None and first_ms > end_ms:
+            raise InvalidArgument(f"startingTimestamp {first_ms} lies behind endingTimestamp {end_ms}")
+    if use is Use.STREAM:
+        least, most = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
+        if least is not None and most is not None and least > most:
+            raise InvalidArgument(f"minOffsetsPerTrigger {least} is above maxOffsetsPerTrigger {most}")
+        if options["commitOffsets"] and options["consumerGroup"] is None:
+            raise InvalidArgument("commitOffsets needs option 'consumerGroup'")
 
 
 def refuse_unused(given: Mapping[str, str], use: Use) -> None:

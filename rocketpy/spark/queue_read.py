@@ -37,6 +37,14 @@ class ReadSettings:
     check_crc: bool = False
 
 
+EXPRESSION_BYTES_MAX = 1023  # of the native reader
+
+
+def is_plain_tag(tag: str) -> bool:
+    """Whether a tag expression can name it: brokers split at ||, trim what is between and take * for everything."""
+    return bool(tag) and tag != "*" and "|" not in tag and tag == tag.strip() and tag[0] > " " and tag[-1] > " "
+
+
 def parse_tags(expression: str) -> tuple[str, ...]:
     """The tags of `red || blue`; nothing for `*`."""
     if expression.strip() in ("", "*"):
@@ -44,6 +52,8 @@ def parse_tags(expression: str) -> tuple[str, ...]:
     tags = tuple(part.strip() for part in expression.split("||"))
     if any(not tag for tag in tags):
         raise InvalidArgument(f"subExpression {expression!r}: an empty tag between ||")
+    if len(expression.encode()) > EXPRESSION_BYTES_MAX:
+        raise InvalidArgument(f"subExpression has {len(expression.encode())} bytes, a pull takes {EXPRESSION_BYTES_MAX}")
     return tags
 
 
@@ -64,9 +74,7 @@ def read_queue(settings: ReadSettings, partition: QueuePartition) -> Iterator[pa
     freeze_imports()
     try:
         for batch in _read_range(settings, partition):
-            shaped = shape_batch(settings.rows, batch)
-            if shaped.num_rows > 0:
-                yield shaped
+            yield from shape_batch(settings.rows, batch)
     except RocketpyError as error:
         raise type(error)(f"reading {partition.part.queue}: {error}") from None
 

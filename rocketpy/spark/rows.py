@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,8 @@ def row_settings_of(options: Mapping[str, Any], columns: tuple[str, ...], tags: 
     return RowSettings(columns, tags, options["propertiesAsMap"], options["decompress"], options["batchRows"], options["batchBytes"])
 
 
-def shape_batch(settings: RowSettings, batch: ArrowBatch) -> pa.RecordBatch:
-    """Rows that are wanted, bodies as they were sent, columns in the order asked for."""
+def shape_batch(settings: RowSettings, batch: ArrowBatch) -> Iterator[pa.RecordBatch]:
+    """Rows that are wanted, bodies as they were sent, columns in the order asked for; no batch without rows."""
     import pyarrow as pa
 
     table = pa.record_batch(batch)
@@ -63,21 +63,29 @@ def shape_batch(settings: RowSettings, batch: ArrowBatch) -> pa.RecordBatch:
         import pyarrow.compute as pc
 
         table = table.filter(pc.is_in(table.column("tags"), pa.array(settings.tags)))
-    if settings.decompress and batch.sys_flags & COMPRESSED and "body" in table.schema.names:
-        table = decompress_bodies(table)
-    return table if table.schema.names == list(settings.columns) else table.select(list(settings.columns))
+    columns = list(settings.columns)
+    is_packed = settings.decompress and batch.sys_flags & COMPRESSED and "body" in table.schema.names
+    for part in decompress_bodies(table, settings.batch_bytes) if is_packed else (table,):
+        if part.num_rows > 0:
+            yield part if part.schema.names == columns else part.select(columns)
 
 
-def decompress_bodies(table: pa.RecordBatch) -> pa.RecordBatch:
-    """Replaces compressed bodies. Rows that stand for damage have neither flags nor a body."""
+def decompress_bodies(table: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """The same rows with plain bodies, in batches that end when their bodies reach bytes_max: what is packed may be a thousand times as
+    much. Rows that stand for damage have neither flags nor a body."""
     import pyarrow as pa
 
-    bodies = table.column("body").to_pylist()
-    for row, flag in enumerate(table.column("sysFlag").to_pylist()):
-        if flag is not None and flag & COMPRESSED:
-            bodies[row] = decompress_body(bodies[row], flag)
     index = table.schema.names.index("body")
-    return table.set_column(index, table.schema.field(index), pa.array(bodies, pa.binary()))
+    field, packed, flags = table.schema.field(index), table.column("body"), table.column("sysFlag").to_pylist()
+    begin, size = 0, 0
+    bodies: list[bytes | None] = []
+    for row, flag in enumerate(flags):
+        body = packed[row].as_py()
+        bodies.append(decompress_body(body, flag) if flag is not None and flag & COMPRESSED else body)
+        size += len(bodies[-1] or b"")
+        if size >= bytes_max or row + 1 == table.num_rows:
+            yield table.slice(begin, row + 1 - begin).set_column(index, field, pa.array(bodies, pa.binary()))
+            begin, size, bodies = row + 1, 0, []
 
 
 def decompress_body(body: bytes, sys_flag: int) -> bytes:

@@ -5,9 +5,10 @@ options ──► RocketMQDataSource ──► QueueTableReader.partitions (driv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -25,12 +26,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from .._core.errors import InvalidArgument, NotFound
-from .cluster import Cluster, Endpoint, Queue
+from .cluster import Cluster, Endpoint, Queue, flatten
 from .columns import check_columns, record_schema
-from .options import READS, Use, parse_options, refuse_unused
+from .options import READS, Use, parse_options, refuse_contradictions, refuse_unused, whole_ms
 from .plan import QueuePartition, Range, check_range, split_ranges
 from .positions import Topics
-from .queue_read import ReadSettings, parse_tags, read_queue
+from .queue_read import EXPRESSION_BYTES_MAX, ReadSettings, is_plain_tag, parse_tags, read_queue
 from .rows import row_settings_of
 
 if TYPE_CHECKING:
@@ -83,9 +84,12 @@ class TopicSelection:
         if self.pattern is None:
             return list(self.names)
         found = cluster.matching_topics(self.pattern)
-        if not found:
+        if not found and not cluster.topics_exist:
             raise NotFound(f"no topic matches topicPattern {self.pattern!r}")
         return found
+
+    def names_topic(self, topic: str) -> bool:
+        return topic in self.names if self.pattern is None else re.fullmatch(self.pattern, topic) is not None
 
 
 class RocketMQDataSource(DataSource):
@@ -129,12 +133,21 @@ class RocketMQDataSource(DataSource):
         parse_options(self.given, READS)
         refuse_unused(self.given, use)
         options = parse_options(self.given, frozenset({use}))
-        if options.get("commitOffsets") and options["consumerGroup"] is None:
-            raise InvalidArgument("commitOffsets needs option 'consumerGroup'")
+        refuse_contradictions(options, use)
         return options
 
     def _columns(self, schema: StructType) -> tuple[str, ...]:
         return check_columns(schema, self.schema())
+
+
+def refuse_backwards(options: dict[str, Any], ends: dict[Queue, int]) -> None:
+    """Raises InvalidArgument where the JSON of startingOffsets lies behind that of endingOffsets."""
+    starts, stops = options["startingOffsets"], options["endingOffsets"]
+    if isinstance(starts, dict) and isinstance(stops, dict):
+        named = flatten(stops)
+        for queue, begin in flatten(starts).items():
+            if queue in named and begin > ends[queue] and options["startingTimestamp"] is options["endingTimestamp"] is None:
+                raise InvalidArgument(f"startingOffsets {begin} of {queue} lies behind endingOffsets {ends[queue]}")
 
 
 class Pushed:
@@ -187,8 +200,7 @@ class Pushed:
                 self.offset_bounds = bounds
             return True
         if column == "storeTimestamp" and isinstance(filter_.value, datetime):
-            value = filter_.value if filter_.value.tzinfo else filter_.value.astimezone()
-            ms = int(value.astimezone(UTC).timestamp() * 1000)
+            ms = whole_ms(filter_.value)
             first, last = self.stored_ms_bounds
             if is_low:
                 self.stored_ms_bounds = (ms if first is None else max(first, ms)), last
@@ -218,6 +230,7 @@ class QueueTableReader(DataSourceReader):
         queues = cluster.queues(self.selection.find(cluster))
         known = Topics(cluster, self.settings, queues, cluster.min_offsets(queues), cluster.max_offsets(queues))
         begins, ends = known.starts(self.options, "earliest"), known.ends(self.options)
+        refuse_backwards(self.options, ends)
         fail = self.options["failOnDataLoss"]
         ranges = [
             check_range(queue, begins[queue], ends[queue], known.min_offsets[queue], known.max_offsets[queue], fail) for queue in queues
@@ -254,6 +267,7 @@ class FilteredTableReader(QueueTableReader):
                 yield filter_
         # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
         rows = self.settings.rows
-        if self.pushed.tags is not None and not rows.tags and all("|" not in tag for tag in self.pushed.tags):
-            tags = tuple(sorted(self.pushed.tags))
-            self.settings = replace(self.settings, rows=replace(rows, tags=tags), sub_expression=" || ".join(tags) or "*")
+        tags = tuple(sorted(self.pushed.tags or ()))
+        expression = " || ".join(tags)
+        if tags and not rows.tags and all(map(is_plain_tag, tags)) and len(expression.encode()) <= EXPRESSION_BYTES_MAX:
+            self.settings = replace(self.settings, rows=replace(rows, tags=tags), sub_expression=expression)

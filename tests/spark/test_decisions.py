@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,17 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ro
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.datasource import GreaterThanOrEqual, In, LessThanOrEqual
 
 from rocketpy._core.errors import InvalidArgument, OffsetOutOfRange
 from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
-from rocketpy.spark.options import READS, Use, parse_options
+from rocketpy.spark.options import READS, Use, parse_options, refuse_contradictions
 from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, split_ranges
 from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
 from rocketpy.spark.rows import decompress_bodies
+from rocketpy.spark.source import FilteredTableReader, Pushed
 from rocketpy.spark.writer import row_ids
 
 A, B = Queue("T", "a", 0), Queue("T", "a", 1)
@@ -40,11 +43,67 @@ def test_names_ignore_case_and_know_their_aliases() -> None:
         ({"startingOffsets": '{"T":{"a":{"0":-3}}}'}, "-1 latest or -2 earliest"),
         ({"topicPattern": "("}, "not a regular expression"),
         ({"minPartitions": "0"}, "at least 1"),
+        ({"minPartitions": "many"}, "takes a number of at least 1"),
+        ({"pullBatchSize": "99999999999"}, "at most 2147483647"),
+        ({"batchBytes": "3g"}, "at most 1g"),
+        ({"pullTimeoutMs": "0"}, "at least 1 ms"),
+        ({"topic": " "}, "names nothing"),
+        ({"endingOffsets": "earliest"}, "takes latest or JSON"),
+        ({"endingOffsets": '{"T":{"a":{"0":-2}}}'}, "an offset or -1 latest"),
+        ({"startingTimestamp": "99999999999999999999"}, "milliseconds since 1970"),
     ],
 )
 def test_wrong_options_say_what_is_wrong(given_options: dict[str, str], text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         parse_options(given_options, BATCH)
+
+
+@pytest.mark.parametrize(
+    ("given_options", "use", "text"),
+    [
+        ({"startingOffsets": "latest"}, Use.BATCH, "leaves nothing to read"),
+        ({"startingTimestamp": "2000", "endingTimestamp": "1000"}, Use.BATCH, "lies behind endingTimestamp"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, Use.STREAM, "is above maxOffsetsPerTrigger"),
+        ({"commitOffsets": "true"}, Use.STREAM, "needs option 'consumerGroup'"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(given_options: dict[str, str], use: Use, text: str) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        refuse_contradictions(parse_options(given_options, frozenset({use})), use)
+
+
+@given(st.integers(0, 4 * 10**12))
+def test_a_time_is_its_own_millisecond_or_the_next_whole_one(ms: int) -> None:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    for late, wanted in ((0, ms), (1, ms + 1), (999, ms + 1)):
+        text = (at + timedelta(microseconds=late)).isoformat()
+        assert parse_options({"endingTimestamp": text}, BATCH)["endingTimestamp"] == wanted
+
+
+@given(st.integers(0, 4 * 10**12))
+def test_pushed_times_leave_out_no_row_of_theirs(ms: int) -> None:
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    pushed = Pushed()
+    assert not pushed.take(GreaterThanOrEqual(("storeTimestamp",), at)) and not pushed.take(LessThanOrEqual(("storeTimestamp",), at))
+    first, end = pushed.stored_ms_bounds
+    assert first is not None and end is not None and first <= ms < end
+
+
+@pytest.mark.parametrize(
+    ("tags", "expression"),
+    [
+        (("b", "a"), "a || b"),
+        ((" a", "b"), "*"),
+        (("a|b",), "*"),
+        (("*", "b"), "*"),
+        (("",), "*"),
+        (tuple(f"tag{number:03}" for number in range(200)), "*"),
+    ],
+)
+def test_tags_that_no_expression_can_name_are_left_to_spark(tags: tuple[str, ...], expression: str) -> None:
+    reader = FilteredTableReader(parse_options({"nameServer": "h:1", "topic": "T"}, BATCH), ("tags",))
+    assert list(reader.pushFilters([In(("tags",), tags)])) == [In(("tags",), tags)]
+    assert reader.settings.sub_expression == expression and bool(reader.settings.rows.tags) == (expression != "*")
 
 
 def test_offsets_may_be_written_with_at_signs() -> None:
@@ -132,9 +191,9 @@ def test_tag_expressions() -> None:
 
 
 def test_row_ids_are_the_same_for_a_repeated_epoch_only() -> None:
-    first, again, later = (row_ids(3, "query", epoch, True).of(7) for epoch in ("5", "5", "6"))
-    assert first == again != later and len(first) == 32
-    assert row_ids(3, None, None, True).of(7) != row_ids(3, None, None, True).of(7)
+    first, again, later = (row_ids(3, "query", epoch, True).prefix for epoch in ("5", "5", "6"))
+    assert first == again != later and len(first) == 24
+    assert row_ids(3, None, None, True).prefix != row_ids(3, None, None, True).prefix
 
 
 def test_a_report_escapes_what_it_shows(tmp_path: Path) -> None:
@@ -152,4 +211,16 @@ def test_bodies_are_decompressed_around_rows_that_stand_for_damage() -> None:
     table = pa.RecordBatch.from_pydict(
         {"sysFlag": pa.array([0, None, 1 | 3 << 8], pa.int32()), "body": [b"plain", None, zlib.compress(b"packed")]}
     )
-    assert decompress_bodies(table).column("body").to_pylist() == [b"plain", None, b"packed"]
+    (whole,) = decompress_bodies(table, 1000)
+    assert whole.column("body").to_pylist() == [b"plain", None, b"packed"]
+
+
+def test_bodies_that_grow_when_they_are_decompressed_come_in_several_batches() -> None:
+    import pyarrow as pa
+
+    packed = zlib.compress(bytes(1000))
+    table = pa.RecordBatch.from_pydict({"sysFlag": pa.array([1] * 10, pa.int32()), "body": [packed] * 10, "queueId": list(range(10))})
+    parts = list(decompress_bodies(table, 3000))
+    assert [part.num_rows for part in parts] == [3, 3, 3, 1]
+    assert [number for part in parts for number in part.column("queueId").to_pylist()] == list(range(10))
+    assert all(body == bytes(1000) for part in parts for body in part.column("body").to_pylist())
