@@ -33,6 +33,7 @@
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
+#define TELL_AGAIN_NS (60 * SECOND_NS) /* the same trouble, attempt after attempt */
 #define NAME_UNKNOWN -1  /* beside errno's numbers */
 #define INPUT_BYTES 16384
 #define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
@@ -63,6 +64,7 @@ struct rp_ha_slave {
     uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
     int64_t acked_offset;
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
+    int64_t told_ns; /* when the log was last told why a connection ended */
     uint64_t window_bytes;
     /* atomics, relaxed: each stands alone */
     atomic_int_fast64_t last_write_ms; /* of the slave thread, for stats */
@@ -83,6 +85,7 @@ static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(s
 /* ---- connection ---- */
 
 static void disconnect(rp_ha_slave *slave, const char *why, int level) {
+    int is_attempt = slave->fd < 0 || slave->refusals > 0; /* the next of many, perhaps */
     if (slave->fd >= 0)
         close(slave->fd);
     slave->fd = -1;
@@ -90,10 +93,15 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     pthread_mutex_lock(&slave->lock);
     if (slave->stats.state == RP_HA_SLAVE_TRANSFER)
         slave->stats.disconnects++;
+    int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
+                  now_ns(slave) - slave->told_ns < TELL_AGAIN_NS;
     slave->stats.state = RP_HA_SLAVE_READY;
     slave->stats.bytes_per_second = 0;
     snprintf(slave->stats.last_error, sizeof slave->stats.last_error, "%s", why);
     pthread_mutex_unlock(&slave->lock);
+    if (is_told)
+        return;
+    slave->told_ns = now_ns(slave);
     rp_log_write(slave->options.log, level, "ha: master %s: %s; our log ends at %lld", slave->address, why,
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
 }

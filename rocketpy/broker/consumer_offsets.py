@@ -158,15 +158,19 @@ class ConsumerOffsets:
             log.warning("remove topic offset, %s", gone[-1])
         return gone
 
-    def merge(self, saved: SavedOffsets, *, forward_only: bool) -> int:
-        """Takes over offsets of a master or a file; returns how many changed. `forward_only`: an offset never goes back."""
+    def merge(self, saved: SavedOffsets, *, forward_only: bool, before: SavedOffsets | None = None) -> int:
+        """Takes over offsets of a master or a file; returns how many changed.
+
+        `forward_only`: an offset never goes back, but for one that is still what the same master, there ever since, said `before`: then
+        it was set back at the master, by an operator or a consumer's seek."""
         changed = 0
+        earlier = before.offsets if before is not None else {}
         self._index = None
         for key, queues in saved.offsets.items():
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():
                 current = self._table.read_offset(group, topic, queue_id)
-                if offset == current or (forward_only and offset < current):
+                if offset == current or (forward_only and offset < current != earlier.get(key, {}).get(queue_id)):
                     continue
                 self._table.put_offset(group, topic, queue_id, offset)
                 changed += 1

@@ -246,7 +246,7 @@ class BrokerService:
         )
         saved = _saved_states(Path(config.text("storePathRootDir")) / "config", topics, groups, offsets, modes)
         if self._ha.is_slave:
-            self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved))
+            self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved, self._ha.connection))
         return Parts(
             config=config,
             settings_holder=settings,

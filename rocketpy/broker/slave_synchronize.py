@@ -3,7 +3,7 @@ RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 
 One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
 row. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
-have committed here since.
+have committed here since. Only what was set back at a master that has been there all the time is set back here too.
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -96,10 +96,33 @@ class SlaveSynchronize:
         return is_changed
 
 
+@dataclass(slots=True)
+class MasterOffsets:
+    """The master's offsets as copied last, and during which of its connections to us."""
+
+    connection: int | None = None
+    saved: SavedOffsets | None = None
+
+    def replace(self, saved: SavedOffsets, connection: int | None) -> SavedOffsets | None:
+        """Keeps these; returns the ones before if the master has not been away since then."""
+        before = self.saved if connection is not None and connection == self.connection else None
+        self.saved, self.connection = saved, connection
+        return before
+
+
 def copied_states(
-    topics: TopicTable, offsets: ConsumerOffsets, groups: GroupTable, modes: RequestModes, saved: SavedStates
+    topics: TopicTable,
+    offsets: ConsumerOffsets,
+    groups: GroupTable,
+    modes: RequestModes,
+    saved: SavedStates,
+    connection: Callable[[], int | None],
 ) -> tuple[CopiedState, ...]:
-    """Everything a slave has today. Delay offsets and timer state join when the broker has them."""
+    """Everything a slave has today. Delay offsets and timer state join when the broker has them.
+
+    `connection` numbers the connections to the master's log, None while there is none: the same number twice says that the master has
+    not been away in between."""
+    masters_offsets = MasterOffsets()
 
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
@@ -107,7 +130,7 @@ def copied_states(
 
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
-        changed = offsets.merge(copied, forward_only=True)
+        changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, connection()))
         if changed:
             offsets.assign_version(copied.version)
         return changed > 0

@@ -88,6 +88,11 @@ class HaService:
         """Whether a slave has a connection to its master; True on a master."""
         return self._slave is None or self._slave.stats()["state"] == "TRANSFER"
 
+    def connection(self) -> int | None:
+        """Which connection to its master a slave has, counted from 1; None while it has none, and on a master."""
+        stats = self._slave.stats() if self._slave is not None else {}
+        return int(stats["connects"]) if stats.get("state") == "TRANSFER" else None
+
     def start(self) -> None:
         """Raises NetworkError when the HA port is taken."""
         settings = self.settings

@@ -115,6 +115,39 @@ def test_offsets_committed_at_a_slave_stay_when_the_master_knows_older_ones(tmp_
     run(test)
 
 
+def test_an_offset_that_is_set_back_at_a_living_master_is_set_back_at_its_slave(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("t")
+            await both.master.pull("g", "t")  # makes the group
+            for offset, known in ((9, "9"), (2, "2")):
+                assert (await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": offset})).code == 0
+                await both.copy_tables()
+                assert (await both.slave.ask(RequestCode.QUERY_CONSUMER_OFFSET, CONSUMER_OFFSET)).fields == {"offset": known}
+
+    run(test)
+
+
+def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("t")
+            await both.master.pull("g", "t")
+            await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 9})
+            await both.copy_tables()
+            ha = both.slave_service.parts.ha  # type: ignore[union-attr]
+            address, first = ha.counters()["haMasterAddress"], ha.connection()
+            for other in ("127.0.0.1:1", address):  # as when the master starts anew
+                ha.follow(other)
+                await eventually(lambda other=other: (ha.connection() is not None) == (other == address), "the slave's connection")
+            assert first is not None and ha.connection() == first + 1
+            await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
+            await both.copy_tables()
+            assert (await both.slave.ask(RequestCode.QUERY_CONSUMER_OFFSET, CONSUMER_OFFSET)).fields == {"offset": "9"}
+
+    run(test)
+
+
 def test_a_slave_refuses_sends_and_serves_the_messages_it_was_sent(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:

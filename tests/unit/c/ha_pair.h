@@ -83,7 +83,7 @@ typedef struct pair {
     acks acked;
     int64_t appended;
     int64_t flow_bytes_per_second;
-    rp_log *log; /* the master's */
+    rp_log *log, *slave_log; /* NULL: stderr */
 } pair;
 
 static int appenders_send; /* every test runs with both */
@@ -132,6 +132,7 @@ static inline void open_slave(pair *both) {
     rp_ha_slave_options_default(&options);
     options.commit_log = rp_message_store_commit_log(both->slave.store);
     options.reconnect_ms = 10;
+    options.log = both->slave_log;
     rp_error error;
     CHECK(rp_ha_slave_open(&options, &both->ha_slave, &error) == RP_OK);
     follow(both);
@@ -227,6 +228,15 @@ static inline void wait_connected(const pair *both, uint32_t connections) {
         CHECK(i < WAIT_S * 5000);
         nanosleep(&pause, NULL);
     }
+}
+
+/* Lines that contain the text, of those that nobody has taken yet. */
+static inline int lines_with(rp_log *log, const char *text) {
+    int count = 0;
+    rp_log_line line;
+    while (rp_log_take(log, &line, 1) == 1)
+        count += strstr(line.text, text) != NULL;
+    return count;
 }
 
 #endif

@@ -149,13 +149,7 @@ static void a_report_may_come_in_pieces(void) {
     close_pair(&both);
 }
 
-static int refused_accepts(const pair *both) {
-    int count = 0;
-    rp_log_line line;
-    while (rp_log_take(both->log, &line, 1) == 1)
-        count += strstr(line.text, "accept failed") != NULL;
-    return count;
-}
+static int refused_accepts(const pair *both) { return lines_with(both->log, "accept failed"); }
 
 static int64_t monotonic_s(void) {
     struct timespec now;
