@@ -42,6 +42,7 @@ struct rp_ha_master {
     pthread_mutex_t transfer_lock; /* all that connections send and receive */
     pthread_mutex_t table_lock;
     pthread_mutex_t tell_lock; /* from counting acks until their callback has returned: else the later word could be the older one */
+    char last_drop[sizeof((rp_ha_master_stats *)0)->last_drop]; /* guarded by table_lock */
     /* written by the ha thread under both locks, so that either protects a reader */
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
     /* ha thread */
@@ -142,6 +143,7 @@ static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const cha
     (void)watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* close would do it too */
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = NULL;
+    snprintf(master->last_drop, sizeof master->last_drop, "%s", why);
     pthread_mutex_unlock(&master->table_lock);
     atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
     rp_ha_connection_destroy(connection);
@@ -568,7 +570,7 @@ uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, u
     return found;
 }
 
-void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats) {
+void rp_ha_master_read_stats(rp_ha_master *master, rp_ha_master_stats *stats) {
     *stats = (rp_ha_master_stats){
         .accepted = figure(&master->counters.accepted),
         .refused = figure(&master->counters.refused),
@@ -580,4 +582,7 @@ void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *sta
         .bytes_sent = figure(&master->counters.bytes),
         .acks = figure(&master->counters.acks),
     };
+    pthread_mutex_lock(&master->table_lock);
+    memcpy(stats->last_drop, master->last_drop, sizeof stats->last_drop);
+    pthread_mutex_unlock(&master->table_lock);
 }

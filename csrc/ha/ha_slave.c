@@ -212,6 +212,7 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     slave->refusals = size == 0 ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
+    slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* a heartbeat's only word */
     slave->stats.master_offset = offset + size;
     pthread_mutex_unlock(&slave->lock);
     return RP_OK;

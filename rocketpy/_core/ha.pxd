@@ -28,7 +28,7 @@ cdef extern from "ha/ha_master.h" nogil:
     int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min)
     void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second)
     uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max)
-    void rp_ha_master_read_stats(const rp_ha_master *master, rp_ha_master_stats *stats)
+    void rp_ha_master_read_stats(rp_ha_master *master, rp_ha_master_stats *stats)
 
 cdef extern from "ha/ha_slave.h" nogil:
     ctypedef struct rp_ha_slave:

@@ -24,7 +24,8 @@ class HaMaster(NativeObject):
         """How much each slave may be sent, from now on; 0: no limit."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms)."""
-    def stats(self) -> dict[str, int]: ...
+    def stats(self) -> dict[str, Any]:
+        """The fields of rp_ha_master_stats."""
     def close(self) -> None: ...
 
 @disjoint_base

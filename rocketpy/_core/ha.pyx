@@ -26,7 +26,7 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_ha_master_stats, member)
     static const rp_field_row ha_master_stats_rows[] = {
         ROW(accepted), ROW(refused), ROW(dropped_bad_ack), ROW(dropped_silent), ROW(dropped_other), ROW(frames_sent),
-        ROW(heartbeats_sent), ROW(bytes_sent), ROW(acks), RP_FIELD_END};
+        ROW(heartbeats_sent), ROW(bytes_sent), ROW(acks), ROW(last_drop), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_options, member)
     static const rp_field_row ha_slave_option_rows[] = {

@@ -190,6 +190,7 @@ class HaService:
             "haAcks": str(master["acks"]),
             "haDroppedBadAck": str(master["dropped_bad_ack"]),
             "haDroppedSilent": str(master["dropped_silent"]),
+            "haLastDropped": master["last_drop"],
         }
 
     def _log_end(self) -> int:

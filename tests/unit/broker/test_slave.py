@@ -211,6 +211,29 @@ def test_lag_and_rate_of_replication_are_in_the_runtime_info_of_both(tmp_path: P
     run(test)
 
 
+def test_why_no_slave_is_there_is_in_the_runtime_info(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            ha = both.slave_service.parts.ha  # type: ignore[union-attr]
+            ha.follow("127.0.0.1:1")
+            await eventually(lambda: "connect failed" in ha.counters()["haSlaveLastError"])
+            await eventually(lambda: both.at.broker.runtime_table()["haSlaves"] == "0")
+            masters = both.at.broker.runtime_table()
+            assert "closed the connection" in masters["haLastDropped"]
+
+    run(test)
+
+
+def test_heartbeats_count_as_words_of_the_master(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master={"haSendHeartbeatInterval": "20"}) as both:
+            ha = both.slave_service.parts.ha  # type: ignore[union-attr]
+            first = ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"]
+            await eventually(lambda: ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"] > first > 0, "a heartbeat")
+
+    run(test)
+
+
 def test_a_slaves_checkpoint_follows_what_it_was_sent(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path, slave={"flushIntervalCommitLog": "20", "flushCommitLogThoroughInterval": "50"}) as both:
