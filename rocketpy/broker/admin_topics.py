@@ -128,10 +128,12 @@ class TopicAdmin:
             doomed += [
                 retry for group in parts.offsets.groups_of(topic) for retry in names.pop_retry_topics(topic, group) if retry in parts.topics
             ]
-        for name in doomed:
-            self._delete_one(name)
-        await parts.saved.topics.save()
-        await parts.saved.offsets.save()
+        try:
+            for name in doomed:
+                self._delete_one(name)
+        finally:  # what has left the tables must not come back with the next start
+            await parts.saved.topics.save()
+            await parts.saved.offsets.save()
         return Response()
 
     def _delete_one(self, topic: str) -> None:
