@@ -26,12 +26,14 @@ def parse_json(text: str) -> Any:
     return json.loads(re.sub(r"([{,]\s*)(-?\d+)(\s*:)", r'\1"\2"\3', text))
 
 
-def encode(code: int, fields: dict[str, str] | None = None, body: bytes = b"", opaque: int = 1, flag: int = 0) -> bytes:
+def encode(
+    code: int, fields: dict[str, str] | None = None, body: bytes = b"", opaque: int = 1, flag: int = 0, *, version: int = 501
+) -> bytes:
     header = json.dumps(
         {
             "code": code,
             "language": "JAVA",
-            "version": 501,
+            "version": version,
             "opaque": opaque,
             "flag": flag,
             "extFields": fields or {},

@@ -32,7 +32,9 @@ def files(*ages: int) -> list[LogFile]:
         (4, 99.0, False, (), 0, False),
     ],
 )
-def test_decision(hour: int, used: float, now: bool, ages: tuple[int, ...], deleted: int, writable: bool) -> None:
+def test_files_go_by_hour_age_and_fill_of_the_disk(
+    hour: int, used: float, now: bool, ages: tuple[int, ...], deleted: int, writable: bool
+) -> None:
     decision = decide(SETTINGS, files(*ages), used_percent=used, now_ms=NOW, hour=hour, now=now)
     assert (decision.delete_count, decision.is_writable) == (deleted, writable)
     assert bool(decision.reason) is not writable
@@ -52,7 +54,7 @@ def test_a_limit_in_bytes_takes_the_oldest_files() -> None:
         assert (decision.delete_count, decision.is_writable) == (deleted, True), limit
 
 
-def test_hours() -> None:
+def test_hours_of_the_day_are_named_with_semicolons_between_them() -> None:
     assert parse_hours("04") == {4}
     assert parse_hours("04;16") == {4, 16}
     with pytest.raises(ValueError, match="24"):

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rocketpy._core.errors import NetworkError, TimedOut
-from rocketpy._core.remoting import Command, Request, Server
+from rocketpy._core.remoting import Command, Request, Server, decode_command, encode_command
 from rocketpy.remoting.client import RemotingClient
-from rocketpy.remoting.codes import RequestCode, ResponseCode, SerializeType
+from rocketpy.remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode, SerializeType
 from rocketpy.remoting.command import CommandError, Response
 from rocketpy.remoting.headers import GetKVConfigRequestHeader, GetKVConfigResponseHeader
 from rocketpy.remoting.service import Handler, RemotingService
@@ -198,9 +198,15 @@ def test_oneway_requests_are_handled_and_not_answered() -> None:
             handled.set()
             return Response(remark="nobody reads this")
 
-        async with running({ECHO: note}) as server, RemotingClient() as client:
-            await client.invoke_oneway(server.address, ECHO)
-            await asyncio.wait_for(handled.wait(), 10)
+        async with running({SILENT: note, ECHO: echo}) as server:
+            host, port = server.address.split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(encode_command(SILENT, opaque=1, flag=FLAG_ONEWAY) + encode_command(ECHO, opaque=2))
+            frame = await asyncio.wait_for(reader.readexactly(4), 10)
+            frame += await reader.readexactly(int.from_bytes(frame, "big"))
+            assert handled.is_set() and decode_command(frame).opaque == 2, "the first answer is that of the second request"
+            writer.close()
+            await writer.wait_closed()
 
     asyncio.run(scenario())
 
