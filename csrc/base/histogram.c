@@ -100,8 +100,9 @@ uint64_t rp_histogram_percentile(const rp_histogram *histogram, double percent) 
     uint64_t count = rp_histogram_count(histogram);
     if (count == 0)
         return 0;
-    double share = percent > 0.0 ? fmin(percent, 100.0) / 100.0 : 0.0; /* NaN counts as 0 */
-    uint64_t rank = (uint64_t)ceil(share * (double)count);
+    /* NaN counts as 0. The next smaller number, so that no rounding lifts the rank over a whole one. */
+    double below_percent = percent > 0.0 ? nextafter(fmin(percent, 100.0), 0.0) : 0.0;
+    uint64_t rank = (uint64_t)ceil(below_percent / 100.0 * (double)count);
     if (rank == 0)
         rank = 1;
     uint64_t max = rp_histogram_max(histogram);

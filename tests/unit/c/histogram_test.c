@@ -81,6 +81,20 @@ static void adding_is_recording_both(void) {
     rp_histogram_destroy(right);
 }
 
+/* 99.9 / 100 * 1000 is a little more than 999. */
+static void a_percentile_that_ends_at_a_value_is_that_value(void) {
+    rp_histogram *histogram = rp_histogram_create();
+    rp_histogram_record_count(histogram, 10, 999);
+    rp_histogram_record(histogram, 1000);
+    CHECK(rp_histogram_percentile(histogram, 99.9) == 10);
+    CHECK(rp_histogram_percentile(histogram, 99.91) == 1000);
+    rp_histogram_record_count(histogram, 10, 8991);
+    rp_histogram_record_count(histogram, 1000, 9);
+    CHECK(rp_histogram_percentile(histogram, 99.9) == 10);
+    CHECK(rp_histogram_percentile(histogram, 100.0) == 1000);
+    rp_histogram_destroy(histogram);
+}
+
 static void *record_many(void *argument) {
     for (uint64_t value = 1; value <= PER_THREAD; value++)
         rp_histogram_record(argument, value);
@@ -107,6 +121,7 @@ int main(void) {
     one_value_is_every_percentile_and_reads_back_exactly_at_all_magnitudes();
     percentiles_of_a_ramp_are_within_the_promised_error();
     adding_is_recording_both();
+    a_percentile_that_ends_at_a_value_is_that_value();
     threads_recording_at_once_lose_nothing();
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
