@@ -216,8 +216,11 @@ class GroupTable:
         for config in saved.configs.values():
             if self._configs.get(config.group) != config:
                 self._put(config)
+        before = self._forbidden
         self._forbidden = {group: dict(topics) for group, topics in saved.forbidden.items()}
         self.version = saved.version
+        for group, topic in sorted(_pairs(before) ^ _pairs(self._forbidden)):
+            self._on_forbidden(group, topic)
         return True
 
     def to_json(self) -> dict[str, Any]:
@@ -249,6 +252,11 @@ class GroupTable:
             which_broker_when_slow=config.which_broker_when_slow,
             sys_flag=config.system_flag,
         )
+
+
+def _pairs(forbidden: Mapping[str, Mapping[str, int]]) -> set[tuple[str, str]]:
+    """The groups and topics that may not be read."""
+    return {(group, topic) for group, topics in forbidden.items() for topic, value in topics.items() if value & READ_FORBIDDEN}
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,20 @@ def test_a_masters_table_replaces_ours() -> None:
     assert not table.replace_all(saved)
 
 
+def test_what_a_master_forbids_or_allows_again_is_told_here_too() -> None:
+    told: list[tuple[str, str]] = []
+    master = GroupTable(Recorder(), Clock(2))
+    table = GroupTable(Recorder(), Clock(), on_forbidden=lambda group, topic: told.append((group, topic)))
+    master.set_readable("g", "t", False)
+    master.set_readable("g", "u", False)
+    assert table.replace_all(SavedGroups.from_json(master.to_json()))
+    assert sorted(told) == [("g", "t"), ("g", "u")] and not table.is_readable("g", "t")
+    told.clear()
+    master.set_readable("g", "t", True)
+    assert table.replace_all(SavedGroups.from_json(master.to_json()))
+    assert told == [("g", "t")] and table.is_readable("g", "t") and not table.is_readable("g", "u")
+
+
 @pytest.mark.parametrize(
     "value",
     [
