@@ -21,6 +21,11 @@ from .doctor import Finding, print_findings
 
 JAVA_MIN = 17
 TIMEOUT_S = 3.0
+JAVA_TIMEOUT_S, PYTHON_TIMEOUT_S = 30, 120  # both are started on a busy machine too
+
+
+def _why_not_run(error: OSError | subprocess.TimeoutExpired) -> str:
+    return f"it did not answer within {error.timeout:g} s" if isinstance(error, subprocess.TimeoutExpired) else str(error.strerror)
 
 
 def check_java() -> Finding:
@@ -29,7 +34,10 @@ def check_java() -> Finding:
     remedy = "apt-get install -y openjdk-17-jre-headless, or set JAVA_HOME"
     if program is None or not Path(program).exists():
         return Finding("Java", "bad", f"{f'JAVA_HOME={home} has no bin/java' if home else 'not found'}; {remedy}")
-    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=JAVA_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("Java", "bad", f"{program}: {_why_not_run(error)}; {remedy}")
     found = re.search(r'version "(\d+)', done.stderr)
     if found is None or int(found[1]) < JAVA_MIN:
         return Finding("Java", "bad", f"{program} is {found[1] if found else 'of an unknown version'}, Spark needs {JAVA_MIN}; {remedy}")
@@ -51,9 +59,9 @@ def check_worker_python() -> Finding:
     program = os.environ.get("PYSPARK_PYTHON", sys.executable)
     code = "import sys, rocketpy._core.arrow, pyarrow, pyspark; print('%d.%d' % sys.version_info[:2])"
     try:
-        done = subprocess.run([program, "-c", code], capture_output=True, text=True, check=False, timeout=120)
-    except OSError as error:
-        return Finding("worker Python", "bad", f"PYSPARK_PYTHON={program}: {error.strerror}; unset it, or name a Python")
+        done = subprocess.run([program, "-c", code], capture_output=True, text=True, check=False, timeout=PYTHON_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("worker Python", "bad", f"PYSPARK_PYTHON={program}: {_why_not_run(error)}; unset it, or name a Python")
     if done.returncode != 0:
         cause = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
         return Finding("worker Python", "bad", f"{program}: {cause}; {program} -m pip install 'rocketpy-mq[spark]'")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +26,25 @@ def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     finding = spark_doctor.check_java()
     assert finding.grade == "bad" and "JAVA_HOME=/nonexistent" in finding.text
+
+
+def test_a_java_that_cannot_be_run_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("no program")
+    finding = spark_doctor.check_java()
+    assert finding.grade == "bad" and f"{tmp_path}/bin/java" in finding.text and "JAVA_HOME" in finding.text
+
+
+def test_a_java_or_worker_python_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(command: list[str], *, timeout: float, **options: Any) -> None:
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/java")
+    assert "did not answer within 30 s" in spark_doctor.check_java().text
+    assert "did not answer within 120 s" in spark_doctor.check_worker_python().text
 
 
 def test_a_worker_python_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
