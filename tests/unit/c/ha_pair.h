@@ -70,6 +70,13 @@ static inline int wait_acked(acks *all, int64_t offset) {
     return rc == 0;
 }
 
+static inline int64_t told_offset(acks *all) {
+    pthread_mutex_lock(&all->lock);
+    int64_t offset = all->offset;
+    pthread_mutex_unlock(&all->lock);
+    return offset;
+}
+
 typedef struct side {
     char path[128];
     const rp_file_ops *ops; /* NULL: the kernel's */
