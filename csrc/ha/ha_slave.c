@@ -161,6 +161,9 @@ static int is_comparing(const rp_ha_slave *slave) { return slave->overlap.at < s
 
 /* Where the master's next byte belongs, and what we vouch for: while the overlap is compared, only what was the same. */
 static int64_t held_offset(const rp_ha_slave *slave) {
+    int64_t damaged_at = rp_commit_log_damaged_at(slave->options.commit_log, NULL);
+    if (damaged_at >= 0)
+        return damaged_at;
     return is_comparing(slave) ? slave->overlap.at : rp_commit_log_max_offset(slave->options.commit_log);
 }
 
@@ -416,6 +419,12 @@ static void try_connect(rp_ha_slave *slave) {
     const char *port;
     if (split_address(slave->address, host, &port) < 0)
         return; /* checked by set_master */
+    rp_error damage;
+    if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started anew */
+        slave->refusals = REFUSALS_MAX;
+        disconnect(slave, damage.message, RP_LOG_ERROR);
+        return;
+    }
     int cause = connect_to(slave, host, port);
     if (cause != 0) {
         char why[160];

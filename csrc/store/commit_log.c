@@ -52,6 +52,7 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
     }
     log->position = log->dispatched = end;
     log->dispatch_failed_at = -1;
+    atomic_init(&log->damaged_at, -1);
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
     atomic_store(&log->flushed_offset, end);
     atomic_store_explicit(&log->max_offset, end, memory_order_release);

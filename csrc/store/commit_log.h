@@ -54,14 +54,17 @@ int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte be
 
 /* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address
  * points into the mapped file, *room bytes of it (at least 1, never past the file's end) may be written there by the calling thread,
- * the only one that writes. RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_READ_ONLY, RP_E_CLOSED. */
+ * the only one that writes. RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
 int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error);
 /* Publishes the first size bytes of that room and enters the records they complete into their queues. RP_OK; RP_E_INVALID when they were
- * not reserved; RP_E_READ_ONLY, RP_E_CLOSED. */
+ * not reserved; RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error);
 /* Both at once for much: `size` bytes that lie in a pipe go into the file, without a zero or a mapped page made for them first, and are
  * published as they come. Errors as of reserve; what is left in the pipe then is the caller's to throw away. */
 int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe_fd, uint32_t size, rp_error *error);
+/* -1, or where the replicated bytes stop being records (then *error says why): every later call of the three gives RP_E_CORRUPT, and the
+ * next start cuts them off. Any thread. */
+int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error);
 
 /* Bytes of the log lent to the caller with a pin on their file. */
 typedef struct rp_log_range {

@@ -43,6 +43,8 @@ struct rp_commit_log {
 
     int64_t dispatched; /* guarded by append_lock: records below it have their queue entries; a slave's last record may be incomplete */
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
+    rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */
+    _Atomic int64_t damaged_at; /* where replicated bytes are no record, -1: nowhere; set once, released after damage */
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
     void *dispatch_context;
 

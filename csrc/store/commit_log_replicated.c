@@ -1,7 +1,8 @@
 /* commit_log_replicated.c: bytes that a master has appended, taken over as they are. See commit_log_writer.h.
  *
  * The replicating thread is the only writer of a slave's log. Bytes may end in the middle of a record: they are published (a slave of
- * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off.
+ * RocketMQ counts them as held too) but dispatched only once the record is whole; recovery cuts an incomplete one off. It would cut off
+ * what is no record too, with all that follows: so nothing more is taken then, and the slave vouches for what comes before it only.
  */
 
 #include <errno.h>
@@ -20,6 +21,8 @@ typedef struct woken_queues {
     rp_consume_queue *queues[WOKEN_QUEUES_MAX];
     uint32_t count;
 } woken_queues;
+
+static int damage_of(const rp_commit_log *log, rp_error *error);
 
 /* Under the lock: an empty log starts where its master says. */
 static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
@@ -45,6 +48,7 @@ static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
 
 static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
     int rc = rp_commit_log_failure(log, error);
+    rc = rc == RP_OK ? damage_of(log, error) : rc;
     if (rc != RP_OK || offset == log->position) {
         return rc;
     }
@@ -75,38 +79,84 @@ int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t
     return rc;
 }
 
-/* One piece of the log in one file: [offset, end). Bytes dispatched, all of them when the rest of the file is padding. */
-static int64_t dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, rp_error *error) {
-    uint64_t done = 0;
-    while (piece->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
+/* What the first bytes of a record tell. file_left: bytes to the end of the file they lie in. */
+static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error *error) {
+    if (magic == RP_MESSAGE_MAGIC_BLANK ? size != file_left : size > file_left) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "%u bytes do not fit to its file's end: set mappedFileSizeCommitLog as there",
+                            size);
+    }
+    return RP_OK;
+}
+
+/* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
+static int enter_record(rp_commit_log *log, const rp_message *message, woken_queues *woken, rp_error *error) {
+    rp_consume_queue *queue = NULL;
+    int rc = log->dispatch(log->dispatch_context, message, &queue, error);
+    if (rc == RP_E_CORRUPT) {
+        rp_log_write(log->setup.log, RP_LOG_WARNING, "record at %lld is in no queue: %s", (long long)message->physical_offset,
+                     error->message);
+    } else if (rc != RP_OK) {
+        return rc;
+    }
+    if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
+        woken->queues[woken->count++] = queue;
+    }
+    atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
+    atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
+    return RP_OK;
+}
+
+/* One piece of the log in one file, from log->dispatched on. *done: bytes dispatched, all of them when the rest of the file is padding.
+ * RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
+static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, int64_t *done, rp_error *error) {
+    int64_t file_left = log->file_size - log->dispatched % log->file_size;
+    while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
         rp_message message;
-        uint32_t size = rp_get_u32(piece->address + done), magic = rp_get_u32(piece->address + done + 4);
-        if (magic == RP_MESSAGE_MAGIC_BLANK) {
-            return size <= piece->size - done ? (int64_t)done + size : (int64_t)done;
-        }
-        if (size > piece->size - done) {
-            break; /* the rest of it is still to come */
-        }
-        int kind = rp_message_decode(piece->address + done, piece->size - done, RP_CHECK_NO_CRC, &message, error);
-        if (kind != RP_RECORD_MESSAGE) {
-            return kind < 0 ? kind
-                            : rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched + (int64_t)done,
-                                           "zero bytes inside the log");
-        }
-        rp_consume_queue *queue = NULL;
-        int rc = log->dispatch(log->dispatch_context, &message, &queue, error);
+        const uint8_t *record = piece->address + *done;
+        uint32_t size = rp_get_u32(record), magic = rp_get_u32(record + 4);
+        int rc = check_head(size, magic, file_left - *done, error);
         if (rc != RP_OK) {
             return rc;
         }
-        if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
-            woken->queues[woken->count++] = queue;
+        if (size > piece->size - *done) {
+            break; /* the rest of it is still to come */
         }
-        done += message.size;
-        atomic_store_explicit(&log->store_timestamp_ms, message.store_timestamp_ms, memory_order_release);
-        atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
+        if (magic == RP_MESSAGE_MAGIC_BLANK) {
+            *done += size;
+            break;
+        }
+        int kind = rp_message_decode(record, (uint64_t)(piece->size - *done), RP_CHECK_NO_CRC, &message, error);
+        if (kind < 0) {
+            return kind;
+        }
+        if (kind != RP_RECORD_MESSAGE || message.physical_offset != log->dispatched + *done) {
+            return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
+        }
+        rc = enter_record(log, &message, woken, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        *done += message.size;
     }
-    return (int64_t)done;
+    return RP_OK;
 }
+
+/* Under the lock, at log->dispatched. */
+static void note_damage(rp_commit_log *log, const rp_error *cause) {
+    rp_error_set(&log->damage, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched, "the master's bytes at %lld are no record: %s",
+                 (long long)log->dispatched, cause->message);
+    atomic_store_explicit(&log->damaged_at, log->dispatched, memory_order_release);
+}
+
+int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error) {
+    int64_t at = atomic_load_explicit(&log->damaged_at, memory_order_acquire);
+    if (at >= 0 && error != NULL) {
+        *error = log->damage;
+    }
+    return at;
+}
+
+static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK; }
 
 /* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
 static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
@@ -117,19 +167,19 @@ static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
         return 0;
     }
     rp_error error = {0};
-    int64_t done = dispatch_piece(log, &piece, woken, &error);
+    int64_t done = 0;
+    int rc = dispatch_piece(log, &piece, woken, &done, &error);
     rp_log_range_release(piece.pin);
-    if (done < 0) {
-        if (log->dispatch_failed_at != log->dispatched) {
-            log->dispatch_failed_at = log->dispatched;
-            rp_log_write(log->setup.log, RP_LOG_ERROR,
-                         "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again with the next ones",
-                         (long long)log->dispatched, error.message, error.file);
-        }
-        return 0;
-    }
     log->dispatched += done;
-    return done > 0;
+    if (rc == RP_E_CORRUPT) {
+        note_damage(log, &error);
+    } else if (rc != RP_OK && log->dispatch_failed_at != log->dispatched) {
+        log->dispatch_failed_at = log->dispatched;
+        rp_log_write(log->setup.log, RP_LOG_ERROR,
+                     "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again with the next ones",
+                     (long long)log->dispatched, error.message, error.file);
+    }
+    return rc == RP_OK && done > 0;
 }
 
 static void wake(rp_commit_log *log, const woken_queues *woken) {
@@ -168,6 +218,7 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
         rp_commit_log_tell_followers(log);
+        rc = damage_of(log, error);
     }
     return rc;
 }

@@ -44,7 +44,9 @@ class HaSettings:
 
     @staticmethod
     def of(config: Config) -> HaSettings:
-        """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none."""
+        """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none.
+        A heartbeat comes twice in a housekeeping interval at least: with a longer pause the other end would be dropped again and again."""
+        housekeeping_ms = config.integer("haHousekeepingInterval")
         bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
@@ -54,8 +56,8 @@ class HaSettings:
             slaves_required=max(1, config.integer("inSyncReplicas") - 1),
             slaves_min=config.integer("minInSyncReplicas") - 1,
             transfer_bytes=config.integer("haTransferBatchSize"),
-            heartbeat_interval_ms=config.integer("haSendHeartbeatInterval"),
-            housekeeping_interval_ms=config.integer("haHousekeepingInterval"),
+            heartbeat_interval_ms=min(config.integer("haSendHeartbeatInterval"), max(1, housekeeping_ms // 2)),
+            housekeeping_interval_ms=housekeeping_ms,
             gap_not_in_sync_bytes=config.integer("haMaxGapNotInSync"),
             flow_bytes_per_second=bytes_per_second if config.boolean("haFlowControlEnable") else 0,
             commit_log_file_size=config.integer("mappedFileSizeCommitLog"),

@@ -229,7 +229,19 @@ def test_heartbeats_count_as_words_of_the_master(tmp_path: Path) -> None:
         async with pair(tmp_path, master={"haSendHeartbeatInterval": "20"}) as both:
             ha = both.slave_service.parts.ha  # type: ignore[union-attr]
             first = ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"]
-            await eventually(lambda: ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"] > first > 0, "a heartbeat")
+            await eventually(lambda: ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"] > first, "a heartbeat")
+
+    run(test)
+
+
+def test_heartbeats_come_in_time_for_a_short_housekeeping_interval(tmp_path: Path) -> None:
+    async def test() -> None:
+        short = {"haHousekeepingInterval": "100"}  # haSendHeartbeatInterval is 5 s
+        async with pair(tmp_path, master=short, slave=short) as both:
+            ha = both.slave_service.parts.ha  # type: ignore[union-attr]
+            first = ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"]
+            await eventually(lambda: ha.runtime_info()["haClientRuntimeInfo"]["lastReadTimestamp"] > first + 300, "some heartbeats")
+            assert ha.connection() == 1
 
     run(test)
 

@@ -80,6 +80,7 @@ static inline int64_t told_offset(acks *all) {
 typedef struct side {
     char path[128];
     const rp_file_ops *ops; /* NULL: the kernel's */
+    uint64_t file_size; /* 0: FIXTURE_LOG_FILE_SIZE */
     rp_message_store *store;
 } side;
 
@@ -99,6 +100,8 @@ static inline void open_store(side *one) {
     rp_message_store_options options;
     fixture_options(&options, one->path);
     options.file_ops = one->ops;
+    if (one->file_size > 0)
+        options.commit_log_file_size = one->file_size;
     one->store = fixture_open(&options);
 }
 
