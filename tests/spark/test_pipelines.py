@@ -28,6 +28,18 @@ def test_the_lake_has_every_message_once_with_typed_json(spark: Any, cluster: Cl
     assert len(list((tmp_path / "small").glob("topic=*/day=*/*.parquet"))) == len(list((tmp_path / "small").glob("topic=*/day=*")))
 
 
+def test_an_inferred_schema_takes_any_name_that_json_may_have(spark: Any) -> None:
+    from pyspark.sql import functions as f
+
+    from rocketpy.spark.pipelines import lake
+
+    body = {"a b": {"c:d": 1, "e`f": [{"g<h": "x"}]}, "i`j": 2}
+    rows = spark.createDataFrame([(bytearray(json.dumps(body).encode()),)], "body binary").withColumn(
+        "storeTimestamp", f.current_timestamp()
+    )
+    assert lake.shape(rows, lake.infer_schema(spark, rows)).first().json.asDict(recursive=True) == body
+
+
 def test_traffic_counts_every_message_and_byte(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     from rocketpy.spark.pipelines import traffic
 

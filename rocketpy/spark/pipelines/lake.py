@@ -13,18 +13,18 @@ from ..job import add_trigger, arguments, run_stream, say, session, stream, tabl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SAMPLE_ROWS = 1000
 
 
-def infer_schema(spark: SparkSession, sample: DataFrame) -> str:
-    """The schema of JSON bodies as DDL, from a sample."""
+def infer_schema(spark: SparkSession, sample: DataFrame) -> StructType:
+    """The schema of JSON bodies, from a sample. Not as DDL, which has no way to write every name that JSON may have."""
     texts = sample.selectExpr("cast(body as string) as text").limit(SAMPLE_ROWS)
-    found = spark.read.json(texts.rdd.map(lambda row: row.text))
-    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in found.schema.fields)
+    return spark.read.json(texts.rdd.map(lambda row: row.text)).schema
 
 
-def shape(frame: DataFrame, json_schema: str | None) -> DataFrame:
+def shape(frame: DataFrame, json_schema: StructType | str | None) -> DataFrame:
     """The rows as the lake keeps them."""
     from pyspark.sql import functions as f
 
@@ -47,11 +47,12 @@ def main(argv: list[str] | None = None) -> int:
     add_trigger(parser)
     options = parser.parse_args(argv)
     spark = session("lake")
-    json_schema = options.json
+    json_schema: StructType | str | None = options.json or None
     if json_schema == "infer":
-        json_schema = infer_schema(spark, table(spark, options))
-        say(f"inferred schema of JSON bodies: {json_schema}")
-    rows = shape(stream(spark, options), json_schema or None)
+        inferred = infer_schema(spark, table(spark, options))
+        say(f"inferred schema of JSON bodies: {inferred.simpleString()}")
+        json_schema = inferred
+    rows = shape(stream(spark, options), json_schema)
     count = run_stream(rows.writeStream.format("parquet").partitionBy("topic", "day"), options, options.out)
     say(f"{count} messages written to {options.out}")
     if options.compact:
