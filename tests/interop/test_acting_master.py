@@ -1,0 +1,59 @@
+"""A slave stands in for its master that is down: enableSlaveActingMaster at the brokers, supportActingMaster at the name server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.processes import wait_until
+
+from . import wire
+from .javaenv import JavaClients
+from .products import Broker, Cluster, NameServer, Product
+from .test_pairs import log_end, slave_knows
+
+TOPIC, GROUP, QUEUES, COUNT = "stands-in", "GID-acting", 4, 40
+SETTINGS = {"enableSlaveActingMaster": True, "slaveReadEnable": True, "brokerHeartbeatInterval": 500, "brokerNotActiveTimeoutMillis": 4000}
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def create_group(broker: Broker, group: str) -> None:
+    update_and_create_subscription_group = 200
+    assert wire.call(broker.address, update_and_create_subscription_group, {}, json.dumps({"groupName": group}).encode()).code == 0
+
+
+def test_offsets_locks_and_messages_are_served_by_the_slave(product: Product, clients: Callable[..., JavaClients], tmp_path: Path) -> None:
+    namesrv = NameServer(product, tmp_path / "namesrv", {"supportActingMaster": True}).start()
+    cluster = Cluster(namesrv)
+    try:
+        cluster.add_brokers(tmp_path, [product], SETTINGS)
+        cluster.brokers.append(Broker(product, tmp_path / "slave", cluster.address, SETTINGS, "broker-a", 1).start(namesrv))
+        master, slave = cluster.brokers
+        cluster.create_topic(TOPIC, QUEUES)
+        create_group(master, GROUP)
+        java = clients(cluster)
+        bodies = {f"message {number}".encode() for number in range(COUNT)}
+        producer = java.producer()
+        for body in bodies:
+            producer.send(TOPIC, body)
+        reader = java.pull("GID-acting-pull")
+        queues = reader.call("queues", topic=TOPIC)
+        ends = [reader.call("maxOffset", **queue) for queue in queues]
+        assert sum(ends) == COUNT
+        wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows")
+        wait_until(lambda: slave_knows(slave, TOPIC, GROUP), 90, "the slave copied topics and groups")
+        master.stop()
+        wait_until(lambda: namesrv.broker_addresses()["broker-a"] == {"1": slave.address}, 30, "only the slave is left")
+        assert all(queue["perm"] == 4 for queue in cluster.route(TOPIC)), "the topic is for reading only"
+        late = java.pull("GID-acting-late")
+        assert [late.call("maxOffset", **queue) for queue in queues] == ends
+        ordered = java.push(GROUP, TOPIC, orderly=True)
+        assert {each["body"] for each in ordered.received(COUNT, 90)} == bodies
+        ordered.shutdown()
+        assert sum(cluster.committed(GROUP, TOPIC, queue, slave) for queue in range(QUEUES)) == COUNT
+    finally:
+        cluster.stop()
