@@ -189,11 +189,6 @@ int rp_column_put_repeated(rp_column *column, rp_slice text, uint32_t count) {
     return status;
 }
 
-int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value) {
-    int status = rp_column_put_bytes(column->keys, key.data, key.size);
-    return status < 0 ? status : rp_column_put_bytes(column->items, value.data, value.size);
-}
-
 int rp_column_end_map(rp_column *column) {
     int status = end_offset(column, (uint64_t)column->keys->rows);
     column->rows += status == RP_OK;

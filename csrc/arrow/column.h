@@ -57,8 +57,7 @@ int rp_column_put_bit(rp_column *column, int value);
 int rp_column_put_bytes(rp_column *column, const void *data, uint32_t size);
 int rp_column_put_repeated(rp_column *column, rp_slice text, uint32_t count); /* text and binary only */
 int rp_column_put_nulls(rp_column *column, uint32_t count);
-/* A map row: pairs, then end. */
-int rp_column_put_map_pair(rp_column *column, rp_slice key, rp_slice value);
+/* A map row: as many texts into keys as into items, then end. */
 int rp_column_end_map(rp_column *column);
 
 /* Moves the buffers into array (all fields set); the column is empty afterwards. RP_OK, or RP_E_NO_MEMORY: array is as it was, and the

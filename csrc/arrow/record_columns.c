@@ -50,7 +50,7 @@ static rp_slice slice_at(const void *holder, uint32_t member) {
     return slice;
 }
 
-static int fill_text(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+static int fill_body(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)context;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -58,6 +58,36 @@ static int fill_text(rp_column *column, rp_record_context *context, uint32_t mem
     int status = rp_column_reserve(column, count, bytes);
     for (uint32_t i = 0; i < count && status == RP_OK; i++)
         rp_column_add_text(column, slice_at(&messages[i], member));
+    return status;
+}
+
+static int is_same(rp_slice a, rp_slice b) { return a.size == b.size && memcmp(a.data, b.data, a.size) == 0; }
+
+/* A column of text is well-formed, whatever bytes a client has sent. */
+static int put_text(rp_column *column, rp_slice text) {
+    if (rp_text_is_utf8(text))
+        return rp_column_put_bytes(column, text.data, text.size);
+    int status = rp_column_reserve(column, 1, RP_TEXT_MENDED_MAX(text.size));
+    if (status == RP_OK)
+        rp_column_end_text(column, rp_text_mend(text, column->values.data + column->values.size));
+    return status;
+}
+
+static int fill_topic(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
+    (void)context;
+    (void)member;
+    int status = RP_OK;
+    for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) { /* runs of one topic: mostly a whole block */
+        rp_slice topic = messages[i].topic;
+        for (end = i + 1; end < count && is_same(messages[end].topic, topic);)
+            end++;
+        if (!rp_text_is_utf8(topic)) {
+            end = i + 1;
+            status = put_text(column, topic);
+        } else {
+            status = rp_column_put_repeated(column, topic, end - i);
+        }
+    }
     return status;
 }
 
@@ -72,7 +102,8 @@ static int fill_map(rp_column *column, const rp_message *messages, uint32_t coun
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice properties = messages[i].properties, name, value;
         while (status == RP_OK && rp_properties_next(&properties, &name, &value))
-            status = rp_column_put_map_pair(column, name, value);
+            if ((status = put_text(column->keys, name)) == RP_OK)
+                status = put_text(column->items, value);
         if (status == RP_OK)
             status = rp_column_end_map(column);
     }
@@ -109,7 +140,7 @@ static int fill_name(rp_column *column, rp_record_context *context, uint32_t mem
     int status = RP_OK;
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice value = slice_at(&context->names[i], member);
-        status = value.data == NULL ? rp_column_put_nulls(column, 1) : rp_column_put_bytes(column, value.data, value.size);
+        status = value.data == NULL ? rp_column_put_nulls(column, 1) : put_text(column, value);
     }
     return status;
 }
@@ -131,15 +162,12 @@ static int fill_offset_msg_id(rp_column *column, rp_record_context *context, uin
 /* As a Java client shows it: the client's id when there is one, else the broker's. */
 static int fill_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)member;
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < count; i++)
-        bytes += context->names[i].unique_key.size + RP_OFFSET_MSG_ID_MAX;
-    int status = rp_column_reserve(column, count, bytes);
+    int status = rp_column_reserve(column, count, (uint64_t)count * RP_OFFSET_MSG_ID_MAX);
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice id = context->names[i].unique_key;
         if (id.data != NULL)
-            rp_column_add_text(column, id);
-        else
+            status = put_text(column, id);
+        else if ((status = rp_column_reserve(column, 1, RP_OFFSET_MSG_ID_MAX)) == RP_OK)
             add_offset_msg_id(column, &messages[i]);
     }
     return status;
@@ -197,9 +225,9 @@ static int fill_nulls(rp_column *column, rp_record_context *context, uint32_t me
 
 #define MEMBER(name) offsetof(rp_message, name)
 const rp_record_column_row rp_record_columns[RP_RECORD_COLUMN_COUNT] = {
-    [RP_RECORD_TOPIC] = {"topic", "u", RP_COLUMN_TEXT, fill_text, MEMBER(topic)},
+    [RP_RECORD_TOPIC] = {"topic", "u", RP_COLUMN_TEXT, fill_topic, 0},
     [RP_RECORD_FLAG] = {"flag", "i", RP_COLUMN_INT32, fill_i32, MEMBER(flag)},
-    [RP_RECORD_BODY] = {"body", "z", RP_COLUMN_BINARY, fill_text, MEMBER(body)},
+    [RP_RECORD_BODY] = {"body", "z", RP_COLUMN_BINARY, fill_body, MEMBER(body)},
     [RP_RECORD_PROPERTIES] = {"properties", "u", RP_COLUMN_TEXT, fill_properties, MEMBER(properties)},
     [RP_RECORD_BROKER_NAME] = {"brokerName", "u", RP_COLUMN_TEXT, fill_broker_name, 0},
     [RP_RECORD_QUEUE_ID] = {"queueId", "i", RP_COLUMN_INT32, fill_i32, MEMBER(queue_id)},

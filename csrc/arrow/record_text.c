@@ -75,6 +75,39 @@ static uint32_t utf8_size(const uint8_t *data, uint32_t left) {
     return size;
 }
 
+static int is_ascii(const uint8_t *data, uint32_t size) {
+    uint64_t seen = 0, word;
+    for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
+        memcpy(&word, data, sizeof word);
+        seen |= word;
+    }
+    while (size-- > 0)
+        seen |= *data++;
+    return (seen & UINT64_C(0x8080808080808080)) == 0;
+}
+
+int rp_text_is_utf8(rp_slice text) {
+    if (is_ascii(text.data, text.size))
+        return 1;
+    for (uint32_t at = 0, size; at < text.size; at += size) {
+        size = utf8_size(text.data + at, text.size - at);
+        if (size == 0)
+            return 0;
+    }
+    return 1;
+}
+
+uint32_t rp_text_mend(rp_slice text, uint8_t *mended) {
+    uint8_t *out = mended;
+    for (uint32_t at = 0; at < text.size;) {
+        uint32_t size = utf8_size(text.data + at, text.size - at);
+        memcpy(out, size == 0 ? (const uint8_t *)"\xEF\xBF\xBD" : text.data + at, size == 0 ? 3 : size);
+        out += size == 0 ? 3 : size;
+        at += size == 0 ? 1 : size;
+    }
+    return (uint32_t)(out - mended);
+}
+
 /* Bytes that stand in a JSON string as they are, and are whole characters. */
 static int is_plain(uint8_t c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
 

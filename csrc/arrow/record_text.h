@@ -11,6 +11,7 @@
 /* What the JSON of so many bytes of properties needs: a control character becomes six, and each name and value gets quotes and a
  * separator for the byte that ends it. */
 #define RP_PROPERTIES_JSON_MAX(size) ((uint64_t)(size) * 6 + 16)
+#define RP_TEXT_MENDED_MAX(size) ((uint64_t)(size) * 3)
 
 /* Properties that are columns of their own; data NULL: the message has none. */
 typedef struct rp_record_names {
@@ -25,6 +26,9 @@ void rp_record_names_find(rp_record_names *names, rp_slice properties);
 /* {"name":"value",…}; returns bytes written into json, which has room for RP_PROPERTIES_JSON_MAX. Bad UTF-8 becomes U+FFFD. Fills names
  * in the same pass. */
 uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json, rp_record_names *names);
+int rp_text_is_utf8(rp_slice text);
+/* The text with U+FFFD for each byte that is of no character; returns bytes written into mended, which has room for RP_TEXT_MENDED_MAX. */
+uint32_t rp_text_mend(rp_slice text, uint8_t *mended);
 /* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);
 /* Upper-case hex of host, port and offset, as RocketMQ's createMessageId. */

@@ -22,8 +22,13 @@ static const rp_slice OWN_PROPERTIES[] = {
 #define TEXT(text) {(const uint8_t *)text, sizeof text - 1}
     TEXT("UNIQ_KEY"), TEXT("WAIT"),     TEXT("MIN_OFFSET"), TEXT("MAX_OFFSET"), TEXT("MSG_REGION"), TEXT("TRACE_ON"),
     TEXT("CLUSTER"),  TEXT("__CRC32#"), TEXT("TRAN_MSG"),   TEXT("REAL_TOPIC"), TEXT("REAL_QID"),
-#undef TEXT
 };
+
+/* What asks a broker for a delay, and what its timer leaves in a message it has delivered: with one of these the delay is over. */
+static const rp_slice DELAYS[] = {TEXT("DELAY"), TEXT("TIMER_DELIVER_MS"), TEXT("TIMER_DELAY_SEC"), TEXT("TIMER_DELAY_MS")};
+static const rp_slice TIMER_MARKS[] = {TEXT("TIMER_OUT_MS"), TEXT("TIMER_ENQUEUE_MS"), TEXT("TIMER_DEQUEUE_MS"), TEXT("TIMER_ROLL_TIMES")};
+#undef TEXT
+#define COUNT(names) (sizeof names / sizeof *names)
 
 /* What is under way while one row is made. */
 typedef struct making {
@@ -31,6 +36,7 @@ typedef struct making {
     const rp_message_rows *rows;
     int64_t row, number;
     rp_slice tags, keys, group; /* columns of their own; data NULL: the map or JSON may say */
+    int was_delayed;            /* by a timer whose marks were seen: its delays are left out */
     rp_error *error;
 } making;
 
@@ -54,6 +60,13 @@ static int shown_size(rp_slice name) { return (int)(name.size < NAME_SHOWN_MAX ?
 static int is_same(rp_slice a, rp_slice b) { return a.size == b.size && memcmp(a.data, b.data, a.size) == 0; }
 static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
 
+static int is_one_of(rp_slice name, const rp_slice *names, size_t count) {
+    size_t i = 0;
+    while (i < count && !is_same(name, names[i]))
+        i++;
+    return i < count;
+}
+
 static int has_separator(rp_slice text) {
     return text.size > 0 && (memchr(text.data, NAME_END, text.size) != NULL || memchr(text.data, VALUE_END, text.size) != NULL);
 }
@@ -76,10 +89,11 @@ static int put_given(making *make, rp_slice name, rp_slice value) {
         (make->keys.data != NULL && is_same(name, text_of("KEYS"))) ||
         (make->group.data != NULL && is_same(name, text_of("__SHARDINGKEY"))))
         return RP_OK;
-    for (size_t i = 0; i < sizeof OWN_PROPERTIES / sizeof *OWN_PROPERTIES; i++)
-        if (is_same(name, OWN_PROPERTIES[i]))
-            return RP_OK;
-    make->message->is_delayed |= is_same(name, text_of("DELAY")) || is_same(name, text_of("TIMER_DELIVER_MS"));
+    int is_delay = is_one_of(name, DELAYS, COUNT(DELAYS)), is_mark = is_one_of(name, TIMER_MARKS, COUNT(TIMER_MARKS));
+    make->was_delayed |= is_mark;
+    if (is_mark || (is_delay && make->was_delayed) || is_one_of(name, OWN_PROPERTIES, COUNT(OWN_PROPERTIES)))
+        return RP_OK;
+    make->message->is_delayed |= is_delay;
     return put_property(make, name, value);
 }
 
@@ -142,10 +156,20 @@ static int put_id(making *make, const uint8_t *id_prefix) {
     return put_property(make, text_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
 }
 
+static int put_all_given(making *make) {
+    uint64_t begin = make->message->bytes.size;
+    int status = rp_message_rows_has_map(make->rows) ? put_map(make) : put_json(make);
+    if (status < 0 || !make->was_delayed || !make->message->is_delayed)
+        return status;
+    make->message->bytes.size = begin; /* once more: a mark came behind the delay */
+    make->message->is_delayed = 0;
+    return rp_message_rows_has_map(make->rows) ? put_map(make) : put_json(make);
+}
+
 static int put_properties(making *make, const uint8_t *id_prefix) {
     int status = put_id(make, id_prefix);
     if (status == RP_OK)
-        status = rp_message_rows_has_map(make->rows) ? put_map(make) : put_json(make);
+        status = put_all_given(make);
     if (status == RP_OK && make->tags.data != NULL)
         status = put_property(make, text_of("TAGS"), make->tags);
     if (status == RP_OK && make->keys.data != NULL)

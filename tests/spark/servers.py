@@ -69,13 +69,15 @@ def create_topic(broker: str, topic: str, queues: int = 4) -> None:
     asyncio.run(work())
 
 
-def send(broker: str, topic: str, messages: Sequence[tuple[int, bytes, str]], **fields: Any) -> None:
+def send(broker: str, topic: str, messages: Sequence[tuple[int, bytes, str | bytes]], **fields: Any) -> None:
     """Each (queue, body, properties) in order, in batches per queue."""
 
     async def work() -> None:
         async with RemotingClient() as client:
             for queue in sorted({queue for queue, _, _ in messages}):
-                rows = [(body, properties.encode()) for number, body, properties in messages if number == queue]
+                rows = [
+                    (body, texts if isinstance(texts, bytes) else texts.encode()) for number, body, texts in messages if number == queue
+                ]
                 for begin in range(0, len(rows), 500):
                     body = b"".join(
                         struct.pack(">iiiii", 22 + len(data) + len(texts), 0, 0, 0, len(data))

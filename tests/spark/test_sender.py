@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
 
+from rocketpy._core.arrow import MessagePacker
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.spark.cluster import Cluster as View
 from rocketpy.spark.cluster import Endpoint
@@ -20,7 +22,7 @@ from rocketpy.spark.rows import RowSettings
 from rocketpy.spark.sender import RowIds, Sender, SendRefused, SendSettings, Sent
 from tests.interop import wire
 from tests.processes import wait_until
-from tests.spark.servers import Cluster
+from tests.spark.servers import Cluster, send
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def write(name_server: str, topic: str, ids: RowIds, batch_size: int, **columns:
 def rows(cluster: Cluster, topic: str) -> Iterator[dict[str, Any]]:
     view = View(Endpoint((cluster.name_server,)))
     queues = view.queues([topic])
-    settings = ReadSettings(view.endpoint, RowSettings(("body", "msgId")), "readers")
+    settings = ReadSettings(view.endpoint, RowSettings(("body", "msgId", "tags", "keys", "properties"), properties_as_map=True), "readers")
     places, ends = view.addresses_of(queues), view.max_offsets(queues)
     for queue in queues:
         for batch in read_queue(settings, QueuePartition(Range(queue, 0, ends[queue]), places[queue])):
@@ -97,3 +99,38 @@ def test_rows_missing_from_an_earlier_try_are_sent_whatever_its_parcels_were(
 def test_a_row_larger_than_a_frame_is_refused_at_once(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
     with pytest.raises(SendRefused, match=r"row 0 of task 0, to .*: a message of 17,.* bytes; a broker takes frames of 16 MB"):
         write(cluster.name_server, topic, row_ids, 10, body=[bytes(17_000_000)])
+
+
+def test_text_that_is_no_utf_8_is_mended_in_every_column(cluster: Cluster, topic: str) -> None:
+    send(
+        cluster.broker,
+        topic,
+        [(0, b"\xff", b"TAGS\x01re\xffd\x02KEYS\x01\xc3\xbck\xc3\x02n\xfe\x01v\xff\x02UNIQ_KEY\x01I\xed\xa0\x80\x02")],
+    )
+    (row,) = rows(cluster, topic)
+    assert (row["body"], row["tags"], row["keys"], row["msgId"]) == (b"\xff", "re\ufffdd", "\u00fck\ufffd", "I\ufffd\ufffd\ufffd")
+    assert dict(row["properties"])["n\ufffd"] == "v\ufffd"
+
+
+@pytest.mark.parametrize("is_map", [True, False])
+@pytest.mark.parametrize(
+    ("names", "is_delayed"),
+    [
+        (["TIMER_DELAY_SEC"], True),
+        (["TIMER_DELAY_MS", "a"], True),
+        (["TIMER_DELAY_SEC", "a", "TIMER_OUT_MS"], False),
+        (["TIMER_DEQUEUE_MS", "TIMER_DELIVER_MS", "a"], False),
+    ],
+)
+def test_a_delay_is_asked_for_unless_it_is_over(is_map: bool, names: list[str], is_delayed: bool) -> None:
+    import pyarrow as pa
+
+    pairs = [(name, "60000") for name in names]
+    properties = pa.array([pairs], pa.map_(pa.string(), pa.string())) if is_map else pa.array([json.dumps(dict(pairs))])
+    with MessagePacker(topic="T", id_prefix="0" * 24) as packer:
+        packer.put_topic("T", [0])
+        packer.begin(pa.record_batch({"body": ["later"], "properties": properties}))
+        parcel = packer.next() or packer.flush()
+        assert parcel is not None and parcel.is_delayed == is_delayed
+        body = bytes(parcel.body)
+        assert (b"TIMER_" in body) == is_delayed and (b"a\x0160000\x02" in body) == ("a" in names)
