@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 from types import MappingProxyType
 
+from .._core.errors import RocketpyError
 from .process import complain, say
 
 PROGRAM = "rocketpy spark"
@@ -36,4 +38,16 @@ def run_spark(arguments: list[str]) -> int:
     except ImportError as error:
         complain(PROGRAM, error)
         return 1
-    return int(module.main(arguments[1:]))
+    from pyspark.errors import PySparkException
+
+    try:
+        return int(module.main(arguments[1:]))
+    except (RocketpyError, PySparkException) as error:
+        complain(PROGRAM, ValueError(cause_of(str(error))))
+        return 1
+
+
+def cause_of(text: str) -> str:
+    """What went wrong, of an error text in which Spark has wrapped our own: between stack traces of both languages."""
+    own = re.findall(r"^rocketpy\.[\w.]+: (.*)$", text, re.MULTILINE)
+    return str(own[-1]) if own else next(iter(text.splitlines()), "it failed")

@@ -218,7 +218,7 @@ class Cluster:
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             servers = ";".join(self.endpoint.name_servers)
             if self.topics_exist or is_known:
-                raise NetworkError(f"no broker of topic {topic!r} is registered at name server {servers}")
+                raise NetworkError(f"no broker of topic {topic!r} is registered at name server {servers}: check its name and its brokers")
             raise NotFound(f"topic {topic!r} is not known at name server {servers}: check its spelling, or create it")
         return TopicRoute.decode(check_success(response).body)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,12 +24,17 @@ def arguments(name: str, description: str, *, topic: bool = True, report: bool =
         parser.add_argument("-t", "--topics", required=True, metavar="TOPIC,…", help="topics, separated by commas")
     if report:
         parser.add_argument("-o", "--report", metavar="FILE", default=f"{name}.html", help="where the HTML report goes")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="any further option of the source")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", type=option_pair, help="any further option of the source"
+    )
     return parser
 
 
-def given_options(pairs: Iterable[str]) -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in pairs)
+def option_pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
 def session(name: str) -> SparkSession:
@@ -47,7 +52,7 @@ def session(name: str) -> SparkSession:
 
 def source_options(options: argparse.Namespace, fixed: Mapping[str, Any]) -> dict[str, Any]:
     """From the command line; what a pipeline cannot do without stands over --option."""
-    given = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **given_options(options.option), **fixed}
+    given = {"nameServer": options.name_server, "topics": getattr(options, "topics", None), **dict(options.option), **fixed}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -68,7 +73,12 @@ def add_trigger(parser: argparse.ArgumentParser) -> None:
 
 
 def run_stream(writer: Any, options: argparse.Namespace, *start: str) -> int:
-    """Starts a prepared DataStreamWriter and waits for its end. Rows read."""
+    """Starts a prepared DataStreamWriter and waits for its end. Rows read, with --every of the last batches."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None and not options.every:  # they are counted at the end
+        active.conf.set("spark.sql.streaming.numRecentProgressUpdates", "1000000")
     chosen = {"processingTime": options.every} if options.every else {"availableNow": True}
     query = writer.option("checkpointLocation", options.checkpoint).trigger(**chosen).start(*start)
     try:

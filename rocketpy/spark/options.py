@@ -324,6 +324,12 @@ def parse_options(given: Mapping[str, str], uses: frozenset[Use]) -> dict[str, A
     return values
 
 
+def is_refused(name: str, use: Use) -> bool:
+    """Whether an option is known and means nothing for this use."""
+    option = _BY_NAME.get(name.lower())
+    return option is not None and use not in option.uses
+
+
 def refuse_contradictions(options: Mapping[str, Any], use: Use) -> None:
     """Raises InvalidArgument for options that leave nothing to read, or cannot hold together. Spark's Kafka source refuses the same."""
     if use is Use.BATCH:
@@ -343,9 +349,9 @@ def refuse_contradictions(options: Mapping[str, Any], use: Use) -> None:
 def refuse_unused(given: Mapping[str, str], use: Use) -> None:
     """Raises InvalidArgument for a known option that means nothing here, such as endingOffsets in a stream."""
     for name in given:
-        option = _BY_NAME.get(name.lower())
-        if option is not None and use not in option.uses:
-            raise InvalidArgument(f"option {name!r} is not for a {use} query; it belongs to: {', '.join(sorted(option.uses))}")
+        if is_refused(name, use):
+            uses = _BY_NAME[name.lower()].uses
+            raise InvalidArgument(f"option {name!r} is not for a {use} query; it belongs to: {', '.join(sorted(uses))}")
 
 
 def markdown_table(use: Use) -> str:

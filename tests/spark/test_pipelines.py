@@ -18,13 +18,17 @@ Read = Callable[..., Any]
 def test_the_lake_has_every_message_once_with_typed_json(spark: Any, cluster: Cluster, topic: str, tmp_path: Path) -> None:
     from rocketpy.spark.pipelines import lake
 
-    cluster.send(topic, [(i % 4, json.dumps({"id": i, "name": f"n{i}"}).encode(), "") for i in range(100)])
+    cluster.send(topic, [(i % 4, json.dumps({"id": i, "name": f"n{i}", "in-side": {"a b": i}}).encode(), "") for i in range(99)])
+    cluster.send(topic, [(0, b"no JSON", ""), (3, b'{"id": 99}', "")])
     arguments = ["-n", cluster.name_server, "-t", topic, "--out", str(tmp_path / "lake"), "--checkpoint", str(tmp_path / "checkpoint")]
-    assert lake.main([*arguments, "--json", "infer"]) == 0
+    assert lake.main([*arguments, "--json", "infer", "--option", "maxOffsetsPerTrigger=60", "--option", "startingOffsets=earliest"]) == 0
+    assert sorted(
+        row.x for row in spark.read.parquet(str(tmp_path / "lake")).selectExpr("json.`in-side`.`a b` as x").dropna().collect()
+    ) == [*range(99)]
     cluster.send(topic, [(0, b'{"id": 100, "name": "late"}', "")])
     assert lake.main([*arguments, "--json", "id long, name string", "--compact", str(tmp_path / "small")]) == 0
     rows = spark.read.parquet(str(tmp_path / "small"))
-    assert sorted(row.id for row in rows.select("json.id").collect()) == list(range(101))
+    assert sorted(row.id for row in rows.select("json.id").dropna().collect()) == list(range(101)) and rows.count() == 102
     assert len(list((tmp_path / "small").glob("topic=*/day=*/*.parquet"))) == len(list((tmp_path / "small").glob("topic=*/day=*")))
 
 
@@ -49,7 +53,9 @@ def test_traffic_counts_every_message_and_byte(spark: Any, cluster: Cluster, top
     assert topic in text and "<svg" in text and "<td" in text
 
 
-def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_lag_and_delay_are_what_offsets_and_traces_say(
+    spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from rocketpy.spark.cluster import Cluster as View
     from rocketpy.spark.cluster import Endpoint, Queue
     from rocketpy.spark.pipelines import lag
@@ -61,6 +67,8 @@ def test_lag_and_delay_are_what_offsets_and_traces_say(spark: Any, read: Read, c
     assert [row[-1] for row in lag.lag_of(view, [topic], ["late-group"])] == [6, 6, 6, 6]
     assert lag.main(["-n", cluster.name_server, "-t", topic, "-g", "late-group", "-o", str(tmp_path / "lag.html")]) == 0
     assert "late-group" in (tmp_path / "lag.html").read_text()
+    assert lag.main(["-n", cluster.name_server, "-t", topic, "-g", "lade-group", "-o", str(tmp_path / "none.html")]) == 0
+    assert f"lade-group: has committed no offset of {topic}" in capsys.readouterr().out
 
     def record(*parts: object) -> str:
         return "\x01".join(str(part) for part in parts) + "\x02"

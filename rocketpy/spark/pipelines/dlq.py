@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..job import arguments, given_options, say, session, table
+from ..job import arguments, say, session, table
 from ..report import Report
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     report.table("Latest", ["group", "topic", "keys", "message id", "stored"], [tuple(row) for row in latest.collect()])
     say(f"{sum(row['count'] for row in rows)} letters; report: {report.write(options.report)}")
     if options.replay:
-        replay(found, options.name_server, options.to, given_options(options.option))
+        replay(found, options.name_server, options.to, dict(options.option))
         say("replayed")
     return 0
 
@@ -57,5 +57,5 @@ def replay(found: DataFrame, name_server: str, target: str | None, more: dict[st
     kept = f.map_filter("properties", lambda name, _: ~name.isin(*own))
     mark = f.create_map(f.lit("REPLAYED_FROM_DLQ"), f.concat_ws(" ", "group", "msgId"))
     where_to = f.lit(target) if target else f.col("originTopic")
-    rows = found.select("body", where_to.alias("topic"), "tags", "keys", f.map_concat(kept, mark).alias("properties"))
+    rows = found.select("body", where_to.alias("topic"), "tags", "keys", "flag", f.map_concat(kept, mark).alias("properties"))
     rows.write.format("rocketmq").mode("append").options(nameServer=name_server, **more).save()

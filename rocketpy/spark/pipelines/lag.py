@@ -45,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
     topics, groups = options.topics.split(","), options.groups.split(",")
     rows = lag_of(Cluster(Endpoint(name_server_addresses(options.name_server))), topics, groups)
     report = Report("Consumer lag")
-    totals = [(group, float(sum(row[-1] for row in rows if row[0] == group))) for group in groups]
+    known = [group for group in groups if any(row[0] == group for row in rows)]
+    totals = [(group, float(sum(row[-1] for row in rows if row[0] == group))) for group in known]
     report.bars("Messages behind, per group", sorted(totals, key=lambda total: -total[1]))
     report.table("Per queue", ["group", "topic", "broker", "queue", "committed", "end", "lag"], rows)
     if has_topic(options.name_server, TRACE_TOPIC):
@@ -56,5 +57,9 @@ def main(argv: list[str] | None = None) -> int:
         report.note("No trace topic: delays are not known. Turn message tracing on in the clients.")
     for group, behind in totals:
         say(f"{group}: {behind:,.0f} behind")
+    for group in groups:
+        if group not in known:
+            say(f"{group}: has committed no offset of {options.topics}")
+            report.note(f"{group} has committed no offset of {options.topics}.")
     say(f"report: {report.write(options.report)}")
     return 0

@@ -7,21 +7,34 @@ stays. Compaction writes a finished lake anew with few files per partition, into
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 from ..job import add_trigger, arguments, run_stream, say, session, stream, table
+from ..options import Use, is_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 SAMPLE_ROWS = 1000
+NO_JSON = "_corrupt_record"
+"""Where Spark puts what is no JSON."""
 
 
 def infer_schema(spark: SparkSession, sample: DataFrame) -> StructType:
-    """The schema of JSON bodies, from a sample. Not as DDL, which has no way to write every name that JSON may have."""
+    """The schema of JSON bodies, from a sample; without fields when there is none. Not as DDL, which cannot write every name of JSON."""
+    from pyspark.sql.types import StructType
+
     texts = sample.selectExpr("cast(body as string) as text").limit(SAMPLE_ROWS)
-    return spark.read.json(texts.rdd.map(lambda row: row.text)).schema
+    found = spark.read.json(texts.rdd.map(lambda row: row.text))
+    return StructType([field for field in found.schema.fields if field.name != NO_JSON])
+
+
+def sampled(options: argparse.Namespace) -> argparse.Namespace:
+    """The arguments of a batch over the first messages: what is for streams, or says where one starts, is left out."""
+    kept = [(name, value) for name, value in options.option if not is_refused(name, Use.BATCH) and not name.lower().startswith("starting")]
+    return argparse.Namespace(**{**vars(options), "option": kept})
 
 
 def shape(frame: DataFrame, json_schema: StructType | str | None) -> DataFrame:
@@ -48,10 +61,10 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     spark = session("lake")
     json_schema: StructType | str | None = options.json or None
-    if json_schema == "infer":
-        inferred = infer_schema(spark, table(spark, options))
-        say(f"inferred schema of JSON bodies: {inferred.simpleString()}")
-        json_schema = inferred
+    if options.json == "infer":
+        found = infer_schema(spark, table(spark, sampled(options)))
+        json_schema = found if found.fields else None
+        say(f"inferred schema of JSON bodies: {found.simpleString()}" if found.fields else "no JSON bodies to infer a schema from")
     rows = shape(stream(spark, options), json_schema)
     count = run_stream(rows.writeStream.format("parquet").partitionBy("topic", "day"), options, options.out)
     say(f"{count} messages written to {options.out}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..job import add_trigger, arguments, run_stream, say, session, stream
 
-DEFAULT_COLUMNS = ("body", "tags", "keys", "properties")
+DEFAULT_COLUMNS = ("body", "tags", "keys", "properties", "flag")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from rocketpy.cli.spark import COMMANDS, run_spark
+from rocketpy.cli.spark import COMMANDS, cause_of, run_spark
 
 
 def test_the_help_lists_every_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,3 +30,20 @@ def test_every_pipeline_is_a_module_and_explains_itself(name: str, capsys: pytes
 def test_a_name_that_is_none_is_told_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_spark(["lakes"]) == 2
     assert "there is no 'lakes'; there are: doctor, lake" in capsys.readouterr().err
+
+
+def test_an_error_of_ours_is_found_in_what_spark_makes_of_it() -> None:
+    wrapped = """[PYTHON_DATA_SOURCE_ERROR] Failed:
+Traceback (most recent call last):
+  File "source.py", line 3, in read
+rocketpy._core.errors.NotFound: topic 'Nope' is not known
+    at org.apache.spark.Whatever(Whatever.scala:1)"""
+    assert cause_of(wrapped) == "topic 'Nope' is not known"
+    assert cause_of("[UNRESOLVED_COLUMN] no `x`\n'Project ['x]") == "[UNRESOLVED_COLUMN] no `x`"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="PySpark is not installed")
+def test_an_option_that_is_no_pair_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_spark(["traffic", "-n", "h:1", "-t", "T", "--option", "batchRows"])
+    assert "'batchRows' is not NAME=VALUE" in capsys.readouterr().err
