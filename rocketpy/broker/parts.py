@@ -20,7 +20,7 @@ from ..remoting.bodies import DataVersion
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
-from ..remoting.json_codec import ObjectKey, read_json, write_fastjson
+from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
 from ..remoting.service import Handler
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
@@ -37,6 +37,8 @@ from .topics import TopicTable
 
 log = logging.getLogger(__name__)
 
+BODY_DEPTH_MAX = 100
+"""Levels of a body's JSON: members nobody knows are kept in tables, which are written (to DEPTH_MAX of json_codec) and read again."""
 T = TypeVar("T")
 
 
@@ -142,7 +144,10 @@ def read_body(request: Request, decode: Callable[[Any], T]) -> T:
     if not request.body:
         raise CommandError(ResponseCode.INVALID_PARAMETER, "the body of the request is empty")
     try:
-        return decode(read_json(request.body))
+        value = read_json(request.body)
+        if request.body.count(b"[") + request.body.count(b"{") > BODY_DEPTH_MAX and is_deeper(value, BODY_DEPTH_MAX):
+            raise ValueError(f"nested deeper than {BODY_DEPTH_MAX}")
+        return decode(value)
     except (ValueError, TypeError, RecursionError) as error:
         log.warning("the body of %s from %s cannot be read: %s", request_name(request.code), request.remote_address, error)
         raise CommandError(ResponseCode.INVALID_PARAMETER, f"the body of the request cannot be read: {error}") from error

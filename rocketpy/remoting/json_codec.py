@@ -7,7 +7,8 @@ Reading  standard JSON goes through the C parser. What that refuses is read by t
          ones in the text: no UTF-8 can be made of that again. Here they become U+FFFD.
 Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as objects, for peers before 4.9.4 and files in `config/`.
 
-Bounds   nesting to DEPTH_MAX; sizes are the frame's. Nothing raises but JsonError.
+Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's. Nothing raises but
+         JsonError.
 """
 
 from __future__ import annotations
@@ -63,6 +64,17 @@ def read_object(data: bytes | bytearray | memoryview | str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise JsonError(f"expected an object, found {type(value).__name__}")
     return value
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists are nested deeper than that; one alone is a level."""
+    nested = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(levels):
+        if not nested:
+            return False
+        members = [member for each in nested for member in (each.values() if isinstance(each, dict) else each)]
+        nested = [member for member in members if isinstance(member, (dict, list))]
+    return bool(nested)
 
 
 def write_json(value: Any) -> bytes:

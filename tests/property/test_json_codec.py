@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.remoting.json_codec import DEPTH_MAX, JsonError, ObjectKey, read_json, write_fastjson, write_json
+from rocketpy.remoting.json_codec import DEPTH_MAX, JsonError, ObjectKey, is_deeper, read_json, write_fastjson, write_json
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -153,3 +153,11 @@ def test_config_files_are_written_as_rocketmq_writes_them() -> None:
     offsets = '"offsetTable":{\n\t\t"t@g":{\n\t\t\t0:5,\n\t\t\t1:6\n\t\t}\n\t}'
     expected = '{\n\t"dataVersion":{\n\t\t"counter":1\n\t},\n\t"empty":{},\n\t"list":[\n\t\t1\n\t],\n\t' + offsets + "\n}"
     assert write_fastjson(table, pretty=True).decode() == expected
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2, 7])
+def test_nesting_is_counted_in_objects_and_lists(levels: int) -> None:
+    value: object = "x"
+    for level in range(levels):
+        value = {"a": value, "b": 1} if level % 2 else [1, value]
+    assert not is_deeper(value, levels) and (levels == 0 or is_deeper(value, levels - 1))

@@ -251,6 +251,11 @@ def test_topics_and_groups_are_administered_and_survive(tmp_path: Path) -> None:
             assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, {}, groups)).code == 0
             refused = await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "a b"})
             assert refused.code == ResponseCode.INVALID_PARAMETER
+            deep: list[object] = []
+            for _ in range(300):  # no file could be written with it in the table
+                deep = [deep]
+            refused = await peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "deep", "unknown": deep})
+            assert refused.code == ResponseCode.INVALID_PARAMETER and "nested deeper than 100" in (refused.remark or "")
             assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "b"})).code == 0
             assert (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "h", "cleanOffset": True})).code == 0
         async with running(tmp_path) as at:
