@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from .._core.errors import InvalidArgument, NotFound
+from .._core.errors import InvalidArgument, NotFound, RocketpyError
 from .cluster import Cluster, Endpoint, Queue, flatten
 from .columns import check_columns, record_schema
 from .options import READS, Use, parse_options, refuse_contradictions, refuse_unused, whole_ms
@@ -37,7 +37,7 @@ from .rows import row_settings_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .stream import QueueStreamReader
+    from .stream import QueueStreamReader, RefusedStream
     from .writer import BatchTopicWriter, StreamTopicWriter
 
 DEFAULT_GROUP = "spark-rocketmq-source"
@@ -112,10 +112,13 @@ class RocketMQDataSource(DataSource):
         kind = FilteredTableReader if options["filterPushdown"] else QueueTableReader
         return kind(options, self._columns(schema))
 
-    def streamReader(self, schema: StructType) -> QueueStreamReader:
-        from .stream import QueueStreamReader
+    def streamReader(self, schema: StructType) -> QueueStreamReader | RefusedStream:
+        from .stream import QueueStreamReader, RefusedStream
 
-        return QueueStreamReader(self._read_options(Use.STREAM), self._columns(schema))
+        try:
+            return QueueStreamReader(self._read_options(Use.STREAM), self._columns(schema))
+        except RocketpyError as error:
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchTopicWriter:
         from .writer import BatchTopicWriter

@@ -196,3 +196,29 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.options["failOnDataLoss"]:
             raise OffsetOutOfRange(f"{text}; set failOnDataLoss=false to go on with what there is")
         log.warning("%s", text)
+
+
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A query that cannot begin, and why. Spark (4.3 too) shows an error of its own in place of one that making a reader raises, but
+    every error of a reader's methods."""
+
+    def __init__(self, cause: RocketpyError) -> None:
+        self.cause = cause
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self.cause
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise self.cause
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        raise self.cause
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self.cause
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self.cause
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self.cause
