@@ -26,7 +26,13 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A stopped store of 64 KB segments, 1200 messages, in a directory with blanks and letters beyond ASCII."""
     home = tmp_path_factory.mktemp("segments")
     names = NameServerProcess(home / "namesrv")
-    broker = BrokerProcess(home / "a store, größer", namesrvAddr=names.address, brokerName="broker-a", mappedFileSizeCommitLog=SEGMENT)
+    broker = BrokerProcess(
+        home / "a store, größer",
+        namesrvAddr=names.address,
+        brokerName="broker-a",
+        mappedFileSizeCommitLog=SEGMENT,
+        messageIndexEnable=False,
+    )
     try:
         names.start()
         broker.start()
