@@ -21,6 +21,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._core.base import LogTap
 from .._core.broker import Broker
@@ -44,6 +45,7 @@ from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
+from .metrics_settings import metrics_settings
 from .native_options import (
     FLUSH_BACKENDS,
     broker_options,
@@ -71,6 +73,9 @@ from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topics import SavedTopics, TopicTable
 
+if TYPE_CHECKING:
+    from .metrics_service import MetricsService
+
 log = logging.getLogger(__name__)
 
 MAIN_LISTENER = 0
@@ -97,6 +102,7 @@ class BrokerService:
         self._client: RemotingClient | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
+        self._metrics: MetricsService | None = None
         self._stopping = False
 
     @property
@@ -114,6 +120,11 @@ class BrokerService:
         """SYSCALL or IO_URING: how the running store makes its syncs."""
         assert self._store is not None, "the broker is not running"
         return FLUSH_BACKENDS[self._store.stats()["flush_backend"]]
+
+    @property
+    def metrics_port(self) -> int:
+        """The port Prometheus reads; 0 without metricsExporterType=PROM."""
+        return self._metrics.port if self._metrics is not None else 0
 
     @property
     def name(self) -> str:
@@ -145,6 +156,8 @@ class BrokerService:
             await self.parts.routes.stop()
         for service in self._services:
             await service.stop(STOP_DRAIN_S)
+        if self._metrics is not None:
+            await self._metrics.stop()
         loop = asyncio.get_running_loop()
         for server in self._servers:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
@@ -171,6 +184,7 @@ class BrokerService:
         self._open_listeners()
         self._serve(parts)
         self._warn(parts)
+        self._open_metrics(parts)
         for server in self._servers:
             server.start()
         await parts.registration.start()
@@ -202,6 +216,14 @@ class BrokerService:
                 log.warning(
                     "no VIP channel on port %d, clients with vipChannelEnabled=true cannot connect: %s", port - VIP_PORT_DISTANCE, error
                 )
+
+    def _open_metrics(self, parts: Parts) -> None:
+        settings = metrics_settings(self.config)
+        if settings.is_served:
+            from .metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+
+            self._metrics = MetricsService(parts, settings)
+            self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
         options = server_options(self.config, port, reactors=reactors, thread_name=thread_name)

@@ -18,6 +18,7 @@ from rocketpy.broker.timers import WHEEL_TOPIC
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .running import Peer, Running, broker_config, eventually, run, running
+from .test_metrics import PROM, scrape, value
 
 CONSUMER_OFFSET = {"consumerGroup": "g", "topic": "t", "queueId": 0}
 
@@ -359,5 +360,20 @@ def test_when_a_slave_last_read_and_last_reported_is_told(tmp_path: Path) -> Non
             for member in ("lastReadTimestamp", "lastWriteTimestamp"):
                 assert abs(time.time() * 1000 - client[member]) < 60_000
             assert client["lastWriteTimestamp"] >= client["lastReadTimestamp"], "it acknowledged what it read"
+
+    run(test)
+
+
+def test_metrics_of_both_tell_of_the_replication(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master=PROM, slave=PROM) as both:
+            assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            master = await scrape(both.at.broker.metrics_port)
+            assert value(master, "rocketmq_ha_slaves") == value(master, "rocketmq_ha_slaves_in_sync") == 1
+            assert value(master, "rocketmq_ha_slave_lag_bytes") == 0
+            slave = await scrape(both.slave_service.metrics_port)
+            assert value(slave, "rocketmq_ha_read_timestamp_milliseconds") > 0
+            assert "rocketmq_ha_slaves" not in {name for name, _ in slave}
 
     run(test)

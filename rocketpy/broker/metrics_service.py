@@ -1,0 +1,80 @@
+"""Serves the broker's metrics over HTTP: metricsExporterType=PROM.
+
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► text
+
+One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Final
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from .._core.errors import NetworkError
+from .metrics import BrokerMetrics
+from .metrics_settings import MetricsSettings
+from .parts import Parts
+
+log = logging.getLogger(__name__)
+
+READ_WITHIN_S: Final = 5.0
+
+
+class MetricsService(Collector):
+    """The exporter of one broker, which is read on the event loop that started it."""
+
+    def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
+        self._host, self._port = settings.host, settings.port
+        self._read = BrokerMetrics(parts, settings).read
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running: tuple[WSGIServer, threading.Thread] | None = None
+
+    @property
+    def port(self) -> int:
+        """Where it listens; 0 before the start."""
+        return self._running[0].server_port if self._running is not None else 0
+
+    def start(self) -> None:
+        """Raises NetworkError when the port cannot be had."""
+        self._loop = asyncio.get_running_loop()
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        try:
+            self._running = start_http_server(self._port, self._host, registry)
+        except OSError as error:
+            raise NetworkError(
+                f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
+            ) from error
+        log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
+
+    async def stop(self) -> None:
+        """Idempotent. Scrapes under way are answered: the event loop goes on meanwhile."""
+        running, self._running = self._running, None
+        if running is not None:
+            await asyncio.get_running_loop().run_in_executor(None, _end, *running)
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: a registration that scraped would wait for the event loop it runs on."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, the broker does not."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+
+    async def _read_on_loop(self) -> list[Metric]:
+        return self._read()
+
+
+def _end(server: WSGIServer, thread: threading.Thread) -> None:
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,141 @@
+"""Metrics as Prometheus reads them: names and labels of RocketMQ, values of the moment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from rocketpy._core.errors import NetworkError
+from rocketpy.broker.metrics_settings import parse_labels
+from rocketpy.broker.service import BrokerService
+from tests.unit.broker.running import broker_config, run, running
+
+PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def fetch(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+async def scrape(port: int) -> Samples:
+    """Every sample by its name and labels."""
+    text = await asyncio.get_running_loop().run_in_executor(None, fetch, port)
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    """Of the one series that has these labels."""
+    found = [amount for (each, its), amount in samples.items() if each == name and labels.items() <= dict(its).items()]
+    assert len(found) == 1, f"{name} {labels}: {found}"
+    return found[0]
+
+
+def test_a_scrape_tells_what_was_sent_and_pulled_and_what_is_behind(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM, metricsLabel="room:a,zone:b") as at:
+            peer, port = at.peer(), at.broker.metrics_port
+            for _ in range(3):
+                assert (await peer.send("t", b"x" * 100)).code == 0
+            await peer.heartbeat("c1", "g", "t")
+            assert (await peer.pull("g", "t")).code == 0
+            await peer.ask(15, {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1})
+            samples = await scrape(port)
+            common = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a", "room": "a", "zone": "b"}
+            sent = {**common, "topic": "t", "message_type": "normal", "is_system": "false"}
+            assert value(samples, "rocketmq_messages_in_total", **sent) == 3
+            assert value(samples, "rocketmq_throughput_in_total", **sent) > 300
+            assert value(samples, "rocketmq_messages_out_total", topic="t", consumer_group="g") == 3
+            assert value(samples, "rocketmq_consumer_lag_messages", topic="t", consumer_group="g", is_retry="false") == 2
+            assert value(samples, "rocketmq_consumer_inflight_messages", topic="t", consumer_group="g") == 2
+            assert value(samples, "rocketmq_consumer_ready_messages", topic="t", consumer_group="g") == 0
+            assert value(samples, "rocketmq_consumer_connections", consumer_group="g", consume_mode="push") == 1
+            assert value(samples, "rocketmq_broker_permission") == 6
+            assert value(samples, "rocketmq_topic_number", **common) == len(at.broker.parts.topics)  # type: ignore[union-attr]
+            assert value(samples, "rocketmq_storage_size_bytes", storage_type="local", storage_medium="disk") > 300
+            assert value(samples, "rocketmq_ha_slaves") == 0
+
+    run(test)
+
+
+def test_bytes_that_are_acknowledged_but_not_on_disk_are_a_metric(tmp_path: Path) -> None:
+    async def test() -> None:
+        never = dict.fromkeys(("flushIntervalCommitLog", "flushCommitLogThoroughInterval", "flushIntervalConsumeQueue"), "3600000")
+        async with running(tmp_path, **PROM, **never) as at:
+            assert (await at.peer().send("t", b"x" * 1000)).code == 0
+            assert value(await scrape(at.broker.metrics_port), "rocketmq_storage_flush_behind_bytes") > 1000
+            store = at.broker.parts.store  # type: ignore[union-attr]
+            await asyncio.get_running_loop().run_in_executor(None, store.wait_flushed, store.stats()["commit_log_max_offset"], 10_000)
+            assert value(await scrape(at.broker.metrics_port), "rocketmq_storage_flush_behind_bytes") == 0
+
+    run(test)
+
+
+def test_a_metric_has_no_more_series_than_the_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM, metricsOtelCardinalityLimit="2") as at:
+            for topic in ("a", "b", "c"):
+                assert (await at.peer().send(topic)).code == 0
+            samples = await scrape(at.broker.metrics_port)
+            assert sum(name == "rocketmq_messages_in_total" for name, _ in samples) == 2
+
+    run(test)
+    assert any("metricsOtelCardinalityLimit is 2" in message for message in caplog.messages)
+
+
+def test_sections_can_be_left_out(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM, enableStatsMetrics="false", enableMessageStoreMetrics="false") as at:
+            seen = {name for name, _ in await scrape(at.broker.metrics_port)}
+            assert "rocketmq_ha_slaves" in seen
+            assert not seen & {"rocketmq_topic_number", "rocketmq_storage_size_bytes"}
+
+    run(test)
+
+
+def test_without_the_exporter_nothing_is_served(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            assert at.broker.metrics_port == 0
+
+    run(test)
+
+
+def test_an_exporter_that_is_not_there_is_told_and_the_broker_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, metricsExporterType="OTLP_GRPC") as at:
+            assert at.broker.metrics_port == 0
+
+    run(test)
+    assert any("metricsExporterType=OTLP_GRPC is not supported" in message for message in caplog.messages)
+
+
+def test_a_taken_port_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
+    async def test() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            given = {**PROM, "metricsPromExporterPort": str(taken.getsockname()[1])}
+            broker = BrokerService(broker_config(tmp_path, **given))
+            with pytest.raises(NetworkError, match="change metricsPromExporterHost or metricsPromExporterPort"):
+                await broker.start()
+
+    run(test)
+
+
+def test_labels_that_are_none_are_left_out_loudly(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert parse_labels("room:a,,zone:b:c,x-y:1,nothing") == {"room": "a"}
+    assert len(caplog.messages) == 3
