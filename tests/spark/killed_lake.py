@@ -41,10 +41,20 @@ class Jobs:
             kill_job(self.waiting.popleft())
 
     def prepare(self, count: int) -> None:
+        """With an environment of their own: the process' is changed meanwhile by the Spark that starts beside us, and exec would fail on
+        it (EFAULT)."""
         while len(self.waiting) < count:
             with self.log.open("ab") as output:
                 self.waiting.append(
-                    subprocess.Popen(self.command, cwd=ROOT, stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True)
+                    subprocess.Popen(
+                        self.command,
+                        cwd=ROOT,
+                        env=dict(os.environ),
+                        stdin=subprocess.PIPE,
+                        stdout=output,
+                        stderr=output,
+                        start_new_session=True,
+                    )
                 )
 
     def begin(self) -> subprocess.Popen[bytes]:

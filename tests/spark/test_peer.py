@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from rocketpy.remoting.codes import RequestCode
-from rocketpy.spark.sender import RowIds
 from tests.interop import wire
 from tests.interop.products import Broker, Cluster, NameServer, Peer
 from tests.processes import wait_until
@@ -84,6 +83,7 @@ def test_delayed_rows_come_when_their_time_has_come(spark: Any, peer: Cluster) -
 def test_delayed_rows_of_an_earlier_try_are_not_sent_again(peer: Cluster, delay: str) -> None:
     import pyarrow as pa
 
+    from rocketpy.spark.sender import RowIds
     from tests.spark.test_sender import is_indexed, write
 
     peer.create_topic("Delayed")

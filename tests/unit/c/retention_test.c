@@ -21,6 +21,7 @@ static void a_file_stays_with_its_readers_and_with_nobody_else(void) {
     fixture_options(&options, path);
     options.flush_interval_ms = 60000; /* nothing is synced but on request */
     options.queue_flush_interval_ms = 60000;
+    options.index_enable = 0; /* its thread would be one more reader for a while */
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_consume_queue *queue = fixture_queue(store, "Old", 0);
