@@ -38,13 +38,20 @@ def run_spark(arguments: list[str]) -> int:
     except ImportError as error:
         complain(PROGRAM, error)
         return 1
-    from pyspark.errors import PySparkException
-
     try:
         return int(module.main(arguments[1:]))
-    except (RocketpyError, PySparkException) as error:
+    except _expected_errors() as error:
         complain(PROGRAM, ValueError(cause_of(str(error))))
         return 1
+
+
+def _expected_errors() -> tuple[type[Exception], ...]:
+    """What is told in one line. The doctor runs without PySpark too."""
+    try:
+        from pyspark.errors import PySparkException
+    except ImportError:
+        return (RocketpyError,)
+    return RocketpyError, PySparkException
 
 
 def cause_of(text: str) -> str:

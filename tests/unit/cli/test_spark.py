@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import pytest
 
@@ -25,6 +26,14 @@ def test_every_pipeline_is_a_module_and_explains_itself(name: str, capsys: pytes
     with pytest.raises(SystemExit) as ended:
         run_spark([name, "--help"])
     assert ended.value.code == 0 and f"rocketpy spark {name}" in capsys.readouterr().out
+
+
+def test_the_doctor_runs_without_pyspark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for module in ("pyspark", "pyspark.errors"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit) as ended:
+        run_spark(["doctor", "--help"])
+    assert ended.value.code == 0 and "rocketpy spark doctor" in capsys.readouterr().out
 
 
 def test_a_name_that_is_none_is_told_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
