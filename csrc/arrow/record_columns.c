@@ -162,7 +162,7 @@ static int fill_offset_msg_id(rp_column *column, rp_record_context *context, uin
 /* As a Java client shows it: the client's id when there is one, else the broker's. */
 static int fill_msg_id(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)member;
-    int status = rp_column_reserve(column, count, (uint64_t)count * RP_OFFSET_MSG_ID_MAX);
+    int status = RP_OK;
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         rp_slice id = context->names[i].unique_key;
         if (id.data != NULL)

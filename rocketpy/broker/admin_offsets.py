@@ -129,7 +129,7 @@ class OffsetAdmin:
             topics: Iterable[str] = named
         else:
             wanted = {header.topic} if header.topic and header.topic.strip() else parts.offsets.topics_of(group)
-            topics = [topic for topic in sorted(wanted) if self._is_consumed(group, topic)]
+            topics = [topic for topic in sorted(wanted) if self._parts.consumers.is_consumed(group, topic)]
         table: dict[Any, Any] = {}
         rate = 0.0
         for topic in topics:
@@ -153,7 +153,7 @@ class OffsetAdmin:
             stats = []
             for topic in sorted(by_group.get(group.group, ())):
                 config = parts.topics.get(topic)
-                if config is None or (only_order and not config.order) or not self._is_consumed(group.group, topic):
+                if config is None or (only_order and not config.order) or not parts.consumers.is_consumed(group.group, topic):
                     continue
                 lags = self._lags(group.group, config, config.write_queue_nums)
                 behind += sum(lag.broker_offset - lag.consumer_offset for _, lag in lags)
@@ -162,11 +162,6 @@ class OffsetAdmin:
                 stats.append({"consumeTps": rate, "offsetTable": {queue_key(queue): lag.to_json() for queue, lag in lags}})
             groups.append({group.group: stats})
         return json_response({"brokerAddr": parts.address, "consumeStatsList": groups, "totalDiff": behind, "totalInflightDiff": in_flight})
-
-    def _is_consumed(self, group: str, topic: str) -> bool:
-        """Offsets of topics that a live group no longer subscribes to are history, not lag."""
-        consumers = self._parts.consumers
-        return consumers.subscription(group, topic) is not None or consumers.subscription_count(group) == 0
 
     def _lags(self, group: str, config: TopicConfig, queues: int) -> list[tuple[MessageQueue, QueueLag]]:
         parts, topic = self._parts, config.topic_name
@@ -222,7 +217,7 @@ class OffsetAdmin:
         for topic in sorted(topics):
             if topic not in parts.topics:
                 log.warning("[cloneGroupOffset], topic config not exist, %s", topic)
-            elif not header.offline and not self._is_consumed(header.src_group, topic):
+            elif not header.offline and not parts.consumers.is_consumed(header.src_group, topic):
                 log.warning("cloneGroupOffset: topic %s is not in the subscription of group %s", topic, header.src_group)
             else:
                 parts.offsets.clone(header.src_group, header.dest_group, topic)

@@ -153,6 +153,10 @@ class ConsumerTable:
         info = self._groups.get(group)
         return 0 if info is None else len(info.subscriptions)
 
+    def is_consumed(self, group: str, topic: str) -> bool:
+        """Offsets of topics that a live group no longer subscribes to are history, not lag."""
+        return self.subscription(group, topic) is not None or self.subscription_count(group) == 0
+
     def subscribers(self, topic: str) -> set[str]:
         return {info.group for info in self._groups.values() if topic in info.subscriptions}
 

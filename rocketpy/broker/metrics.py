@@ -92,12 +92,12 @@ class BrokerMetrics:
     def _lags(self) -> Iterator[Metric]:
         """Of groups that have committed; what a group has pulled and not committed is in flight."""
         parts = self._parts
-        ends = {(topic, queue): parts.store.max_offset(topic, queue) for _, topic, queue, _ in parts.native.offsets()}
         behind: Counter[tuple[str, str]] = Counter()
         in_flight: Counter[tuple[str, str]] = Counter()
         for group, topic, queue, committed in parts.native.offsets():
-            behind[group, topic] += max(0, ends[topic, queue] - committed)
-            in_flight[group, topic] += max(0, parts.offsets.query_pull(group, topic, queue) - committed)
+            if topic in parts.topics and parts.consumers.is_consumed(group, topic):
+                behind[group, topic] += max(0, parts.store.max_offset(topic, queue) - committed)
+                in_flight[group, topic] += max(0, parts.offsets.query_pull(group, topic, queue) - committed)
         rows = [(self._lag_labels(group, topic), count, in_flight[group, topic]) for (group, topic), count in behind.items()]
         yield self._gauge("rocketmq_consumer_lag_messages", "Consumer lag messages", [(labels, count) for labels, count, _ in rows])
         yield self._gauge("rocketmq_consumer_inflight_messages", "Consumer inflight messages", [(labels, away) for labels, _, away in rows])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from .judge import judgement
 from .products import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -40,16 +39,7 @@ def tour(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_sends_in_every_way_and_receives_the_tags_it_asked_for(
     judge: Path, cluster: Cluster, topic: str, group: str, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [str(judge), cluster.address, topic, group, "40"],
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        env={**os.environ, "HOME": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    seen = json.loads(done.stdout.splitlines()[-1])
+    seen = judgement(judge, cluster.address, topic, group, "40", home=tmp_path, timeout=90)
     assert seen["statuses"] == {"0": 81}, "40 synchronous, 40 asynchronous and one batch were SendOK"
     expected = {f"{how} {number:04}": "TagA" for how in ("sync", "async", "oneway", "batch") for number in range(0, 40, 2)}
     assert seen["received"] == expected
@@ -58,16 +48,7 @@ def test_it_sends_in_every_way_and_receives_the_tags_it_asked_for(
 def test_it_administers_broadcasts_keeps_order_pulls_and_goes_on_where_it_was(
     tour: Path, cluster: Cluster, group: str, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [str(tour), cluster.address, cluster.broker.address, f"tour-{group}", "60"],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-        env={**os.environ, "HOME": str(tmp_path)},
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    seen = json.loads(done.stdout.splitlines()[-1])
+    seen = judgement(tour, cluster.address, cluster.broker.address, f"tour-{group}", "60", home=tmp_path, timeout=240)
     assert seen["Listed"] and seen["Groups"] and seen["Gone"]
     assert seen["Broadcast"] == [60, 60, 60] and seen["Compressed"]
     assert seen["InOrder"] == {f"key {key}": [f"{number:04}" for number in range(key, 60, 5)] for key in range(5)}

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
+from rocketpy.remoting.codes import RequestCode
 from tests.unit.broker.running import broker_config, run, running
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
@@ -51,7 +52,7 @@ def test_a_scrape_tells_what_was_sent_and_pulled_and_what_is_behind(tmp_path: Pa
                 assert (await peer.send("t", b"x" * 100)).code == 0
             await peer.heartbeat("c1", "g", "t")
             assert (await peer.pull("g", "t")).code == 0
-            await peer.ask(15, {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1})
+            await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1})
             samples = await scrape(port)
             common = {"cluster": "DefaultCluster", "node_type": "broker", "node_id": "broker-a", "room": "a", "zone": "b"}
             sent = {**common, "topic": "t", "message_type": "normal", "is_system": "false"}
@@ -66,6 +67,24 @@ def test_a_scrape_tells_what_was_sent_and_pulled_and_what_is_behind(tmp_path: Pa
             assert value(samples, "rocketmq_topic_number", **common) == len(at.broker.parts.topics)  # type: ignore[union-attr]
             assert value(samples, "rocketmq_storage_size_bytes", storage_type="local", storage_medium="disk") > 300
             assert value(samples, "rocketmq_ha_slaves") == 0
+
+    run(test)
+
+
+def test_offsets_of_a_topic_the_group_has_left_are_no_lag(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer = at.peer()
+            await peer.heartbeat("c1", "g", "t")
+            for topic in ("t", "left"):
+                assert (await peer.send(topic)).code == 0
+                commit = {"consumerGroup": "g", "topic": topic, "queueId": 0, "commitOffset": 0}
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)).code == 0
+            assert at.broker.parts.offsets.query("g", "left", 0) == 0  # type: ignore[union-attr]
+            lags = {
+                dict(labels)["topic"] for name, labels in await scrape(at.broker.metrics_port) if name == "rocketmq_consumer_lag_messages"
+            }
+            assert lags == {"t"}
 
     run(test)
 
