@@ -71,11 +71,15 @@ class StateFile:
 
     def write(self, text: str) -> None:
         """Replaces the file by text. When this returns the text is on disk under the file's name."""
+        self.write_bytes(text.encode())
+
+    def write_bytes(self, data: bytes) -> None:
+        """write() for a file that holds more than text of ours."""
         directory = self.path.parent
         temporary = self.path.with_name(self.path.name + ".tmp")
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            _write_synced(temporary, text.encode())
+            _write_synced(temporary, data, _mode(self.path))
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
             temporary.replace(self.path)
@@ -113,9 +117,19 @@ class StateFile:
         return self.faults[0].cause if self.faults else "it does not exist"
 
 
-def _write_synced(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+def _mode(path: Path) -> int | None:
+    """Who may read the file that is replaced; None when there is none."""
     try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644 if mode is None else mode)
+    try:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
@@ -135,7 +149,7 @@ def _link_over(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
             raise
-        _write_synced(staging, source.read_bytes())  # a file system without hard links
+        _write_synced(staging, source.read_bytes(), _mode(source))  # a file system without hard links
     staging.replace(target)
 
 

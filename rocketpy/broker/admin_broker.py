@@ -10,7 +10,7 @@ from pathlib import Path
 from .._core.errors import RocketpyError
 from .._core.remoting import Request
 from .._core.store import decode_message
-from ..config import ConfigError, read_properties
+from ..config import ConfigError, file_bytes, properties_text, read_properties
 from ..remoting.bodies import DataVersion
 from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
@@ -95,13 +95,13 @@ class BrokerAdmin:
         if not parts.settings.config_black_list.isdisjoint(changes):
             return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
         try:
-            waiting = parts.config.update(changes)
+            updated = parts.config.update(changes)
         except ConfigError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
         self._config_version = self._config_version.next()
         self._store_config(changes)
         await parts.registration.settled()
-        return Response(remark=f"takes effect at the next start: {', '.join(waiting)}" if waiting else None)
+        return Response(remark=str(updated) or None)
 
     def _store_config(self, changes: dict[str, str]) -> None:
         """Writes the changes into the file of -c, comments and all; without one they last until the broker stops."""
@@ -109,7 +109,8 @@ class BrokerAdmin:
         if path is None:
             return
         try:
-            StateFile(path).write(self._parts.config.stored_text(path.read_text(encoding="utf-8"), changes))
+            text = self._parts.config.stored_text(properties_text(path.read_bytes()), changes)
+            StateFile(path.resolve()).write_bytes(file_bytes(text))
         except (OSError, RocketpyError) as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but {path} could not be written: {error}") from error
 

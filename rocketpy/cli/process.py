@@ -83,11 +83,11 @@ class StopSignal:
     def _reload(self) -> None:
         for config in self._configs:
             try:
-                waiting = config.reload()
-            except (ConfigError, OSError, UnicodeDecodeError) as error:
+                updated = config.reload()
+            except (ConfigError, OSError) as error:
                 log.error("SIGHUP: %s stays as it was: %s", config.file, error)
                 continue
-            log.info("SIGHUP: %s read again%s", config.file, f"; at the next start: {', '.join(waiting)}" if waiting else "")
+            log.info("SIGHUP: %s read again%s", config.file, f"; {updated}" if str(updated) else "")
 
 
 async def start_all(services: Sequence[Service]) -> None:
@@ -146,6 +146,8 @@ def run(
 ) -> int:
     """Runs services while `work` does, by default until a signal. The exit code."""
     raise_open_files()
+    for config in configs:
+        config.report_remarks()
     try:
         code = asyncio.run(_serve(configs, make, announce, work))
     except (RocketpyError, ConfigError, OSError) as error:

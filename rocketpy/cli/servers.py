@@ -65,6 +65,7 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         return 1
     important = known == "broker" and options.printImportantConfig
     if options.printConfigItem or important:
+        config.report_remarks()
         with contextlib.suppress(BrokenPipeError):  # the reader has seen enough: `rocketpy broker -p | head`
             say("\n".join(config.print_lines(important=important)))
         return 0

@@ -5,8 +5,8 @@
 
 from .addresses import local_address, reach_warning
 from .keys import Key, Value
-from .loader import TABLES, Config, ConfigError, Problem, Role, load_config
-from .properties import format_properties, read_properties
+from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
+from .properties import file_bytes, format_properties, properties_text, read_properties
 
 __all__ = [
     "TABLES",
@@ -15,10 +15,13 @@ __all__ = [
     "Key",
     "Problem",
     "Role",
+    "Updated",
     "Value",
+    "file_bytes",
     "format_properties",
     "load_config",
     "local_address",
+    "properties_text",
     "reach_warning",
     "read_properties",
 ]

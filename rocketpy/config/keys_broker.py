@@ -104,7 +104,7 @@ _TOPIC_KEYS: tuple[Key, ...] = (
     switch("autoDeleteUnusedStats", True, "Drop statistics of deleted topics and groups.", live=True),
     switch("enableDetailStat", True, "Statistics by queue as well."),
     text("configBlackList", "configBlackList;brokerConfigPath", "Keys that UPDATE_BROKER_CONFIG must not touch."),
-    text("configManagerVersion", "v1", "Where topics, groups and offsets are kept.", idle="always JSON files, as v1"),
+    choice("configManagerVersion", "v1", "v1 v2", "Where topics, groups and offsets are kept: v1, JSON files; v2, RocksDB, is refused."),
     switch("useSingleRocksDBForAllConfigs", False, "One database for them.", idle=ROCKSDB),
     switch("isolateLogEnable", False, "Log files named by broker and id."),
     switch("enableSplitMetadata", True, "Export topics and groups in pages."),

@@ -26,7 +26,7 @@ _PATH_KEYS: tuple[Key, ...] = (
     text("storePathDLedgerCommitLog", None, "Directory of the DLedger commit log.", important=True),
     text("storePathEpochFile", None, "File of master epochs in controller mode.", important=True),
     text("storePathBrokerIdentity", None, "File of the broker id a controller gave.", important=True),
-    text("readOnlyCommitLogStorePaths", None, "More commit log directories, read only.", idle="one directory is used"),
+    text("readOnlyCommitLogStorePaths", None, "More commit log directories, read only; refused, one directory is used."),
     choice("storeType", "default", "default defaultRocksDB", "Kind of consume queues.", important=True, idle=ROCKSDB),
     number("replicasPerDiskPartition", 1, "Brokers that share the disk; the disk ratios are divided by it.", "brokers", least=1),
 )

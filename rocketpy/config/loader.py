@@ -2,7 +2,8 @@
 RocketMQ: NamesrvStartup, BrokerStartup, MixAll.properties2Object, remoting/Configuration (5.3.3).
 
 RocketMQ drops values it cannot parse and keys it does not know without a word. Here a bad value ends the start with every bad line at once,
-and an unknown key is kept (tools may read it back), reported once with the nearest known name.
+and an unknown key is kept (tools may read it back), reported once with the nearest known name. What there is to say about a file is kept
+until the logs are open, which this file configures: report_remarks() says it.
 
 Precedence  command line over file over environment over default.
 Threads     one event loop. Rooms read what they need at start into their own frozen settings; live keys reach them through `subscribe`.
@@ -22,8 +23,8 @@ from .keys_broker import BROKER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
 from .keys_store import STORE_KEYS
-from .properties import edit_properties, format_properties, read_properties
-from .rules import MISSING, check_rules, derive_values
+from .properties import Entry, edit_properties, format_properties, properties_text, read_properties, readable
+from .rules import MISSING, check_rules, derive_values, path_doubt
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,21 @@ class ConfigError(ValueError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What became of an update."""
+
+    waiting: tuple[str, ...] = ()
+    """Keys that take effect at the next start."""
+    idle: tuple[str, ...] = ()
+    """Keys that change nothing here, each with the reason."""
+
+    def __str__(self) -> str:
+        """Empty when everything is in force."""
+        waiting = [f"takes effect at the next start: {', '.join(self.waiting)}"] if self.waiting else []
+        return "; ".join([*waiting, *self.idle])
+
+
 Listener = Callable[[Mapping[str, Value]], None]
 """Called with the live keys that changed and their new values."""
 
@@ -87,6 +103,8 @@ class Config:
         self._read: set[str] = set()
         self._pinned: set[str] = set()  # set on the command line: a file read again does not change them
         self._listeners: list[Listener] = []
+        self._is_running = False  # from now on a key that nobody has read is one that nobody reads
+        self._remarks: list[tuple[int, str]] = []  # (level, text) until the logs are open
         for key in self.table.values():
             self._values[key.name] = key.default() if callable(key.default) else key.default
 
@@ -125,11 +143,30 @@ class Config:
         """The parts of an address list."""
         return [part.strip() for part in self.text(name).split(";") if part.strip()]
 
+    def report_remarks(self) -> None:
+        """Says once what there was to say about the file; for a process whose logs are open."""
+        for level, text in self._remarks:
+            log.log(level, "%s", text)
+        self._remarks.clear()
+
     def report_unread(self) -> None:
-        """Says once which keys were set and read by nobody; for a process whose services have all started."""
-        unread = [name for name in self.table if name in self._given - self._read - set(MISSING) and not self.table[name].idle]
-        if unread:
-            log.warning("set, but nothing in this release uses them: %s", ", ".join(unread))
+        """Says once which keys were changed and read by nobody; for a process whose services have all started."""
+        self._is_running = True
+        changed = [name for name in self.unread() if not self._is_default(name)]
+        if changed:
+            log.warning("set, but nothing in this release uses them: %s", ", ".join(changed))
+
+    def unread(self) -> list[str]:
+        """Keys that were set and that nobody has read so far."""
+        return [name for name in self.table if self._is_unread(name)]
+
+    def _is_unread(self, name: str) -> bool:
+        return name in self._given and name not in self._read and name not in MISSING and not self.table[name].idle
+
+    def _is_default(self, name: str) -> bool:
+        """RocketMQ writes every key into a file that an operator changed through it: one that says what holds anyway is no news."""
+        default = self.table[name].default
+        return self._values[name] == (default() if callable(default) else default)
 
     # ---- setting ----
 
@@ -143,6 +180,8 @@ class Config:
         """Checks one value. Raises ConfigError; an empty text stands for "not set" where the default is that."""
         key = self.table[name]
         stripped = text.strip()
+        if readable(stripped) != stripped:
+            raise ConfigError([Problem(name, f"{readable(stripped)!r} is not UTF-8")])
         if not stripped and key.kind == "text" and not key.default:
             return ""
         try:
@@ -153,10 +192,10 @@ class Config:
     def subscribe(self, listener: Listener) -> None:
         self._listeners.append(listener)
 
-    def update(self, changes: Mapping[str, str]) -> list[str]:
+    def update(self, changes: Mapping[str, str]) -> Updated:
         """Sets keys at run time: all of them or, with ConfigError, none. Live ones take effect at once, others are kept for the next start.
 
-        Returns the names that wait for a restart. Names that no table knows are left out, as RocketMQ does."""
+        Names that no table knows are left out, as RocketMQ does."""
         parsed: dict[str, Value] = {}
         problems: list[Problem] = []
         for name, text in changes.items():
@@ -170,8 +209,7 @@ class Config:
                 parsed[name] = self.parse(name, text)
             except ConfigError as error:
                 problems += error.problems
-        candidate = self._values | self._stored | parsed
-        problems += [Problem(name, message) for name, message in check_rules(self.role, candidate) if name in parsed]
+        problems += [Problem(name, message) for name, message in self._broken_rules(parsed)]
         if problems:
             raise ConfigError(problems)
         live = {name: value for name, value in parsed.items() if self.table[name].live and self._values[name] != value}
@@ -184,13 +222,25 @@ class Config:
         if live:
             for listener in self._listeners:
                 listener(live)
-        return waiting
+        idle = tuple(f"{name} has no effect: {reason}" for name in parsed if (reason := self._idle_reason(name)))
+        for text in idle:
+            log.warning("%s", text)
+        return Updated(tuple(name for name in waiting if not self._idle_reason(name)), idle)
 
-    def reload(self) -> list[str]:
+    def _broken_rules(self, parsed: Mapping[str, Value]) -> list[tuple[str, str]]:
+        """What would not start again: a rule that did not hold before is no reason to refuse a change of something else."""
+        before = self._values | self._stored
+        known = set(check_rules(self.role, before))
+        return [rule for rule in check_rules(self.role, {**before, **parsed}) if rule[0] in parsed or rule not in known]
+
+    def _idle_reason(self, name: str) -> str:
+        return self.table[name].idle or ("nothing in this release uses it" if self._is_running and self._is_unread(name) else "")
+
+    def reload(self) -> Updated:
         """Reads the file again and applies what it changes, as `update` does. For SIGHUP. Keys that left the file keep their value."""
         if self.file is None:
-            return []
-        entries = {entry.key: entry.value for entry in read_properties(self.file.read_text(encoding="utf-8"))}
+            return Updated()
+        entries = {entry.key: entry.value for entry in read_properties(properties_text(self.file.read_bytes()))}
         return self.update({name: text for name, text in entries.items() if self._differs(name, text)})
 
     def _differs(self, name: str, text: str) -> bool:
@@ -225,18 +275,19 @@ class Config:
 
 
 def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> Config:
-    """The configuration of a role. Raises ConfigError with every bad line; logs unknown and ineffective keys once each.
+    """The configuration of a role. Raises ConfigError with every bad line; unknown and ineffective keys become remarks, once each.
 
-    OSError and UnicodeDecodeError of the file become a ConfigError that names it."""
+    An OSError of the file becomes a ConfigError that names it."""
     path = Path(file) if file is not None else None
     config = Config(role, file=path)
     problems: list[Problem] = []
     lines: dict[str, int] = {}
-    for name, text, line in _file_entries(path):
+    for entry in _file_entries(path):
+        name, line = readable(entry.key), entry.line
         if name in lines:
-            log.warning("%s:%d: %s was set in line %d already; the later value counts", path, line, name, lines[name])
+            _note(config, f"{path}:{line}: {name} was set in line {lines[name]} already; the later value counts")
         lines[name] = line
-        _set(config, name, text, str(path), line, problems)
+        _set(config, name, entry.value, str(path), line, problems)
     for name, text in (overrides or {}).items():
         lines.pop(name, None)
         config._pinned.add(name)
@@ -251,25 +302,23 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         _remark(config, name, f"{path}:{line}")
     for name, value, reason in derive_values(role, config._values):
         if reason and config.is_given(name):
-            log.warning("%s = %s is replaced by %s: %s", name, config._values[name], value, reason)
+            _note(config, f"{name} = {config._values[name]} is replaced by {value}: {reason}")
         config.override(name, value)
     return config
 
 
-def _file_entries(path: Path | None) -> list[tuple[str, str, int]]:
+def _file_entries(path: Path | None) -> list[Entry]:
     if path is None:
         return []
     try:
-        return [(entry.key, entry.value, entry.line) for entry in read_properties(path.read_text(encoding="utf-8"))]
+        return read_properties(properties_text(path.read_bytes()))
     except OSError as error:
         raise ConfigError([Problem("configFile", f"cannot be read: {error.strerror}", str(path), 0)]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem("configFile", f"is not UTF-8 at byte {error.start}", str(path), 0)]) from error
 
 
 def _set(config: Config, name: str, text: str, file: str, line: int, problems: list[Problem]) -> None:
     if name not in config.table:
-        config.unknown[name] = text.strip()
+        config.unknown[name] = readable(text.strip())
         return
     try:
         config._values[name] = config.parse(name, text)
@@ -278,21 +327,28 @@ def _set(config: Config, name: str, text: str, file: str, line: int, problems: l
         problems += [Problem(problem.key, problem.message, file, line) for problem in error.problems]
 
 
+def _note(config: Config, text: str, level: int = logging.WARNING) -> None:
+    config._remarks.append((level, text))
+
+
 def _remark(config: Config, name: str, place: str) -> None:
-    """Says once what a key of the file does not do."""
+    """Says once what a key of the file does not do, or not as its author may think."""
     if name in config.table:
-        if idle := config.table[name].idle:
-            log.info("%s: %s has no effect: %s", place, name, idle)
+        key = config.table[name]
+        if key.idle and not config._is_default(name):
+            _note(config, f"{place}: {name} has no effect: {key.idle}", logging.INFO)
+        if name.startswith("storePath") and (doubt := path_doubt(config.text(name))):
+            _note(config, f"{place}: {name}={config.text(name)} {doubt}")
         return
     for role, table in TABLES.items():
         if name in table:
-            log.warning("%s: %s is a key of the %s, not of the %s; it is kept and has no effect", place, name, role, config.role)
+            _note(config, f"{place}: {name} is a key of the {role}, not of the {config.role}; it is kept and has no effect")
             return
-    log.warning("%s: unknown key %s is kept and has no effect%s", place, name, _suggestion(name, config.table))
+    _note(config, f"{place}: unknown key {name} is kept and has no effect{_suggestion(name, config.table)}")
 
 
 def _suggestion(name: str, table: Mapping[str, Key]) -> str:
     """ "; did you mean brokerIP1?", or nothing when no name is near."""
     lowered = {known.lower(): known for known in table}
-    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.85)
     return f"; did you mean {lowered[near[0]]}?" if near else ""

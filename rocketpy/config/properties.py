@@ -25,6 +25,22 @@ class Entry:
     line_last: int
 
 
+def properties_text(data: bytes) -> str:
+    """A file's bytes as text. What is not UTF-8 becomes lone surrogates, which file_bytes() turns into the same bytes again: comments in
+    another encoding, which RocketMQ's reader never minded, stay as they are. A value that holds one is refused where it is checked."""
+    return data.decode("utf-8-sig", "surrogateescape")
+
+
+def file_bytes(text: str) -> bytes:
+    """The inverse of properties_text, but for a byte order mark, which is dropped."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD for every byte that was not UTF-8: fit for logs and answers."""
+    return text if text.isprintable() else file_bytes(text).decode("utf-8", "replace")
+
+
 def read_properties(text: str) -> list[Entry]:
     """Every entry in order, duplicates included. Never fails: any text is some properties."""
     return [Entry(*_split(logical), line, last) for line, last, logical in _logical_lines(text)]

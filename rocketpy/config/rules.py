@@ -5,6 +5,7 @@ RocketMQ: BrokerStartup.buildBrokerController, MessageStoreConfig.getMappedFileS
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from .keys import Value
 
@@ -20,6 +21,7 @@ MISSING: dict[str, tuple[Value, str]] = {
     "authorizationEnabled": (True, "anybody could do anything"),
     "useTLS": (True, "messages would travel in the clear"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
+    "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),
 }
 
 
@@ -53,6 +55,13 @@ def derive_values(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str,
         yield "mappedFileSizeConsumeQueue", rounded, f"an entry has {CONSUME_QUEUE_ENTRY_SIZE} bytes"
 
 
+def path_doubt(path: str) -> str:
+    """What an operator may not expect of a path; empty when nothing is odd about it."""
+    if path.startswith("~") or "$" in path:
+        return f"is taken as it stands, as by RocketMQ: nothing in it is replaced, the directory is {Path(path).absolute()}"
+    return f"is relative to the working directory: {Path(path).absolute()}" if path and not path.startswith("/") else ""
+
+
 def _integer(values: Mapping[str, Value], name: str) -> int:
     value = values[name]
     return value if isinstance(value, int) else 0
@@ -77,6 +86,12 @@ def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
                 yield name, "is needed with enableDLegerCommitLog=true"
     if values["enableControllerMode"] and not values["controllerAddr"]:
         yield "controllerAddr", "is needed with enableControllerMode=true"
+    if "," in str(values["storePathCommitLog"] or ""):
+        yield "storePathCommitLog", "names several directories, this release uses one: move all commit log files into one of them"
+    if values["readOnlyCommitLogStorePaths"]:
+        yield "readOnlyCommitLogStorePaths", "is not supported by this release: move these commit log files into storePathCommitLog"
+    if values["fetchNamesrvAddrByAddressServer"] and not values["namesrvAddr"]:
+        yield "fetchNamesrvAddrByAddressServer", "is not supported by this release: nobody would find this broker; set namesrvAddr"
     if ";" in str(values["haMasterAddress"] or ""):
         yield "haMasterAddress", "names several masters: a slave follows one"
     port = _integer(values, "listenPort")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .._core.errors import RocketpyError, StoreIOError
 from .._core.remoting import LogTap, Request, Server
-from ..config import Config, Value
+from ..config import Config, Value, file_bytes, properties_text
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
@@ -220,10 +220,10 @@ class NameServer:
     def _store_config(self, changes: Mapping[str, str]) -> None:
         path = self._config_path
         try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
+            text = properties_text(path.read_bytes()) if path.exists() else ""
+        except OSError as error:
             raise StoreIOError(f"the configuration cannot be read: {error}", file=str(path)) from error
-        StateFile(path).write(self.config.stored_text(text, changes))
+        StateFile(path.resolve()).write_bytes(file_bytes(self.config.stored_text(text, changes)))
 
 
 def _route_settings(config: Config) -> RouteSettings:

@@ -19,6 +19,7 @@ from rocketpy.broker.request_modes import RequestMode, RequestModes
 from rocketpy.broker.subscriptions import GroupConfig, GroupTable, SavedGroups
 from rocketpy.broker.topics import SavedTopics, TopicSettings, TopicTable
 from rocketpy.remoting.bodies import TopicConfig
+from rocketpy.state_file import StateFile
 from tests.unit.broker.recorder import Clock, Recorder
 
 
@@ -155,6 +156,17 @@ def test_a_damaged_file_never_becomes_the_backup(case: Callable[[], Case]) -> No
     asyncio.run(again.saved.save())
     path.write_bytes(b"{half again")
     assert reloaded(case) == ["t1"], "the backup is still the last one that was read"
+
+
+def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
+    """The configuration, too, is written through here, and may name secrets."""
+    path = tmp_path / "broker.conf"
+    path.write_text("1")
+    path.chmod(0o600)
+    file = StateFile(path)
+    file.write("2")
+    file.write("3")
+    assert [each.stat().st_mode & 0o777 for each in (path, file.backup_path)] == [0o600, 0o600]
 
 
 def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import time
 from pathlib import Path
-
-import pytest
 
 from rocketpy.config import Config, load_config
 from rocketpy.config.document import is_read
@@ -37,31 +34,27 @@ async def change(peer: Peer, line: str) -> None:
     assert answer.code == 0, answer.remark
 
 
-def test_no_key_that_the_broker_uses_is_reported_as_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_key_that_the_broker_uses_is_reported_as_unused(tmp_path: Path) -> None:
     async def test() -> None:
         process = {"logFileSize", "logFileCount", "logLevel", "logPath", "logFormat"}  # read before there is a service
         given = {name: value for name, value in as_given(broker_config(tmp_path)).items() if name not in process}
         async with running(tmp_path, **given) as at:
-            caplog.clear()
-            at.broker.config.report_unread()
+            assert at.broker.config.unread() == []
 
     run(test)
-    assert caplog.messages == []
 
 
-def test_no_key_that_the_name_server_uses_is_reported_as_unused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_key_that_the_name_server_uses_is_reported_as_unused(tmp_path: Path) -> None:
     async def test() -> None:
         own = {"scanNotActiveBrokerInterval": "5000", "unRegisterBrokerQueueCapacity": "3000", "orderMessageEnable": "true"}
         files = {"kvConfigPath": str(tmp_path / "kv.json"), "configStorePath": str(tmp_path / "namesrv.properties")}
         config = load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", **files, **own})
         namesrv = NameServer(config)
         await namesrv.start()
-        config.report_unread()
+        assert config.unread() == []
         await namesrv.stop()
 
-    with caplog.at_level(logging.WARNING):
-        run(test)
-    assert caplog.messages == []
+    run(test)
 
 
 def test_every_live_key_is_read_again_when_one_of_them_changes(tmp_path: Path) -> None:

@@ -156,11 +156,15 @@ def test_a_server_starts_without_the_command_line_library(role: str) -> None:
 
 
 def test_logs_go_to_rotating_files(tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
-    settings = ("-o", f"logPath={logs}", "-o", "logFormat=json", "-o", "logLevel=DEBUG")
+    """What there is to say about the configuration too, which is read before they are open."""
+    logs, conf = tmp_path / "logs", tmp_path / "broker.conf"
+    conf.write_text("sendMessageThreadPoolNums = 128\nxyzzy = 1\n")
+    settings = ("-c", str(conf), "-o", f"logPath={logs}", "-o", "logFormat=json", "-o", "logLevel=DEBUG")
     with serve(tmp_path, *broker_arguments(tmp_path), *settings) as broker:
         broker.next_line("boot success")
         assert broker.stop() == 0
     records = [json.loads(line) for line in (logs / "broker.log").read_text().splitlines()]
     assert {"time", "level", "logger", "msg"} <= set(records[0])
     assert any(record["msg"] == "stopped" for record in records)
+    remarks = [record["msg"].removeprefix(f"{conf}:").split(":")[:2] for record in records if record["msg"].startswith(f"{conf}:")]
+    assert remarks == [["1", " sendMessageThreadPoolNums has no effect"], ["2", " unknown key xyzzy is kept and has no effect"]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy.config import TABLES, ConfigError, load_config, reach_warning
+from rocketpy.config import TABLES, ConfigError, file_bytes, load_config, properties_text, reach_warning
 from rocketpy.config.loader import Role
 from rocketpy.config.rules import MISSING
 
@@ -107,15 +107,28 @@ def test_a_bad_value_of_the_command_line_is_told_without_a_file() -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.conf: configFile: cannot be read: No such file or directory"):
         load_config("broker", tmp_path / "missing.conf")
-    (tmp_path / "latin.conf").write_bytes(b"a=\xe9")
-    with pytest.raises(ConfigError, match=r"latin\.conf.*is not UTF-8 at byte 2"):
-        load_config("broker", tmp_path / "latin.conf")
+
+
+def test_what_is_not_utf8_is_refused_in_a_value_and_nowhere_else(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """RocketMQ reads files as Latin-1: comments in any encoding are common."""
+    file.write_bytes(b"\xef\xbb\xbfbrokerName=a\n# \xc3\xfb\xd7\xd6\\\nlistenPort=11\nxyzzy=\xe9\n\xe9=1\n")
+    config = load_config("broker", file)
+    assert (config.text("brokerName"), config.integer("listenPort"), config.shown()["xyzzy"]) == ("a", 11, "\ufffd")
+    config.report_remarks()
+    assert "".join(caplog.messages).encode()
+    changed = file_bytes(config.stored_text(properties_text(file.read_bytes()), {"listenPort": "12"}))
+    assert changed == b"brokerName=a\n# \xc3\xfb\xd7\xd6\\\nlistenPort=12\nxyzzy=\xe9\n\xe9=1\n"
+    file.write_bytes(b"\nstorePathRootDir=/data/\xc3\xfb\n")
+    with pytest.raises(ConfigError, match=r":2: storePathRootDir: '/data/\ufffd\ufffd' is not UTF-8"):
+        load_config("broker", file)
 
 
 def test_an_unknown_key_is_kept_and_reported_once_with_the_nearest_name(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("brokerIp1=10.0.0.1\nxyzzy=1\n")
     with caplog.at_level(logging.WARNING):
         config = load_config("broker", file)
+        config.report_remarks()
+        config.report_remarks()
     assert caplog.messages == [
         f"{file}:1: unknown key brokerIp1 is kept and has no effect; did you mean brokerIP1?",
         f"{file}:2: unknown key xyzzy is kept and has no effect",
@@ -127,7 +140,7 @@ def test_an_unknown_key_is_kept_and_reported_once_with_the_nearest_name(file: Pa
 def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("kvConfigPath=/x\nsendMessageThreadPoolNums=16\n")
     with caplog.at_level(logging.INFO):
-        load_config("broker", file)
+        load_config("broker", file).report_remarks()
     assert caplog.messages[0] == f"{file}:1: kvConfigPath is a key of the namesrv, not of the broker; it is kept and has no effect"
     assert caplog.messages[1].startswith(f"{file}:2: sendMessageThreadPoolNums has no effect: ")
 
@@ -135,13 +148,19 @@ def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplo
 def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("listenPort=1\nlistenPort=2\n")
     with caplog.at_level(logging.WARNING):
-        assert load_config("broker", file).integer("listenPort") == 2
+        config = load_config("broker", file)
+        config.report_remarks()
+    assert config.integer("listenPort") == 2
     assert caplog.messages == [f"{file}:2: listenPort was set in line 1 already; the later value counts"]
 
 
 def test_keys_that_nobody_read_are_told_when_everything_has_started(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file.write_text("brokerName=a\npopPollingSize=7\nsendMessageThreadPoolNums=1\n")
+    """But not those that say what holds anyway: RocketMQ writes every key into a file that was changed through it."""
+    file.write_text("brokerName=a\npopPollingSize=7\nsendMessageThreadPoolNums=1\nreviveMaxSlow=3\npullMessageThreadPoolNums=20\n")
     config = load_config("broker", file, {"reviveInterval": "5"})
+    with caplog.at_level(logging.INFO):
+        config.report_remarks()
+    assert [message.split()[1] for message in caplog.messages] == ["sendMessageThreadPoolNums"]
     config.text("brokerName")
     caplog.clear()
     with caplog.at_level(logging.WARNING):
@@ -163,6 +182,7 @@ def test_values_that_rocketmq_replaces_are_replaced_and_told(file: Path, caplog:
     file.write_text("brokerRole=SYNC_MASTER\nbrokerId=3\nlistenPort=2000\nmappedFileSizeConsumeQueue=25\n")
     with caplog.at_level(logging.WARNING):
         config = load_config("broker", file)
+        config.report_remarks()
     assert (config.integer("brokerId"), config.integer("haListenPort"), config.integer("mappedFileSizeConsumeQueue")) == (0, 2001, 40)
     assert "brokerId = 3 is replaced by 0: brokerRole is SYNC_MASTER" in caplog.messages
 
@@ -171,7 +191,7 @@ def test_updates_change_live_keys_at_once_and_keep_others_for_the_next_start() -
     config = load_config("broker")
     heard: list[dict[str, object]] = []
     config.subscribe(lambda changes: heard.append(dict(changes)))
-    assert config.update({"fileReservedTime": "20", "listenPort": "11", "nonsense": "1"}) == ["listenPort"]
+    assert config.update({"fileReservedTime": "20", "listenPort": "11", "nonsense": "1"}).waiting == ("listenPort",)
     assert (config.integer("fileReservedTime"), config.integer("listenPort")) == (20, 10911)
     assert config.shown()["listenPort"] == "11"
     assert heard == [{"fileReservedTime": 20}]
@@ -187,13 +207,66 @@ def test_an_update_with_one_bad_value_changes_nothing() -> None:
     assert config.integer("brokerPermission") == 6
 
 
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"brokerRole": "SLAVE"}, "brokerId: Slave's brokerId must be > 0"),
+        ({"listenPort": "10912"}, "haListenPort: 10912 is the port of the listener too"),
+        ({"aclEnable": "true"}, "aclEnable: true is not supported"),
+        ({"storePathCommitLog": "/a,/b"}, "storePathCommitLog: names several directories"),
+    ],
+)
+def test_an_update_that_would_end_the_next_start_is_refused(changes: dict[str, str], complaint: str) -> None:
+    """RocketMQ takes `brokerRole=SLAVE` at a master, with half an effect at once, and does not start again."""
+    config = load_config("broker")
+    with pytest.raises(ConfigError, match=complaint):
+        config.update(changes)
+    assert (config.text("brokerRole"), config.integer("listenPort")) == ("ASYNC_MASTER", 10911)
+    config.update({"brokerRole": "SLAVE", "brokerId": "1"})
+
+
+def test_an_update_of_a_key_without_effect_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    config = load_config("broker")
+    config.integer("listenPort")
+    config.report_unread()
+    updated = config.update({"useStaticSubscription": "true", "sendMessageThreadPoolNums": "9", "listenPort": "1"})
+    assert str(updated).startswith("takes effect at the next start: listenPort; useStaticSubscription has no effect: nothing in this ")
+    assert [record.getMessage().split()[0] for record in caplog.records if record.levelno == logging.WARNING] == [
+        "useStaticSubscription",
+        "sendMessageThreadPoolNums",
+    ]
+
+
 def test_a_reload_applies_what_the_file_changed(file: Path) -> None:
     file.write_text("fileReservedTime=48\nlistenPort=2000\n")
     config = load_config("broker", file)
     file.write_text("fileReservedTime=24\nlistenPort=2000\n")
-    assert config.reload() == []
+    assert str(config.reload()) == ""
     assert config.integer("fileReservedTime") == 24
-    assert load_config("broker").reload() == []
+    assert str(load_config("broker").reload()) == ""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["storePathCommitLog=/a/commitlog,/b/commitlog", "readOnlyCommitLogStorePaths=/a", "fetchNamesrvAddrByAddressServer=true"],
+)
+def test_a_deployment_whose_messages_or_name_servers_would_not_be_found_is_refused(
+    file: Path, lines: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NAMESRV_ADDR", raising=False)
+    file.write_text(f"\n{lines}\n")
+    with pytest.raises(ConfigError, match=f"{file}:2: {lines.partition('=')[0]}: "):
+        load_config("broker", file)
+
+
+@pytest.mark.parametrize(
+    ("path", "doubt"),
+    [("/data/store", ""), ("store", "is relative"), ("~/store", "taken as it stands"), ("$ROCKETMQ_HOME/store", "taken as it stands")],
+)
+def test_a_path_that_may_not_be_what_its_author_thinks_is_told(file: Path, path: str, doubt: str, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text(f"storePathRootDir={path}\n")
+    load_config("broker", file).report_remarks()
+    assert [doubt in message for message in caplog.messages] == [True] * bool(doubt)
 
 
 def test_a_reload_leaves_what_the_command_line_set(file: Path) -> None:
