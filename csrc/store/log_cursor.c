@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "../base/bytes_inl.h"
 #include "mapped_file_inl.h"
+#include "message_layout_inl.h"
+
+#define MAGIC_FIRST_BYTE 0xDA /* of every magic */
 
 static int64_t file_end(const rp_mapped_file *file) { return file->base_offset + (int64_t)file->size; }
 
@@ -49,6 +53,46 @@ int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "record says it lies at %lld", (long long)message->physical_offset);
     }
     return kind;
+}
+
+/* Could a record begin here? Asked before it is decoded: nearly always not. */
+static int may_begin(const uint8_t *record, int64_t offset) {
+    uint32_t magic = rp_get_u32(record + RP_AT_MAGIC);
+    return (magic == RP_MESSAGE_MAGIC_V1 || magic == RP_MESSAGE_MAGIC_V2) && (int64_t)rp_get_u64(record + RP_AT_PHYSICAL_OFFSET) == offset;
+}
+
+/* Of the stretch of bytes that the cursor is in: the first record at or behind *offset; false: none, and *offset is its end. */
+static int find_in_stretch(const rp_log_cursor *cursor, int64_t *offset, int check_crc, rp_message *message) {
+    const uint8_t *base = rp_mapped_file_address(cursor->file);
+    int64_t start = cursor->file->base_offset, last = cursor->data_end - RP_RECORD_SIZE_MIN;
+    for (int64_t at = *offset; at <= last; at++) {
+        const uint8_t *hit = memchr(base + (at - start) + RP_AT_MAGIC, MAGIC_FIRST_BYTE, (size_t)(last - at) + 1);
+        if (hit == NULL) {
+            break;
+        }
+        at = start + (hit - base) - RP_AT_MAGIC;
+        if (may_begin(base + (at - start), at) && rp_log_cursor_decode(cursor, at, check_crc, message, NULL) == RP_RECORD_MESSAGE) {
+            *offset = at;
+            return 1;
+        }
+    }
+    *offset = cursor->data_end;
+    return 0;
+}
+
+int rp_log_cursor_find(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error) {
+    for (;;) {
+        int rc = rp_log_cursor_move(cursor, offset, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        int64_t start = cursor->file->base_offset, before = offset;
+        if (find_in_stretch(cursor, &offset, check_crc, message)) {
+            return rp_log_cursor_move(cursor, offset, error);
+        }
+        offset = start + rp_file_next_data(cursor->file->fd, offset - start, (int64_t)cursor->file->size);
+        offset = offset > before ? offset : file_end(cursor->file); /* no way made: a file system that tells no holes */
+    }
 }
 
 void rp_log_cursor_leave(rp_log_cursor *cursor) {

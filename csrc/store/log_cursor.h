@@ -25,6 +25,9 @@ int rp_log_cursor_move(rp_log_cursor *cursor, int64_t offset, rp_error *error);
 /* What lies at offset, to which the cursor was moved: as rp_message_decode. RP_E_CORRUPT also for a record that says it lies elsewhere and
  * for padding that does not end with its file. */
 int rp_log_cursor_decode(const rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error);
+/* The first whole record that lies at or behind offset, whatever is before it: bytes are looked at one by one, holes are not. RP_OK, and
+ * the cursor is at it; RP_E_RANGE: there is none; RP_E_IO: a file cannot be opened, error says why. */
+int rp_log_cursor_find(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_message *message, rp_error *error);
 /* Gives the pin back. */
 void rp_log_cursor_leave(rp_log_cursor *cursor);
 

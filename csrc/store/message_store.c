@@ -198,7 +198,7 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .dispatcher = &store->dispatcher,
                                     .checkpoint = &store->checkpoint,
                                     .was_clean = store->was_clean,
-                                    .queues_damaged = loaded != RP_OK,
+                                    .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only};
     int rc = rp_recovery_run(&store->recovery, error);

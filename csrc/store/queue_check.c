@@ -195,8 +195,9 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
     return NULL;
 }
 
-/* RocketMQ fills the front of a queue's first file with entries of this kind when it starts at an offset above 0. */
-static int is_filler(const uint8_t *entry) { return rp_get_u64(entry) == 0 && rp_get_u32(entry + 8) == INT32_MAX; }
+/* RocketMQ fills the front of a queue's first file with entries of this size when it starts at an offset above 0; the dispatcher the place
+ * of a message that the log has lost. They read as gone. */
+static int is_filler(const uint8_t *entry) { return rp_get_u32(entry + 8) == INT32_MAX; }
 
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context) {

@@ -253,6 +253,34 @@ static int walk_behind_check(rp_recovery *recovery, int64_t *offset, progress *t
     return rc;
 }
 
+/* What is no whole record at offset lies below bytes that are known to have been synced, with the next whole record at `next`: so it is no
+ * torn end but damage that came later. Our checkpoint knows the place. RocketMQ's knows the time of the last record that was synced; what
+ * lies behind its log's end may be records of an older history, and they are older than the last one of this. */
+static bool was_synced(const rp_recovery *recovery, int64_t offset, const rp_message *next) {
+    const rp_checkpoint *checkpoint = recovery->checkpoint;
+    if (checkpoint->is_exact) {
+        return offset < checkpoint->flushed_offset;
+    }
+    return next->store_timestamp_ms >= recovery->store_timestamp_ms && next->store_timestamp_ms <= checkpoint->log_time_ms;
+}
+
+/* From the damage at *offset to the next whole record, when the log is known to go on; RP_E_RANGE: it ends here. */
+static int pass_over_damage(rp_recovery *recovery, rp_log_cursor *cursor, int64_t *offset, rp_error *error) {
+    rp_message next;
+    int64_t damaged = *offset;
+    bool may_go_on = !recovery->checkpoint->is_exact || damaged < recovery->checkpoint->flushed_offset;
+    int rc = may_go_on ? rp_log_cursor_find(cursor, damaged + 1, recovery->check_crc, &next, error) : RP_E_RANGE;
+    if (rc != RP_OK || !was_synced(recovery, damaged, &next)) {
+        return rc == RP_OK ? RP_E_RANGE : rc;
+    }
+    *offset = next.physical_offset;
+    rp_log_write(recovery->log, RP_LOG_ERROR,
+                 "commit log: %lld bytes at %lld are damaged, what was stored there is lost and what follows is kept: %s; look at the disk",
+                 (long long)(*offset - damaged), (long long)damaged,
+                 recovery->cause.status != RP_OK ? recovery->cause.message : "zeros where records were");
+    return RP_OK;
+}
+
 /* Reads records from start on and dispatches them; recovery->end is behind the last whole one. */
 static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
     rp_log_cursor cursor = {.row = files(recovery)};
@@ -268,6 +296,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
                 break;
             }
         }
+        recovery->cause.status = RP_OK;
         int kind = decode_at(recovery, &cursor, offset, &message, &recovery->cause);
         if (kind == RP_RECORD_BLANK) {
             offset += message.size;
@@ -281,6 +310,12 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
             break;
         }
         if (kind != RP_RECORD_MESSAGE) {
+            int passed = pass_over_damage(recovery, &cursor, &offset, error);
+            if (passed == RP_OK) {
+                is_alone = true; /* the check goes on from there */
+                continue;
+            }
+            rc = passed == RP_E_RANGE ? RP_OK : passed;
             recovery->cut = kind < 0;
             break;
         }
@@ -335,6 +370,13 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     }
     if (recovery->cut) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "commit log ends at %lld: %s", (long long)recovery->end, recovery->cause.message);
+    }
+    if (recovery->checkpoint->is_exact && recovery->end < recovery->checkpoint->flushed_offset) {
+        rp_log_write(
+            recovery->log, RP_LOG_ERROR,
+            "commit log: it ends at %lld, but up to %lld it had been synced: its last files are missing or damaged; stop the broker "
+            "and restore them, or what they held is lost",
+            (long long)recovery->end, (long long)recovery->checkpoint->flushed_offset);
     }
     if (recovery->read_only) {
         return RP_OK;

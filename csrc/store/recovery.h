@@ -6,8 +6,9 @@
  *             late and in a pass over the last three files. Then all queues are rebuilt
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
- *   end       the first place that is no whole record. What is behind it in its file is cleared on disk before the store opens, so that
- *             no later crash can bring it back, and later files are set aside; queue entries that point behind it are cut.
+ *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told
+ *   end       else the first place that is no whole record. What is behind it in its file is cleared on disk before the store opens, so
+ *             that no later crash can bring it back, and later files are set aside; queue entries that point behind it are cut.
  *
  * A pass of more than a MiB has a second thread in front of it that reads and checks (record_check.h).
  *

@@ -47,6 +47,7 @@ class MessageStoreOptions(TypedDict, total=False):
     append_property_crc: int
     read_only: int
     check_crc_on_recover: int
+    rebuild_queues: int
     queues_max: int
     delay_levels: str | None
     index_enable: int

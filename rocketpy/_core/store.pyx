@@ -23,7 +23,7 @@ cdef extern from *:
         ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode),
         ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
         ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
-        ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(queues_max),
+        ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(queues_max),
         ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
         RP_FIELD_END};
     #undef ROW

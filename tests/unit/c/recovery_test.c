@@ -84,17 +84,91 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     fixture_close(store);
 }
 
-/* One bit of a body in the middle: that record and what is behind it is gone, all before it is there. */
-static void the_pass_ends_at_the_first_damage(const rp_message_store_options *options, int64_t end) {
+/* One bit of the first body of a file in the middle. Its log offset. */
+static int64_t flip_a_bit(const rp_message_store_options *options, int64_t end) {
     char path[600];
     int64_t damaged = end / 2 / FIXTURE_LOG_FILE_SIZE * FIXTURE_LOG_FILE_SIZE;
     snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)damaged);
     uint8_t byte;
     int fd = open(path, O_RDWR);
-    CHECK(fd >= 0 && pread(fd, &byte, 1, 100) == 1); /* in the first record's body */
+    CHECK(fd >= 0 && pread(fd, &byte, 1, 100) == 1);
     byte ^= 1;
     CHECK(pwrite(fd, &byte, 1, 100) == 1);
     close(fd);
+    return damaged;
+}
+
+static void write_zeros(const char *path, int64_t offset, size_t size) {
+    uint8_t zeros[4096] = {0};
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && size <= sizeof zeros && pwrite(fd, zeros, size, offset) == (ssize_t)size);
+    close(fd);
+}
+
+/* Everything is there but one message, whose place reads as gone. */
+static void all_but_one_is_there(const rp_message_store_options *options, int64_t end, uint64_t recovered_records) {
+    rp_message_store *store = fixture_open(options);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.commit_log_max_offset == end && (uint64_t)stats.recovered_records == recovered_records);
+    int gone = 0;
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2);
+        for (int64_t i = 0; i < MESSAGES / 2; i++) {
+            rp_queue_entry entry;
+            CHECK(rp_consume_queue_read(fixture_queue(store, "Recovery", id), i, &entry, 1) == 1);
+            gone += entry.size == INT32_MAX;
+            CHECK(entry.size == INT32_MAX || fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
+        }
+    }
+    CHECK(gone == 1);
+    fixture_close(store);
+}
+
+/* What was synced before cannot be a torn end: a pass over it goes on behind the damage. */
+static void damage_below_what_was_synced_costs_one_message(rp_message_store_options *options, int64_t end) {
+    char checkpoint[600], path[600];
+    flip_a_bit(options, end);
+    options->rebuild_queues = 1;
+    all_but_one_is_there(options, end, MESSAGES - 1); /* by our checkpoint */
+    path_of(checkpoint, sizeof checkpoint, options->root_path, "checkpoint");
+    write_zeros(checkpoint, 2048, 2048);
+    all_but_one_is_there(options, end, MESSAGES - 1); /* by RocketMQ's part of it, after a clean stop */
+    write_zeros(checkpoint, 2048, 2048);
+    path_of(path, sizeof path, options->root_path, "abort");
+    close(open(path, O_RDWR | O_CREAT, 0644));
+    all_but_one_is_there(options, end, MESSAGES - 1); /* and after a crash */
+    options->rebuild_queues = 0;
+    flip_a_bit(options, end); /* back */
+}
+
+/* A page of zeros, as a bad disk gives it, is not the log's end either. */
+static void zeros_below_what_was_synced_are_not_the_end(rp_message_store_options *options, int64_t end) {
+    char path[600];
+    uint8_t page[4096];
+    int64_t damaged = end / 2 / FIXTURE_LOG_FILE_SIZE * FIXTURE_LOG_FILE_SIZE;
+    snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)damaged);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pread(fd, page, sizeof page, 0) == (ssize_t)sizeof page);
+    write_zeros(path, 0, sizeof page);
+    options->rebuild_queues = 1;
+    rp_message_store *store = fixture_open(options);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.commit_log_max_offset == end && stats.recovered_records > MESSAGES - 40 && stats.recovered_records < MESSAGES);
+    fixture_close(store);
+    CHECK(pwrite(fd, page, sizeof page, 0) == (ssize_t)sizeof page);
+    close(fd);
+    store = fixture_open(options);
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.recovered_records == MESSAGES);
+    fixture_close(store);
+    options->rebuild_queues = 0;
+}
+
+/* Nothing says what was synced: the damaged record and what is behind it is gone, all before it is there. */
+static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_message_store_options *options, int64_t end) {
+    int64_t damaged = flip_a_bit(options, end);
     make_unclean(options->root_path);
     rp_message_store *store = fixture_open(options);
     rp_message_store_stats stats;
@@ -188,7 +262,9 @@ int main(void) {
     everything_is_found_again(&options, end);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
-    the_pass_ends_at_the_first_damage(&options, end);
+    damage_below_what_was_synced_costs_one_message(&options, end);
+    zeros_below_what_was_synced_are_not_the_end(&options, end);
+    without_a_checkpoint_the_pass_ends_at_the_first_damage(&options, end);
     fixture_remove(path);
     a_hole_behind_the_last_record_stays_a_hole();
     return 0;
