@@ -19,6 +19,7 @@ from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
+from rocketpy.broker.persistence import read_pretty
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.store.directory import StoreDirectory, StoreSummary
@@ -70,7 +71,7 @@ def repair(
     entry_count: EntryCount = 20_000_000,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
 ) -> None:
-    """Sets damaged queue and index files aside and builds them again from the commit log. The log itself is never changed."""
+    """Sets damaged queue and index files aside and builds them again from the commit log. What is whole in the log is never changed."""
     console = output()
     if holder := StoreDirectory(root, commitlog).lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
@@ -87,12 +88,15 @@ def repair(
         elif targets:
             console.print("nothing was changed: --yes does it")
         raise typer.Exit(EXIT_DAMAGED if damages else 0)
+    options = _as_written(root, commitlog)
+    options |= {"index_slot_count": slot_count, "index_entry_count_max": entry_count, "rebuild_queues": 1}
+    kept = _topics(root)
     for target in targets:
         if target.exists():
             target.rename(_free_name(target))
-    options = _as_written(root, commitlog)
-    options |= {"index_slot_count": slot_count, "index_entry_count_max": entry_count}
-    with MessageStore(str(root), **options):
+    with MessageStore(str(root), **options) as store:
+        for deleted in {topic for topic, _ in store.queues()} - kept:
+            store.delete_topic(deleted)
         console.print("built again from the commit log")
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
     _print_verdict(counts, damages)
@@ -170,6 +174,16 @@ def _as_written(root: Path, commitlog: Path | None) -> MessageStoreOptions:
     return options
 
 
+def _topics(root: Path) -> set[str]:
+    """Those that have queues, or that their broker knows. The log still holds messages of others: of topics that were deleted."""
+    with_queues = {path.name for path in (root / "consumequeue").glob("*") if path.is_dir()}
+    try:
+        table = read_pretty((root / "config" / "topics.json").read_text())["topicConfigTable"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return with_queues
+    return with_queues | set(table)
+
+
 def _derived_path(root: Path, damage: Damage) -> Path:
     """The queue's directory or the index file that a repair builds again."""
     path = Path(damage.file)
@@ -241,6 +255,8 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
         f"{counts['messages']} messages in {counts['log_files']} files, {counts['queue_entries']} entries of {counts['queues']} queues, "
         f"{counts['index_entries']} index entries; log {counts['log_min_offset']} to {counts['log_max_offset']}"
     )
+    if counts["orphans"]:
+        console.print(f"{counts['orphans']} messages are in no queue: their topics were deleted, or the queues' directories are missing")
     if not damages:
         console.print("[green]whole[/green]")
         return

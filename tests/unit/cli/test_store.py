@@ -95,3 +95,38 @@ def test_file_names_are_whole_also_where_nobody_is_at_a_terminal(root: Path) -> 
 def test_a_file_that_cannot_be_written_is_one_line(root: Path, target: str) -> None:
     done = rocketpy("export", root, target)
     assert done.returncode == 1 and done.stderr.startswith("rocketpy: No s") and len(done.stderr.splitlines()) == 1
+
+
+def as_rocketmq_left_it(root: Path) -> None:
+    """Without what only our checkpoints say."""
+    data = (root / "checkpoint").read_bytes()
+    (root / "checkpoint").write_bytes(data[:2048] + bytes(2048))
+
+
+@pytest.mark.parametrize("files", [1, 5])
+def test_a_queue_of_a_store_of_rocketmq_is_built_again_from_its_first_message(tmp_path: Path, files: int) -> None:
+    root = tmp_path / "store"
+    with MessageStore(root, **OPTIONS) as store:
+        for number in range(200 * files):
+            store.append("T", number % 2, bytes(300), "")
+        store.append("Deleted", 0, b"", "")
+        store.delete_topic("Deleted")
+    as_rocketmq_left_it(root)
+    flip(root / "consumequeue" / "T" / "1" / f"{0:020d}", 27)
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{200 * files + 1} messages" in done.stdout and f"{200 * files} entries of 2 queues" in done.stdout
+    assert not (root / "consumequeue" / "Deleted").exists()
+
+
+@pytest.mark.parametrize("of_rocketmq", [False, True])
+def test_a_repair_loses_nothing_behind_damage_in_the_log_and_a_second_one_has_nothing_to_do(root: Path, of_rocketmq: bool) -> None:
+    flip(root / "commitlog" / f"{0:020d}", 90)
+    flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
+    if of_rocketmq:
+        as_rocketmq_left_it(root)
+    done = rocketpy("repair", root, *SHAPE, "--yes")
+    assert done.returncode == 3 and "199 messages" in done.stdout and "1 damaged places" in done.stdout, done.stdout + done.stderr
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    assert "commit log damage stays" in rocketpy("repair", root, *SHAPE, "--yes").stdout
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
