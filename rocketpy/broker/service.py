@@ -72,6 +72,7 @@ from .store_directory import make_store_directory
 from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topics import SavedTopics, TopicTable
+from .undelivered import undelivered
 
 if TYPE_CHECKING:
     from .metrics_service import MetricsService
@@ -266,7 +267,7 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
-        saved = _saved_states(Path(config.text("storePathRootDir")) / "config", topics, groups, offsets, modes)
+        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes)
         if self._ha.is_slave:
             self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved, self._ha.connection))
         return Parts(
@@ -296,9 +297,11 @@ class BrokerService:
         )
 
     def _make_retention(self, store: MessageStore, native: Broker) -> RetentionService:
-        root = Path(self.config.text("storePathRootDir"))
-        log_path = Path(self.config.text("storePathCommitLog") or root / "commitlog")
-        return RetentionService(retention_settings(self.config), store, native, log_path, root / "consumequeue")
+        log_path = Path(self.config.text("storePathCommitLog") or self._directory("commitlog"))
+        return RetentionService(retention_settings(self.config), store, native, log_path, self._directory("consumequeue"))
+
+    def _directory(self, name: str) -> Path:
+        return Path(self.config.text("storePathRootDir")) / name
 
     def _identity(self) -> Identity:
         config = self.config
@@ -351,6 +354,14 @@ class BrokerService:
             identity.ha_address,
             ";".join(parts.registration.name_servers) or "(none)",
         )
+        waiting = undelivered(self._directory("config"), parts.store.queues(), parts.store.max_offset, parts.offsets.query)
+        if waiting and not parts.ha.is_slave:
+            log.warning(
+                "the store holds messages for later that RocketMQ took and that this release does not deliver: %s; RocketMQ, started on it "
+                "again before they expire (fileReservedTime=%d h), does",
+                ", ".join(f"{count} {kind}" for kind, count in waiting.items()),
+                self.config.integer("fileReservedTime"),
+            )
 
     # ---- closing ----
 

@@ -1,0 +1,81 @@
+"""What RocketMQ left in a store to be delivered later, and this release delivers none of: counted at the start and said.
+RocketMQ: ScheduleMessageService, TimerMessageStore, TransactionalMessageBridge, PopReviveService (5.3.3 broker/, store/timer/).
+
+Nothing of it is touched: RocketMQ, started on the store again, goes on with it. But it ages with the log, and goes when its files expire.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from ..remoting.json_codec import read_json
+from . import names
+from .json_members import object_member
+
+TRANSACTION_GROUP: Final = names.SYSTEM_GROUP_PREFIX + "TRANS"
+_CHECKPOINT: Final = struct.Struct(">3q")
+"""The head of config/timercheck: read until (ms), flushed position of the timer log, queue offset."""
+
+MaxOffset = Callable[[str, int], int]
+"""Of a topic's queue; 0 where there is none."""
+Committed = Callable[[str, str, int], int]
+"""By group, topic and queue; below 0 for none."""
+
+
+def undelivered(directory: Path, queues: Iterable[tuple[str, int]], max_offset: MaxOffset, committed: Committed) -> dict[str, int]:
+    """How many messages of each kind wait, by what operators call them; kinds of which none waits are left out.
+
+    directory: store/config; queues: those that the store has. A file that says nonsense counts nothing: this is for people, no reason to
+    end a start."""
+    levels = [queue_id + 1 for topic, queue_id in queues if topic == names.SCHEDULE_TOPIC]
+    counters: dict[str, Callable[[], int]] = {
+        "delayed": lambda: _delayed(directory / "delayOffset.json", levels, max_offset),
+        "timed": lambda: _timed(directory, max_offset),
+        "transactional (half)": lambda: _behind(names.TRANS_HALF_TOPIC, TRANSACTION_GROUP, max_offset, committed),
+    }
+    counts: dict[str, int] = {}
+    for kind, counter in counters.items():
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            counts[kind] = counter()
+    return {kind: count for kind, count in counts.items() if count > 0}
+
+
+def _delayed(file: Path, levels: Iterable[int], max_offset: MaxOffset) -> int:
+    """A level has the queue one below its number."""
+    delivered = {int(level): int(offset) for level, offset in object_member(_json(file), "offsetTable", file.name).items()}
+    return sum(max(0, max_offset(names.SCHEDULE_TOPIC, level - 1) - delivered.get(level, 0)) for level in levels)
+
+
+def _timed(directory: Path, max_offset: MaxOffset) -> int:
+    """Those in the wheel, as last counted, and those that had not got that far."""
+    in_wheel = sum(
+        count
+        for value in object_member(_json(directory / "timermetrics"), "timingCount", "timermetrics").values()
+        for count in _count(value)
+    )
+    entered: int
+    try:
+        _, _, entered = _CHECKPOINT.unpack_from((directory / "timercheck").read_bytes())
+    except (OSError, struct.error):
+        entered = 0  # nothing of the wheel was ever written
+    return in_wheel + max(0, max_offset(names.TIMER_TOPIC, 0) - entered)
+
+
+def _count(value: object) -> Iterator[int]:
+    count = value.get("count") if isinstance(value, dict) else None
+    if isinstance(count, int):
+        yield count
+
+
+def _behind(topic: str, group: str, max_offset: MaxOffset, committed: Committed) -> int:
+    return max(0, max_offset(topic, 0) - max(0, committed(group, topic, 0)))
+
+
+def _json(file: Path) -> dict[str, object]:
+    """{} for a file that is not there."""
+    value = read_json(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return {str(name): member for name, member in value.items()} if isinstance(value, dict) else {}
