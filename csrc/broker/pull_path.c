@@ -207,7 +207,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
         return RP_OK;
     rp_slice type = header.expression_type;
-    if (type.data != NULL && !(type.size == 3 && memcmp(type.data, "TAG", 3) == 0))
+    if (type.size != 0 && !(type.size == 3 && memcmp(type.data, "TAG", 3) == 0))
         return PUNTED;
     int status = rp_tag_filter_parse(header.subscription, rp_reactor_arena(lane->reactor), &pull->filter);
     if (status == RP_OK)

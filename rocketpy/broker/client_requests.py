@@ -76,7 +76,7 @@ class ClientRequests:
             return False
         self._make_retry_topic(config, data)
         known = parts.consumers.get(data.group)
-        other_print = known is not None and known.fingerprint not in (0, heartbeat.fingerprint)
+        other_print = known is not None and known.fingerprint != heartbeat.fingerprint  # 0: a client of version 1 was the last one
         unknown_subscriptions = heartbeat.without_sub and (known is None or not known.subscriptions)
         parts.act(parts.consumers.register(data, _copy(client), update_subscriptions=not heartbeat.without_sub))
         group = parts.consumers.get(data.group)

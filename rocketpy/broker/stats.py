@@ -2,7 +2,7 @@
 RocketMQ: StoreStatsService, BrokerStats, BrokerStatsManager, StatsItem (5.3.3 store/stats/, common/stats/).
 
     every second      totals of the broker            → messages a second over 10, 60, 600 s (runtime info)
-    every 10 seconds  counters of each topic and group → sum and rate of the last minute, hour, day (VIEW_BROKER_STATS_DATA)
+    every 10 seconds  counters of each topic, group and the broker → sum and rate of the last minute, hour, day (VIEW_BROKER_STATS_DATA)
     at midnight       totals                           → yesterday and today
 
 The counters themselves live in C; nothing here runs per message. Bounds: SERIES_MAX series, each of at most 41 samples;
@@ -25,6 +25,8 @@ TOPIC_PUT_NUMS: Final = "TOPIC_PUT_NUMS"
 TOPIC_PUT_SIZE: Final = "TOPIC_PUT_SIZE"
 GROUP_GET_NUMS: Final = "GROUP_GET_NUMS"
 GROUP_GET_SIZE: Final = "GROUP_GET_SIZE"
+BROKER_PUT_NUMS: Final = "BROKER_PUT_NUMS"
+BROKER_GET_NUMS: Final = "BROKER_GET_NUMS"
 
 
 class StatsSource(Protocol):
@@ -116,10 +118,14 @@ class Series:
 
 
 class BrokerStats:
-    """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is the wall clock."""
+    """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is the wall clock.
 
-    def __init__(self, source: StatsSource, now_ms: Callable[[], int]) -> None:
+    The whole broker's series are kept under the name of its cluster, as RocketMQ's exporter for Prometheus asks for them.
+    """
+
+    def __init__(self, source: StatsSource, now_ms: Callable[[], int], cluster: str) -> None:
         self._source = source
+        self._cluster = cluster
         self._now_ms = now_ms
         self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
         self._series: dict[tuple[str, str], Series] = {}
@@ -163,6 +169,10 @@ class BrokerStats:
                 key = f"{topic}@{group}"
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
+        totals = self.totals()
+        for name, counter in ((BROKER_PUT_NUMS, "messages_in"), (BROKER_GET_NUMS, "messages_out")):
+            if count := totals.get(counter, 0):
+                self._add(name, self._cluster, Sample(now, count, count))
         self._forget_still(now)
         self._sampled_ms = now
 

@@ -41,13 +41,13 @@ class CreateTopicListRequestHeader(RpcRequestHeader):
 @wire_header(RequestCode.UPDATE_AND_CREATE_TOPIC)
 class CreateTopicRequestHeader(TopicRequestHeader):
     topic: str
-    default_topic: str
+    default_topic: str | None = None
     read_queue_nums: I32
     write_queue_nums: I32
     perm: I32
     topic_filter_type: str
     topic_sys_flag: I32 | None = None
-    order: bool
+    order: bool = False
     attributes: str | None = None
     force: bool | None = None
 

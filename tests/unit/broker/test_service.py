@@ -170,6 +170,7 @@ def test_pulls_that_cannot_be_answered_say_why(tmp_path: Path) -> None:
             assert (await peer.pull("g", "unknown")).code == ResponseCode.TOPIC_NOT_EXIST
             sql = await peer.pull("g", "t", subscription="a > 1", expressionType="SQL92")
             assert (sql.code, sql.remark) == (1, "The broker does not support consumer to filter message by SQL92")
+            assert (await peer.pull("g", "t", expressionType="")).code == ResponseCode.PULL_NOT_FOUND, "no type is by tags"
             assert (await peer.pull("g", "t", sysFlag=0)).code == ResponseCode.SUBSCRIPTION_NOT_EXIST
             await peer.heartbeat("c", "g", "t")
             assert (await peer.pull("g", "t", sysFlag=0)).code == ResponseCode.PULL_NOT_FOUND
@@ -219,6 +220,11 @@ def test_a_version_2_heartbeat_is_asked_for_what_the_broker_lacks(tmp_path: Path
             assert (await peer.ask(RequestCode.HEART_BEAT, {}, short)).fields["IS_SUB_CHANGE"] == "false"
             other = await peer.ask(RequestCode.HEART_BEAT, {}, {**full, "heartbeatFingerprint": 8})
             assert other.fields["IS_SUB_CHANGE"] == "true"
+            old_client = at.peer()
+            one_topic = {"groupName": "g", "subscriptionDataSet": [{"topic": "another", "subVersion": 1}]}
+            await old_client.ask(RequestCode.HEART_BEAT, {}, {"clientID": "old", "consumerDataSet": [one_topic]})
+            again = await peer.ask(RequestCode.HEART_BEAT, {}, {**short, "heartbeatFingerprint": 8})
+            assert again.fields["IS_SUB_CHANGE"] == "true", "a client of version 1 has put its subscriptions in the place of this one's"
 
     run(test)
 

@@ -32,7 +32,7 @@ class Counters:
 
 def make() -> tuple[BrokerStats, Counters, Clock]:
     counters, clock = Counters(), Clock()
-    return BrokerStats(counters, clock), counters, clock
+    return BrokerStats(counters, clock, "cluster"), counters, clock
 
 
 def test_a_rate_needs_its_span_of_samples() -> None:
@@ -61,6 +61,19 @@ def test_the_last_minute_of_a_topic() -> None:
     assert stats.topic_put_rate("t") == 10.0
     assert stats.group_get_rate("g", "t") == 5.0
     assert stats.topic_put_rate("never sent to") == 0.0
+
+
+def test_the_whole_broker_has_series_under_its_clusters_name() -> None:
+    stats, counters, clock = make()
+    stats.sample_series()
+    assert stats.series("BROKER_PUT_NUMS", "cluster") is None, "as long as nothing was sent, as in RocketMQ"
+    for round_ in range(13):
+        counters.values |= {"messages_in": 100 * (round_ + 1), "messages_out": 50 * (round_ + 1)}
+        stats.sample_series()
+        clock.ms += 10_000
+    for name, rate in (("BROKER_PUT_NUMS", 10.0), ("BROKER_GET_NUMS", 5.0)):
+        series = stats.series(name, "cluster")
+        assert series is not None and series.minute.per_second == rate and series.minute.average == 1.0
 
 
 def test_the_first_sample_shows_what_was_counted_before_it() -> None:
