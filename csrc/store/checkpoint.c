@@ -73,7 +73,7 @@ static void encode(const rp_checkpoint *checkpoint, uint8_t *page) {
     for (int i = 0; i < 6; i++) {
         rp_put_u64(page + 8 * i, (uint64_t)theirs[i]);
     }
-    rp_put_u64(page + OURS, OURS_MAGIC);
+    rp_put_u64(page + OURS, checkpoint->is_exact ? OURS_MAGIC : 0);
     memcpy(page + OURS + 8, page, 24);
     for (int i = 0; i < OURS_COUNT; i++) {
         rp_put_u64(page + OURS + 32 + 8 * i, (uint64_t)ours[i]);

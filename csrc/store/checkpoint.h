@@ -44,7 +44,8 @@ typedef struct rp_checkpoint {
 void rp_checkpoint_forget_counts(rp_checkpoint *checkpoint);
 /* RP_OK also when there is no file or a short one: then every field is 0 and the offsets -1. RP_E_IO. */
 int rp_checkpoint_read(const rp_file_ops *ops, const char *path, rp_checkpoint *checkpoint, rp_error *error);
-/* Writes and syncs; the file keeps its old content or has the new one (one page, one write). RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+/* Writes and syncs, as RocketMQ's own unless is_exact; the file keeps its old content or has the new one (one page, one write).
+ * RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_checkpoint_write(const rp_file_ops *ops, const char *path, const rp_checkpoint *checkpoint, rp_error *error);
 
 #endif

@@ -179,12 +179,22 @@ static int open_parts(rp_message_store *store, rp_error *error) {
     return rc == RP_OK ? rp_dispatcher_init(&store->dispatcher, store->queues, options->log, options->delay_levels, error) : rc;
 }
 
+/* The abort mark last: until it is there the counts of a clean stop say that something is amiss, from then on the offset. */
+static int doubt_queues(void *context, rp_error *error) {
+    rp_message_store *store = context;
+    rp_checkpoint doubt = store->checkpoint;
+    doubt.queues_offset = rp_commit_log_min_offset(store->commit_log);
+    doubt.queues_time_ms = 0;
+    int rc = rp_checkpoint_write(store->ops, store->paths.checkpoint, &doubt, error);
+    return rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
+}
+
 /* Loads what is there, finds the end of the log and makes the queues agree with it. */
 static int recover(rp_message_store *store, rp_error *error) {
     rp_error queues_error = {0};
     int loaded = rp_queue_table_load(store->queues, &queues_error);
-    if (loaded == RP_E_NO_MEMORY) {
-        return rp_error_set(error, loaded, 0, NULL, -1, "no memory for the queues");
+    if (loaded != RP_OK && loaded != RP_E_CORRUPT) {
+        return rp_error_set(error, loaded, queues_error.os_errno, queues_error.file, queues_error.offset, "%s", queues_error.message);
     }
     if (loaded != RP_OK) {
         rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s [%s]; rebuilding all of them", queues_error.message,
@@ -200,7 +210,9 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .was_clean = store->was_clean,
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
-                                    .read_only = store->options.read_only};
+                                    .read_only = store->options.read_only,
+                                    .doubt_queues = doubt_queues,
+                                    .context = store};
     int rc = rp_recovery_run(&store->recovery, error);
     return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
 }

@@ -152,15 +152,23 @@ static int cut_queue(void *context, rp_consume_queue *queue) {
     return ends->rc != RP_OK;
 }
 
+/* All queues are built again from the log's begin. The disk says so first: half of it must not be taken for the whole. */
+static int begin_rebuild(rp_recovery *recovery, rp_error *error) {
+    recovery->queues_damaged = 1;
+    recovery->start = rp_mapped_file_queue_begin(files(recovery));
+    return recovery->read_only ? RP_OK : recovery->doubt_queues(recovery->context, error);
+}
+
 static int cut_queues(rp_recovery *recovery, int64_t log_offset, rp_error *error) {
     queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = log_offset, .rc = RP_OK, .error = error};
     rp_queue_table_each(recovery->queues, cut_queue, &ends);
     rp_log_cursor_leave(&ends.cursor);
     if (ends.rc == RP_OK && ends.disagree) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues do not match the commit log: rebuilding them");
-        recovery->queues_damaged = 1;
-        recovery->start = rp_mapped_file_queue_begin(files(recovery));
-        rp_queue_table_each(recovery->queues, cut_queue, &ends);
+        ends.rc = begin_rebuild(recovery, error);
+        if (ends.rc == RP_OK) {
+            rp_queue_table_each(recovery->queues, cut_queue, &ends);
+        }
     }
     return ends.rc;
 }
@@ -343,19 +351,18 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
 
 static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
     rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues miss entries the commit log has: rebuilding them");
-    recovery->queues_damaged = 1;
-    recovery->start = rp_mapped_file_queue_begin(files(recovery));
     recovery->records = 0;
     recovery->cut = 0;
     recovery->looked_at_end = 0;
-    int rc = cut_queues(recovery, recovery->start, error);
+    int rc = begin_rebuild(recovery, error);
+    rc = rc == RP_OK ? cut_queues(recovery, recovery->start, error) : rc;
     return rc == RP_OK ? pass_over_log(recovery, error) : rc;
 }
 
 int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     recovery->start = choose_start(recovery);
-    int rc = RP_OK;
-    if (!recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
+    int rc = recovery->queues_damaged ? begin_rebuild(recovery, error) : RP_OK;
+    if (rc == RP_OK && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
         rc = cut_queues(recovery, recovery->start, error);
     }
     rc = rc == RP_OK ? pass_over_log(recovery, error) : rc;

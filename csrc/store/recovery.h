@@ -3,7 +3,8 @@
  *
  *   clean     (no abort file) the queues name the last record; from its end on, whatever the log holds is dispatched. Files that are
  *             missing show in the checkpoint's counts; after a stop of RocketMQ, whose checkpoint has none, at a queue that begins too
- *             late and in a pass over the last three files. Then all queues are rebuilt
+ *             late and in a pass over the last three files. Then all queues are rebuilt, and the disk says so first: a rebuild
+ *             that does not come to its end is begun again by the next start
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
  *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told
@@ -39,6 +40,8 @@ typedef struct rp_recovery {
     int32_t queues_damaged; /* some queue could not be loaded: all are rebuilt */
     int32_t check_crc;      /* rp_check_crc */
     int32_t read_only;      /* nothing is written: queues are taken as they are */
+    int (*doubt_queues)(void *context, rp_error *error); /* says on disk that no queue is to be trusted; not called when read_only */
+    void *context;
     int64_t looked_at_end;  /* the pass's own: records below it have their entries, or have lost them */
     int32_t entries_missing; /* the pass's own: some have */
     /* results */

@@ -84,6 +84,44 @@ static void a_disk_that_cannot_read_refuses_the_start(const rp_message_store_opt
     fixture_close(store);
 }
 
+static int allocations_left;
+
+static int allocate_until_the_disk_is_full(void *context, int fd, int64_t offset, int64_t size) {
+    if (allocations_left-- <= 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* A queue's file is too short, so all are built again, and half-way the disk is full. The next start must not take half for the
+ * whole. */
+static void a_rebuild_that_was_interrupted_begins_anew(const rp_message_store_options *options, int is_clean) {
+    char path[600];
+    rp_file_ops failing = *rp_file_ops_system();
+    failing.allocate = allocate_until_the_disk_is_full;
+    rp_message_store_options full = *options;
+    full.file_ops = &failing;
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    path_of(path, sizeof path, options->root_path, "consumequeue/Recovery/0/00000000000000040000");
+    CHECK(truncate(path, 100) == 0);
+    path_of(path, sizeof path, options->root_path, "abort");
+    if (!is_clean) {
+        close(open(path, O_RDWR | O_CREAT, 0644));
+    }
+    allocations_left = 4; /* of the eight files that the queues have */
+    CHECK(rp_message_store_open(&full, &store, &error) == RP_E_DISK_FULL);
+    store = fixture_open(options);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(count_of(store, id) == MESSAGES / 2);
+        for (int64_t i = 0; i < MESSAGES / 2; i++) {
+            CHECK(fixture_check(store, fixture_queue(store, "Recovery", id), i) == 0);
+        }
+    }
+    fixture_close(store);
+}
+
 /* One bit of the first body of a file in the middle. Its log offset. */
 static int64_t flip_a_bit(const rp_message_store_options *options, int64_t end) {
     char path[600];
@@ -262,6 +300,8 @@ int main(void) {
     everything_is_found_again(&options, end);
     a_disk_that_cannot_read_refuses_the_start(&options);
     a_pass_that_takes_seconds_says_how_far_it_is(&options);
+    a_rebuild_that_was_interrupted_begins_anew(&options, 1);
+    a_rebuild_that_was_interrupted_begins_anew(&options, 0);
     damage_below_what_was_synced_costs_one_message(&options, end);
     zeros_below_what_was_synced_are_not_the_end(&options, end);
     without_a_checkpoint_the_pass_ends_at_the_first_damage(&options, end);
