@@ -149,7 +149,7 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
     }
     size_t capacity = 0;
     struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL) {
+    for (errno = 0; (entry = readdir(directory)) != NULL; errno = 0) {
         int64_t offset = rp_path_offset_of_name(entry->d_name);
         if (offset < 0) {
             continue; /* not one of ours: editors, file managers and lost+found leave things everywhere */
@@ -166,7 +166,13 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
         }
         (*offsets)[(*count)++] = offset;
     }
+    int os_errno = errno; /* of the readdir that ended it: a file that is not listed counts as lost */
     closedir(directory);
+    if (os_errno != 0) {
+        free(*offsets);
+        return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, row->directory, -1, "cannot read the directory: %s",
+                            strerror(os_errno));
+    }
     if (*count != 0) {
         qsort(*offsets, *count, sizeof **offsets, compare_offsets);
     }

@@ -64,6 +64,8 @@ static int add_topic(rp_queue_check *check, const char *path, const char *topic,
     snprintf(directory, sizeof directory, "%s/%s", path, topic);
     struct dirent **names = NULL;
     int count = scandir(directory, &names, is_visible, versionsort);
+    if (count < 0 && errno != ENOTDIR && errno != ENOENT)
+        return rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
     if (count < 0)
         return RP_OK; /* a plain file among the topics is nobody's queue */
     int status = RP_OK;

@@ -198,26 +198,31 @@ static int32_t queue_id_of_name(const char *name) {
 static int load_queue(rp_queue_table *table, const char *topic, int32_t queue_id, rp_error *error) {
     rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
     rp_consume_queue *queue = rp_queue_table_find(table, name, queue_id, 1, error);
-    if (queue == NULL) {
-        return error->status;
-    }
-    int rc = rp_consume_queue_load(queue, error);
+    int rc = queue == NULL ? error->status : rp_consume_queue_load(queue, error);
     return rc == RP_E_NO_MEMORY || rc == RP_OK ? rc : RP_E_CORRUPT;
 }
+
+static int cannot_read(const char *directory, int os_errno, rp_error *error) {
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, directory, -1, "cannot read the directory: %s",
+                        strerror(os_errno));
+}
+
+static bool goes_on(int rc) { return rc == RP_OK || rc == RP_E_CORRUPT; }
 
 static int load_topic(rp_queue_table *table, const char *topic, rp_error *error) {
     char path[RP_PATH_MAX];
     int rc = rp_path_join(path, table->setup->directory, topic, error), result = RP_OK;
     DIR *directory = rc == RP_OK ? opendir(path) : NULL;
-    if (directory == NULL) {
-        return rc; /* a plain file lies there: not ours */
+    if (directory == NULL) { /* ENOTDIR: a plain file, not ours */
+        return rc != RP_OK || errno == ENOTDIR || errno == ENOENT ? rc : cannot_read(path, errno, error);
     }
     struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL && result != RP_E_NO_MEMORY) {
+    for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {
         int32_t id = queue_id_of_name(entry->d_name);
         rc = id >= 0 ? load_queue(table, topic, id, error) : RP_OK;
         result = rc != RP_OK ? rc : result;
     }
+    result = errno != 0 ? cannot_read(path, errno, error) : result;
     closedir(directory);
     return result;
 }
@@ -227,18 +232,17 @@ int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
     error = error == NULL ? &local : error;
     DIR *directory = opendir(table->setup->directory);
     if (directory == NULL) {
-        return errno == ENOENT ? RP_OK
-                               : rp_error_set(error, rp_status_from_errno(errno), errno, table->setup->directory, -1,
-                                              "cannot read the directory: %s", strerror(errno));
+        return errno == ENOENT ? RP_OK : cannot_read(table->setup->directory, errno, error);
     }
     struct dirent *entry;
     int result = RP_OK;
-    while ((entry = readdir(directory)) != NULL && result != RP_E_NO_MEMORY) {
+    for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {
         if (entry->d_name[0] != '.') {
             int rc = load_topic(table, entry->d_name, error);
             result = rc != RP_OK ? rc : result;
         }
     }
+    result = errno != 0 ? cannot_read(table->setup->directory, errno, error) : result;
     closedir(directory);
     return result;
 }

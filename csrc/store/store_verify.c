@@ -2,6 +2,7 @@
 #include "store_verify.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,12 +187,14 @@ static int check_index_file(verify_run *run, const char *path) {
 
 static int is_index_name(const struct dirent *entry) { return strlen(entry->d_name) == 17 && strspn(entry->d_name, "0123456789") == 17; }
 
-static int check_index(verify_run *run) {
+static int check_index(verify_run *run, rp_error *error) {
     char directory[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
     snprintf(directory, sizeof directory, "%s/index", run->options->root_path);
     struct dirent **names = NULL;
     int count = scandir(directory, &names, is_index_name, alphasort);
     int status = RP_OK;
+    if (count < 0 && errno != ENOENT)
+        status = rp_error_set(error, rp_status_from_errno(errno), errno, directory, -1, "cannot list the directory: %s", strerror(errno));
     for (int i = 0; i < count; i++) { /* -1: no index, nothing to check */
         snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
         if (status == RP_OK)
@@ -225,7 +228,7 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
         if (status == RP_OK)
             status = check_queues(&run);
         if (status == RP_OK)
-            status = check_index(&run);
+            status = check_index(&run, error);
         if (status == RP_E_CLOSED)
             rp_error_set(error, RP_E_CLOSED, 0, options->root_path, -1, "the check was ended by its caller");
     }

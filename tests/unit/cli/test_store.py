@@ -49,6 +49,14 @@ def test_damage_is_named_and_is_exit_status_3(root: Path) -> None:
     assert any("CRC" in damage["cause"] and damage["kind"] == "commitlog" for damage in json.loads(done.stdout)["damages"])
 
 
+@pytest.mark.parametrize("name", ["consumequeue/T", "index"])
+def test_a_directory_that_cannot_be_read_is_not_called_whole(root: Path, name: str) -> None:
+    (root / name).rename(root / "elsewhere")
+    (root / name).symlink_to(root / name)  # leads to itself
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 1 and f"cannot list the directory: Too many levels of symbolic links [{root / name}]" in done.stderr
+
+
 def test_damaged_queues_and_indexes_are_built_again_from_the_log(root: Path) -> None:
     flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
     assert rocketpy("verify", root, *SHAPE).returncode == 3

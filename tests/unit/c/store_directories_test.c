@@ -1,0 +1,106 @@
+/* store_directories_test.c: a directory that the kernel does not give, or not whole: the start is refused, nothing in it counts as
+ * lost. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+enum { MESSAGES = 600 }; /* three files of the log, twelve of the queue */
+
+static const char *failing_path; /* NULL: none fails */
+static int fails_half_way; /* at the third name, not at once */
+static DIR *half_read;
+static int names_left;
+
+/* In front of libc's, for the library too. */
+DIR *opendir(const char *path) {
+    DIR *(*real)(const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "opendir");
+    int is_it = failing_path != NULL && strcmp(path, failing_path) == 0;
+    if (is_it && !fails_half_way) {
+        errno = EMFILE;
+        return NULL;
+    }
+    DIR *directory = real(path);
+    if (is_it) {
+        half_read = directory;
+        names_left = 2;
+    }
+    return directory;
+}
+
+struct dirent *readdir(DIR *directory) {
+    struct dirent *(*real)(DIR *);
+    *(void **)&real = dlsym(RTLD_NEXT, "readdir");
+    if (directory == half_read && names_left-- == 0) {
+        half_read = NULL;
+        errno = EIO;
+        return NULL;
+    }
+    return real(directory);
+}
+
+static void fill(const rp_message_store_options *options) {
+    rp_message_store *store = fixture_open(options);
+    for (int64_t i = 0; i < MESSAGES; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "T", 0), i) == RP_OK);
+        CHECK(fixture_append(store, fixture_queue(store, "Other", 0), i) == RP_OK);
+    }
+    fixture_close(store);
+}
+
+static void check_all(rp_message_store *store) {
+    for (int64_t i = 0; i < MESSAGES; i++) {
+        CHECK(fixture_check(store, fixture_queue(store, "T", 0), i) == 0);
+        CHECK(fixture_check(store, fixture_queue(store, "Other", 0), i) == 0);
+    }
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "T", 0)) == MESSAGES);
+}
+
+static void make_unclean(const char *root) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/abort", root);
+    close(open(path, O_RDWR | O_CREAT, 0644));
+}
+
+static void refuses_to_start_without(const rp_message_store_options *options, const char *name, int half_way) {
+    char path[600];
+    rp_message_store *store = NULL;
+    rp_error error = {0};
+    snprintf(path, sizeof path, "%s/%s", options->root_path, name);
+    make_unclean(options->root_path);
+    failing_path = path;
+    fails_half_way = half_way;
+    CHECK(rp_message_store_open(options, &store, &error) == RP_E_IO);
+    CHECK(strcmp(error.file, path) == 0 && error.os_errno == (half_way ? EIO : EMFILE));
+    failing_path = NULL;
+    store = fixture_open(options);
+    check_all(store);
+    fixture_close(store);
+}
+
+int main(void) {
+    static const char *names[] = {"commitlog", "consumequeue", "consumequeue/T", "consumequeue/T/0"};
+    char path[400];
+    rp_message_store_options options;
+    fixture_directory(path, sizeof path);
+    fixture_options(&options, path);
+    options.index_enable = 0;
+    fill(&options);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        refuses_to_start_without(&options, names[i], 0);
+        refuses_to_start_without(&options, names[i], 1);
+    }
+    char *file = NULL; /* what is no directory belongs to somebody else */
+    CHECK(asprintf(&file, "%s/consumequeue/notes", path) > 0);
+    close(open(file, O_RDWR | O_CREAT, 0644));
+    free(file);
+    rp_message_store *store = fixture_open(&options);
+    check_all(store);
+    fixture_close(store);
+    fixture_remove(path);
+    return 0;
+}
