@@ -143,7 +143,8 @@ static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const cha
     (void)watch(master, EPOLL_CTL_DEL, rp_ha_connection_fd(connection), 0, 0); /* close would do it too */
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = NULL;
-    snprintf(master->last_drop, sizeof master->last_drop, "%s", why);
+    if (level > RP_LOG_INFO)
+        snprintf(master->last_drop, sizeof master->last_drop, "%s", why);
     pthread_mutex_unlock(&master->table_lock);
     atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
     rp_ha_connection_destroy(connection);
@@ -152,8 +153,10 @@ static void drop_slave(rp_ha_master *master, uint32_t slot, int level, const cha
 
 static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
     int is_bad_ack = error->status == RP_E_RANGE;
+    /* who leaves without a word was no slave: a health check, this broker's own look at its port */
+    int is_stranger = error->status == RP_E_NETWORK && rp_ha_connection_acked(master->slots[slot]) < 0;
     count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
-    drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : RP_LOG_WARNING, error->message);
+    drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_INFO : RP_LOG_WARNING, error->message);
 }
 
 static int pump(rp_ha_master *master, rp_ha_connection *connection, int64_t now_ns, rp_error *error) {

@@ -97,7 +97,7 @@ uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, u
 
 typedef struct rp_ha_master_stats {
     uint64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames_sent, heartbeats_sent, bytes_sent, acks;
-    char last_drop[160]; /* why the last connection ended, "" when none did */
+    char last_drop[160]; /* why the last connection that said anything, or was silent too long, ended; "" when none did */
 } rp_ha_master_stats;
 void rp_ha_master_read_stats(rp_ha_master *master, rp_ha_master_stats *stats);
 

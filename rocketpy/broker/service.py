@@ -67,6 +67,7 @@ from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
+from .start_checks import warn_of_ha_port, warn_of_limits, warn_of_namesakes, warn_of_undelivered
 from .stats import BrokerStats
 from .store_directory import make_store_directory
 from .subscriptions import GroupTable, SavedGroups
@@ -185,6 +186,7 @@ class BrokerService:
         self._open_listeners()
         self._serve(parts)
         self._warn(parts)
+        await warn_of_namesakes(parts.client, parts.registration.name_servers, parts.registration.identity)
         self._open_metrics(parts)
         for server in self._servers:
             server.start()
@@ -354,14 +356,10 @@ class BrokerService:
             identity.ha_address,
             ";".join(parts.registration.name_servers) or "(none)",
         )
-        waiting = undelivered(self._directory("config"), parts.store.queues(), parts.store.max_offset, parts.offsets.query)
-        if waiting and not parts.ha.is_slave:
-            log.warning(
-                "the store holds messages for later that RocketMQ took and that this release does not deliver: %s; RocketMQ, started on it "
-                "again before they expire (fileReservedTime=%d h), does",
-                ", ".join(f"{count} {kind}" for kind, count in waiting.items()),
-                self.config.integer("fileReservedTime"),
-            )
+        warn_of_limits(self.config)
+        if not parts.ha.is_slave:
+            waiting = undelivered(self._directory("config"), parts.store.queues(), parts.store.max_offset, parts.offsets.query)
+            warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
 
     # ---- closing ----
 
@@ -446,6 +444,9 @@ class BrokerService:
             self._at_midnight(parts.stats),
         ):
             self._tasks.append(asyncio.create_task(task))
+        if not parts.ha.is_slave:
+            looking = warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync)
+            self._tasks.append(asyncio.create_task(looking))
         if self._synchronize is not None:
             copying = every(
                 "copying from the master",

@@ -1,0 +1,128 @@
+"""What a broker looks at when it starts, since an operator finds it out too late otherwise: time limits that clients do not wait for, a
+port for slaves that nobody can connect to, another broker that goes by the same name and id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from .._core.errors import NetworkError, RocketpyError
+from .._core.remoting import Command
+from ..config import Config
+from ..remoting.client import split_address
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Fields
+from ..remoting.headers import GetBrokerMemberGroupRequestHeader
+from ..remoting.json_codec import read_json
+from .addresses import Identity
+
+log = logging.getLogger(__name__)
+
+CLIENT_WAITS_MS: Final = 3000
+"""sendMsgTimeout of RocketMQ's clients, unless their program says otherwise."""
+CONNECT_TIMEOUT_S: Final = 3.0
+NAMESAKE_TIMEOUT_S: Final = 1.0
+
+_WAITS: Final = (
+    ("syncFlushTimeout", "flushDiskType", "SYNC_FLUSH", "the disk", "FLUSH_DISK_TIMEOUT"),
+    ("slaveTimeout", "brokerRole", "SYNC_MASTER", "slaves", "FLUSH_SLAVE_TIMEOUT"),
+)
+"""What a send may wait for: the limit's key, the key and value that make it wait, what for, and what it is answered then."""
+
+
+class Caller(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def invoke_all(
+        self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...
+    ) -> dict[str, Command | RocketpyError]: ...
+
+
+def warn_of_limits(config: Config) -> None:
+    """Sends that may wait longer here than clients do there; aloud only where an operator set the limit."""
+    for key, cause, value, waits_for, status in _WAITS:
+        limit_ms = config.integer(key)
+        if config.text(cause) == value and limit_ms > CLIENT_WAITS_MS:
+            log.log(
+                logging.WARNING if config.is_given(key) else logging.INFO,
+                "a send may wait %d ms for %s (%s), but clients give up after %d ms unless their sendMsgTimeout is longer: they see a "
+                "time-out, and send again, instead of %s",
+                limit_ms,
+                waits_for,
+                key,
+                CLIENT_WAITS_MS,
+                status,
+            )
+
+
+def warn_of_undelivered(waiting: Mapping[str, int], reserved_hours: int) -> None:
+    """Messages for later that a store of RocketMQ's brought along, by kind."""
+    if waiting:
+        log.warning(
+            "the store holds messages for later that RocketMQ took and that this release does not deliver: %s; RocketMQ, started on it "
+            "again before they expire (fileReservedTime=%d h), does",
+            ", ".join(f"{count} {kind}" for kind, count in waiting.items()),
+            reserved_hours,
+        )
+
+
+async def warn_of_namesakes(client: Caller, name_servers: Iterable[str], identity: Identity) -> None:
+    """Asked before we register: afterwards only the last of both is known."""
+    for address in sorted(await namesakes(client, name_servers, identity)):
+        log.warning(
+            "another broker is registered as %s with brokerId %d: %s. Unless it is gone, the two push each other out of the name servers' "
+            "tables, and each gets a part of the messages; give one of them another name or id",
+            identity.broker_name,
+            identity.broker_id,
+            address,
+        )
+
+
+async def warn_of_ha_port(address: str, *, is_sync: bool) -> None:
+    """Connects to our slaves' port by the address they are told."""
+    if fault := await ha_port_fault(address):
+        log.log(
+            logging.WARNING if is_sync else logging.INFO,
+            "slaves are told to replicate from %s (brokerIP2:haListenPort, or advertiseHa), and this machine cannot connect there: %s%s",
+            address,
+            fault,
+            "; without a slave sends are answered SLAVE_NOT_AVAILABLE" if is_sync else "",
+        )
+
+
+async def ha_port_fault(ha_address: str, timeout_s: float = CONNECT_TIMEOUT_S) -> str:
+    """Why a slave that is told ha_address could not connect, as far as this machine can tell; empty when it could."""
+    try:
+        host, port = split_address(ha_address)
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return f"no answer within {timeout_s:g} s: a firewall drops it, or the address is not this machine's"
+    except (OSError, UnicodeError, NetworkError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return ""
+
+
+async def namesakes(client: Caller, name_servers: Iterable[str], identity: Identity) -> set[str]:
+    """Other addresses that name servers know under our name and id. Those that do not answer, or not this question (4.x), know none."""
+    header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
+    answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=NAMESAKE_TIMEOUT_S)
+    known = {_member(answer, identity.broker_id) for answer in answers.values()}
+    return known - {"", identity.address}
+
+
+def _member(answer: Command | RocketpyError, broker_id: int) -> str:
+    if isinstance(answer, RocketpyError) or answer.code != ResponseCode.SUCCESS:
+        return ""
+    try:
+        address = read_json(answer.body)["brokerMemberGroup"]["brokerAddrs"].get(str(broker_id))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return ""
+    return address if isinstance(address, str) else ""
