@@ -99,9 +99,9 @@ def test_file_names_are_whole_also_where_nobody_is_at_a_terminal(root: Path) -> 
     assert str(index) in rocketpy("verify", root).stdout
 
 
-@pytest.mark.parametrize("target", ["/nonexistent/out.jsonl", "/dev/full"])
-def test_a_file_that_cannot_be_written_is_one_line(root: Path, target: str) -> None:
-    done = rocketpy("export", root, target)
+@pytest.mark.parametrize("target", ["missing/out.jsonl", "/dev/full"])
+def test_a_file_that_cannot_be_written_is_one_line(root: Path, tmp_path: Path, target: str) -> None:
+    done = rocketpy("export", root, tmp_path / target)
     assert done.returncode == 1 and done.stderr.startswith("rocketpy: No s") and len(done.stderr.splitlines()) == 1
 
 
