@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -42,6 +42,13 @@ class Durability:
 
     def __str__(self) -> str:
         return f"{self.flush}, {'no slave' if self.replication == 'NONE' else self.replication + ' + 1 slave'}"
+
+
+async def replication(client: RemotingClient, master: str) -> tuple[int, int]:
+    """Bytes of the commit log that the first slave has reported (-1: there is none yet), and that the master has."""
+    answer = read_object((await client.call(master, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)).body)
+    acked = [row["slaveAckOffset"] for row in answer["haConnectionInfo"]]
+    return (acked or [-1])[0], answer["masterCommitLogMaxOffset"]
 
 
 class Server(ABC):
@@ -104,8 +111,10 @@ class FloorServer(Server):
 class BrokerServer(Server):
     """A name server, a broker, and its slave when there is replication; each product says how its processes are started."""
 
-    def __init__(self, home: Path, durability: Durability, encoding: str) -> None:
+    def __init__(self, home: Path, durability: Durability, encoding: str, keys: Mapping[str, object] | None = None) -> None:
+        """`keys`: more of master's and slave's configuration."""
         super().__init__(home)
+        self._keys = dict(keys or {})
         self._durability = durability
         self.durability = str(durability)
         self._encoding = encoding
@@ -138,6 +147,8 @@ class BrokerServer(Server):
         if self._slave_conf is not None:
             self.start_slave()
             self._await_brokers(2, self.processes[1])
+            # Registered is not yet connected: until the master has its first report a SYNC_MASTER has no slave to wait for.
+            self.processes[1].wait_until(self._has_slave, STARTS_WITHIN_S, f"a slave that reports to {self.address}", every=LOOKS_EVERY_S)
         self.make_topic(topic, queues)
 
     def make_topic(self, topic: str, queues: int) -> None:
@@ -177,7 +188,7 @@ class BrokerServer(Server):
         }
         if role == "SYNC_MASTER":  # RocketMQ 5 counts the master itself: with its default of 1 it waits for no slave
             keys |= {"inSyncReplicas": 2, "totalReplicas": 2}
-        return write_properties(home / "broker.conf", keys)
+        return write_properties(home / "broker.conf", keys | self._keys)
 
     def _await_brokers(self, count: int, newest: Process) -> None:
         """Until the name server answers and knows that many brokers."""
@@ -197,6 +208,13 @@ class BrokerServer(Server):
             return asyncio.run(ask())
         except RocketpyError:
             return -1
+
+    def _has_slave(self) -> bool:
+        async def ask() -> bool:
+            async with RemotingClient() as client:
+                return (await replication(client, self.address))[0] >= 0
+
+        return asyncio.run(ask())
 
     def _has_topic(self, topic: str, queues: int) -> bool:
         """Makes it. The default topic's route may come a moment after the broker's registration: RocketpyError until then."""

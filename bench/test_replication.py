@@ -20,14 +20,13 @@ import pytest
 
 from rocketpy._core.load import floor_replicated, floor_sendfile
 from rocketpy.remoting.client import RemotingClient
-from rocketpy.remoting.codes import RequestCode
 from tests.cluster.link import Link
 
 from .conftest import Figure, Figures, Size
 from .loads import ENCODINGS, QUEUES, RECORD_BYTES, SEND, TOPIC, p50_us, p99_ms, run_load, send, send_rate
 from .plot import bar_chart
 from .resources import GIB, fed_memory, read_through
-from .servers import Durability, RocketpyServer, Server
+from .servers import Durability, RocketpyServer, Server, replication
 
 FED_BYTES, FED_S = 6 * GIB, 6.0  # what a slave that catches up writes, and how fast it would like to
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -94,18 +93,12 @@ def test_a_lone_synchronous_producer_beside_the_bare_relay(benchmark: Any, size:
 async def follow(server: RocketpyServer) -> tuple[float, int]:
     """Seconds and bytes from the slave's first report to its holding the master's whole log."""
     async with RemotingClient() as client:
-
-        async def status() -> tuple[int, int]:
-            answer = json.loads((await client.call(server.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)).body)
-            acked = [row["slaveAckOffset"] for row in answer["haConnectionInfo"]]
-            return (acked or [-1])[0], answer["masterCommitLogMaxOffset"]
-
         deadline = time.monotonic() + 100
-        while (first := (await status())[0]) < 0:
+        while (first := (await replication(client, server.address))[0]) < 0:
             assert time.monotonic() < deadline, "the slave does not come"
             await asyncio.sleep(0.002)
         started = time.monotonic()
-        while (now := await status())[0] < now[1]:
+        while (now := await replication(client, server.address))[0] < now[1]:
             assert time.monotonic() < deadline, f"the slave stands at {now[0]} of {now[1]}"
             await asyncio.sleep(0.02)  # asked 500 times a second, both ends in Python would take half a core from what is measured
         return time.monotonic() - started, now[1] - first
@@ -131,7 +124,8 @@ def catch_up(server: RocketpyServer, home: Path, size: Size) -> tuple[float, flo
 def test_a_slave_catches_up_beside_a_bare_sendfile_loop(benchmark: Any, size: Size, figures: Figures, tmp_path: Path) -> None:
     """The loop sends the same files through a loopback socket to a reader that discards them; the slave keeps them and fills its queues."""
     mode, home = Durability("ASYNC_FLUSH", "ASYNC_MASTER"), tmp_path / "pair"
-    with RocketpyServer(home, mode, "JSON").running(TOPIC, QUEUES) as server:
+    keys = {"mappedFileSizeCommitLog": size.of(16 << 20, GIB)}  # the bare loop sends whole files
+    with RocketpyServer(home, mode, "JSON", keys).running(TOPIC, QUEUES) as server:
         run_load(address=server.address, mode=SEND, connections=1, in_flight=1, count=10)
         asyncio.run(follow(server))
         server.stop_slave()

@@ -1,9 +1,14 @@
-"""Each tests/unit/c/*_test.c is compiled against the library and run: exit 0 passed, 77 skipped, anything else failed."""
+"""Each tests/unit/c/*_test.c is compiled against the library and run: exit 0 passed, 77 skipped, anything else failed.
+
+As many at once as there are cores: half of the time is the compiler's, and most programs wait for clocks or disks.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +16,28 @@ import pytest
 
 from tests.native_build import build_library, build_program, c_test_environment, c_test_programs
 
+Run = subprocess.CompletedProcess[str]
+
+
+def build_and_run(source: Path, library: Any, environment: dict[str, str]) -> Run:
+    program = build_program(library, source)
+    return subprocess.run([program], capture_output=True, text=True, timeout=100, check=False, env=environment)
+
 
 @pytest.fixture(scope="module")
-def library() -> Any:
-    return build_library()
+def runs(request: pytest.FixtureRequest) -> Iterator[dict[Path, Future[Run]]]:
+    """Of the programs whose tests were chosen."""
+    library, environment = build_library(), os.environ | c_test_environment()
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module]
+    chosen = [test.callspec.params["source"] for test in tests]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {source: pool.submit(build_and_run, source, library, environment) for source in chosen}
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("source", c_test_programs(), ids=lambda source: source.stem)
-def test_program_exits_with_zero(source: Path, library: Any) -> None:
-    program = build_program(library, source)
-    environment = os.environ | c_test_environment()
-    done = subprocess.run([program], capture_output=True, text=True, timeout=100, check=False, env=environment)
+def test_program_exits_with_zero(source: Path, runs: dict[Path, Future[Run]]) -> None:
+    done = runs[source].result()
     if done.returncode == 77:
         pytest.skip(done.stdout.strip() or "the program says it cannot run here")
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
