@@ -18,6 +18,7 @@
 #include "consume_queue_writer.h"
 #include "index_key.h"
 #include "message_encode.h"
+#include "message_layout_inl.h"
 
 #define LOCK_SPINS 100 /* about 2 µs: two or three appends of somebody else */
 
@@ -58,12 +59,6 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     return RP_OK;
 }
 
-/* Prepared and rolled-back halves of transactions are not for consumers. */
-static bool is_consumed(int32_t sys_flag) {
-    int32_t type = sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
-    return type != RP_SYSFLAG_TRANSACTION_PREPARED && type != RP_SYSFLAG_TRANSACTION_ROLLBACK;
-}
-
 /* Under the lock: bytes up to `end` can be written. */
 static int require_space(rp_commit_log *log, int64_t end) {
     if (__builtin_expect(end <= log->ready_end, 1)) {
@@ -102,7 +97,7 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
         rp_index_feed_put(log->index_feed, &fed);
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
-    if (is_consumed(item->sys_flag)) {
+    if (rp_message_is_queued(item->sys_flag)) {
         rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};
         rp_consume_queue_put(item->queue, &entry);
     }
@@ -121,7 +116,7 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
         if (items[i].status != RP_OK) {
             continue;
         }
-        items[i].queue->staged -= is_consumed(items[i].sys_flag);
+        items[i].queue->staged -= rp_message_is_queued(items[i].sys_flag);
         if (rc == RP_OK) {
             publish_item(log, &items[i]);
         } else {
@@ -187,7 +182,7 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
-    bool consumed = is_consumed(item->sys_flag);
+    bool consumed = rp_message_is_queued(item->sys_flag);
     int rc = reserve(log, items, item, consumed);
     if (rc != RP_OK) {
         return rc;

@@ -15,6 +15,7 @@
 
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
+#include "message_layout_inl.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
 #define DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"
@@ -137,8 +138,7 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
 }
 
 int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error) {
-    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
-    if (type == RP_SYSFLAG_TRANSACTION_PREPARED || type == RP_SYSFLAG_TRANSACTION_ROLLBACK) {
+    if (!rp_message_is_queued(message->sys_flag)) {
         return RP_OK;
     }
     rp_consume_queue *queue = queue_of(dispatcher, message, error);

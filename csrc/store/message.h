@@ -34,6 +34,7 @@
 #define RP_SYSFLAG_TRANSACTION_ROLLBACK 0xC
 #define RP_SYSFLAG_BORN_V6 0x10
 #define RP_SYSFLAG_STORE_V6 0x20
+#define RP_SYSFLAG_INNER_BATCH 0x80 /* many messages in one record, of a topic with queue.type=BatchCQ */
 
 #define RP_PROPERTIES_SIZE_MAX 32767 /* Short.MAX_VALUE, as stored */
 

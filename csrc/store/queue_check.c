@@ -11,6 +11,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
 #include "consume_queue.h"
+#include "message_layout_inl.h"
 
 #define QUEUES_MAX 1000000u
 #define SCHEDULE_TOPIC "SCHEDULE_TOPIC_XXXX" /* its tag codes are delivery times */
@@ -154,8 +155,7 @@ static int is_schedule_topic(rp_slice topic) {
 }
 
 int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
-    int transaction = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
-    if (transaction == RP_SYSFLAG_TRANSACTION_PREPARED || transaction == RP_SYSFLAG_TRANSACTION_ROLLBACK)
+    if (!rp_message_is_queued(message->sys_flag))
         return 1; /* they have none */
     *queue = find_queue(check, message->topic, message->queue_id);
     *offset = -1;

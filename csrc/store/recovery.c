@@ -6,6 +6,7 @@
 
 #include "consume_queue_writer.h"
 #include "log_cursor.h"
+#include "message_layout_inl.h"
 #include "record_check.h"
 
 #define TIME_MARGIN_MS 3000 /* RocketMQ subtracts it from the checkpoint's times */
@@ -187,10 +188,8 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
 
 /* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. */
 static void look_for_entry(rp_recovery *recovery, const rp_message *message) {
-    int32_t type = message->sys_flag & RP_SYSFLAG_TRANSACTION_MASK;
     rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
-    if (queue != NULL && type != RP_SYSFLAG_TRANSACTION_PREPARED && type != RP_SYSFLAG_TRANSACTION_ROLLBACK &&
-        message->queue_offset >= rp_consume_queue_max_offset(queue)) {
+    if (queue != NULL && rp_message_is_queued(message->sys_flag) && message->queue_offset >= rp_consume_queue_max_offset(queue)) {
         recovery->entries_missing = 1;
     }
 }
