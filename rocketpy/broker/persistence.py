@@ -56,6 +56,8 @@ class SavedState:
         self._encode = encode
         self._version = version
         self._saved_version: object = None
+        self._begun = 0  # writes so far; the number of the last one that succeeded is _written
+        self._written = 0
         self._lock = asyncio.Lock()
         self.failures = 0
 
@@ -78,10 +80,16 @@ class SavedState:
         return self._version() != self._saved_version
 
     async def save(self) -> None:
-        """Returns when every change made before the call is on disk. Raises StoreIOError, DiskFull."""
+        """Returns when every change made before the call is on disk. Raises StoreIOError, DiskFull.
+
+        A write that began after the call holds them, also where the table has changed again since: whoever waited in line for it does not
+        write once more for others, who may come without end."""
+        begun_before = self._begun
         async with self._lock:
-            if not self.is_dirty:
+            if self._written > begun_before or not self.is_dirty:
                 return
+            self._begun += 1
+            number = self._begun
             version, value = self._version(), self._snapshot()
             writing = asyncio.get_running_loop().run_in_executor(None, self._write, value)
             try:
@@ -93,6 +101,7 @@ class SavedState:
                 self.failures += 1
                 raise
             self._saved_version = version
+            self._written = number
 
     def _write(self, value: Any) -> None:
         self.file.write(self._encode(value))

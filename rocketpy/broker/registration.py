@@ -144,6 +144,7 @@ class Registration:
         self._lost = asyncio.Event()  # a name server that knew us has failed: do not sleep out the period
         self._changed: set[str] = set()
         self._waiting: asyncio.Task[None] | None = None
+        self._told: asyncio.Future[None] | None = None  # done when what is in _changed now has been told
         self._tasks: list[asyncio.Task[object]] = []
         self._announcing: set[asyncio.Task[object]] = set()
 
@@ -193,14 +194,16 @@ class Registration:
     async def topics_changed(self, topics: Iterable[str], *, wait_s: float = 3.0) -> None:
         """Tells every name server these topics; returns when they know, or after wait_s when one of them is slow."""
         if self.announce(topics):
-            assert self._waiting is not None
-            await asyncio.wait({self._waiting}, timeout=wait_s)
+            assert self._told is not None
+            await asyncio.wait({self._told}, timeout=wait_s)
 
     def announce(self, topics: Iterable[str]) -> bool:
         """As topics_changed, without waiting. False when there is nobody to tell."""
         if self.is_isolated or not self.name_servers:
             return False
         self._changed.update(topics)
+        if self._told is None:
+            self._told = asyncio.get_running_loop().create_future()
         if self._waiting is None or self._waiting.done():
             self._waiting = asyncio.create_task(self._register_changed(), name="register changed topics")
         return True
@@ -236,14 +239,20 @@ class Registration:
             yield TopicsSnapshot(snapshot.configs[begin : begin + size], snapshot.version, snapshot.broker_permission)
 
     async def _register_changed(self) -> None:
+        """In rounds: what changes during one travels in the next, and nobody waits for a later round than that of his change."""
         self._has_told = True
-        while self._changed:
+        while self._told is not None:
             async with self._lock:
                 topics, self._changed = self._changed, set()
-                if topics and self._settings.single_topics:
-                    await self._register_topics(self._snapshot(topics))
-                elif topics:
-                    await self._register(self.name_servers, self._snapshot(topics))
+                told, self._told = self._told, None
+                try:
+                    if topics and self._settings.single_topics:
+                        await self._register_topics(self._snapshot(topics))
+                    elif topics:
+                        await self._register(self.name_servers, self._snapshot(topics))
+                finally:
+                    if not told.done():
+                        told.set_result(None)
 
     async def _register_topics(self, snapshot: TopicsSnapshot) -> None:
         """Each topic by itself. A name server that misses one learns it with the next registration of all."""

@@ -277,3 +277,31 @@ def test_many_changes_while_one_write_is_under_way_share_the_next(case: Callable
 
     assert asyncio.run(run()) == 2
     assert len(reloaded(case)) == 50
+
+
+def test_changes_that_come_without_end_share_writes_too(case: Callable[[], Case]) -> None:
+    """Each answer brings the next request: who waited in line for a write that began after his change does not make one more."""
+
+    async def run() -> int:
+        first = case()
+        writes = 0
+        real = first.saved.file.write
+
+        def counted(text: str) -> None:
+            nonlocal writes
+            writes += 1
+            real(text)
+
+        first.saved.file.write = counted  # type: ignore[method-assign]
+
+        async def operator(name: int) -> None:
+            for step in range(10):
+                first.change(name * 100 + step)
+                await first.saved.save()
+
+        await asyncio.gather(*(operator(name) for name in range(1, 21)))
+        assert not first.saved.is_dirty
+        return writes
+
+    assert asyncio.run(run()) <= 30
+    assert len(reloaded(case)) == 200

@@ -158,6 +158,30 @@ def test_changes_during_a_registration_travel_together_in_the_next() -> None:
     asyncio.run(run())
 
 
+def test_nobody_waits_for_the_rounds_of_those_who_come_later() -> None:
+    class Busy(ScriptedCaller):
+        """While one round is under way somebody else changes something."""
+
+        async def invoke_all(self, *arguments: Any, **options: Any) -> Any:
+            if len(self.calls) < 1000:
+                registration.announce(["other"])
+            await asyncio.sleep(0)
+            return await super().invoke_all(*arguments, **options)
+
+    async def run() -> None:
+        caller = Busy()
+        nonlocal registration
+        registration, _ = make(caller, Topics("mine", "other"))
+        await registration.start()
+        begun = len(caller.calls)
+        await registration.topics_changed(["mine"], wait_s=60)
+        assert len(caller.calls) - begun <= 3
+        await registration.stop()
+
+    registration: Any = None
+    asyncio.run(run())
+
+
 def test_an_operator_waits_no_longer_than_asked_for_a_slow_name_server() -> None:
     async def run() -> None:
         caller = ScriptedCaller(slow=asyncio.Event())
