@@ -15,6 +15,7 @@
 
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
+#include "light_queue.h"
 #include "message_layout_inl.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
@@ -102,10 +103,10 @@ static int restart_at(rp_consume_queue *queue, int64_t offset, rp_error *error) 
 }
 
 /* The record is later than the queue's next entry. */
-static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, const rp_message *message, rp_error *error) {
+static int bridge_gap(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, int64_t log_offset, rp_error *error) {
     /* In the order of the log, as searches expect, but of a size no record has. */
-    const rp_queue_entry unreadable = {.commit_log_offset = message->physical_offset, .size = INT32_MAX, .tags_code = 0};
-    int64_t next = rp_consume_queue_max_offset(queue), offset = message->queue_offset;
+    const rp_queue_entry unreadable = {.commit_log_offset = log_offset, .size = INT32_MAX, .tags_code = 0};
+    int64_t next = rp_consume_queue_max_offset(queue);
     bool is_empty = next == rp_consume_queue_min_offset(queue);
     if (is_empty || offset - next > GAP_MAX) {
         if (!is_empty) {
@@ -133,6 +134,52 @@ static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *m
     return queue;
 }
 
+/* The entry at its offset of the queue, as the head of this file says. */
+static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
+    int64_t next = rp_consume_queue_max_offset(queue);
+    if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, entry->commit_log_offset, "queue offset %lld cannot be", (long long)offset);
+    }
+    int rc = RP_OK;
+    if (offset < next) {
+        rp_queue_entry found;
+        if (rp_consume_queue_read(queue, offset, &found, 1) == 1 && found.commit_log_offset == entry->commit_log_offset &&
+            found.size == entry->size) {
+            return RP_OK;
+        }
+        dispatcher->entries_replaced += (uint64_t)(next - offset);
+        rc = offset < rp_consume_queue_min_offset(queue) ? restart_at(queue, offset, error)
+                                                         : rp_consume_queue_truncate(queue, offset, error);
+    } else if (offset > next) {
+        rc = bridge_gap(dispatcher, queue, offset, entry->commit_log_offset, error);
+    }
+    return rc == RP_OK ? put(dispatcher, queue, entry, error) : rc;
+}
+
+/* Light queues that RocketMQ left in the store go on with the log; none is made. What is no queue's is nobody's loss here. */
+static int enter_light_queues(rp_dispatcher *dispatcher, const rp_message *message, const rp_queue_entry *entry, rp_error *error) {
+    rp_light_queues light = rp_light_queues_of(message->properties);
+    rp_slice name;
+    int64_t offset;
+    int rc = RP_OK;
+    while (rc == RP_OK && rp_light_queues_next(&light, &name, &offset)) {
+        rp_consume_queue *queue = rp_queue_table_find(dispatcher->queues, name, RP_LIGHT_QUEUE_ID, 0, NULL);
+        rc = queue != NULL ? enter(dispatcher, queue, offset, entry, error) : RP_OK;
+        rc = rc == RP_E_CORRUPT ? RP_OK : rc;
+    }
+    return rc;
+}
+
+static int find_light_queue(void *context, rp_consume_queue *queue) {
+    rp_dispatcher *dispatcher = context;
+    dispatcher->has_light_queues = rp_is_light_queue(rp_consume_queue_topic(queue));
+    return dispatcher->has_light_queues;
+}
+
+void rp_dispatcher_look_for_light_queues(rp_dispatcher *dispatcher) {
+    rp_queue_table_each(dispatcher->queues, find_light_queue, dispatcher);
+}
+
 int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
     return rp_dispatcher_apply_coded(dispatcher, message, rp_dispatcher_tags_code(dispatcher, message), error);
 }
@@ -146,23 +193,7 @@ int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *messa
         return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
     }
     dispatcher->last_queue = queue;
-    int64_t next = rp_consume_queue_max_offset(queue), offset = message->queue_offset;
-    if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, message->physical_offset, "queue offset %lld cannot be", (long long)offset);
-    }
     rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, tags_code};
-    int rc = RP_OK;
-    if (offset < next) {
-        rp_queue_entry found;
-        if (rp_consume_queue_read(queue, offset, &found, 1) == 1 && found.commit_log_offset == entry.commit_log_offset &&
-            found.size == entry.size) {
-            return RP_OK;
-        }
-        dispatcher->entries_replaced += (uint64_t)(next - offset);
-        rc = offset < rp_consume_queue_min_offset(queue) ? restart_at(queue, offset, error)
-                                                         : rp_consume_queue_truncate(queue, offset, error);
-    } else if (offset > next) {
-        rc = bridge_gap(dispatcher, queue, message, error);
-    }
-    return rc == RP_OK ? put(dispatcher, queue, &entry, error) : rc;
+    int rc = enter(dispatcher, queue, message->queue_offset, &entry, error);
+    return rc == RP_OK && dispatcher->has_light_queues ? enter_light_queues(dispatcher, message, &entry, error) : rc;
 }

@@ -26,15 +26,20 @@ typedef struct rp_dispatcher {
     rp_consume_queue *last_queue; /* of the record before */
     rp_consume_queue *recent_queues[RP_RECENT_QUEUES]; /* by queue id: producers take a topic's queues in turn */
     uint64_t entries_added, entries_replaced, gaps_filled;
+    int32_t has_light_queues; /* light_queue.h; fixed before the first record */
 } rp_dispatcher;
 
 /* delay_levels as messageDelayLevel ("1s 5s 10s … 2h"); NULL: RocketMQ's default. RP_OK; RP_E_INVALID names the bad word. */
 int rp_dispatcher_init(rp_dispatcher *dispatcher, rp_queue_table *queues, rp_log *log, const char *delay_levels, rp_error *error);
 
+/* The queues have been loaded: when light ones are among them, their entries are made too. */
+void rp_dispatcher_look_for_light_queues(rp_dispatcher *dispatcher);
+
 /* Puts the entry of a record that lies at message->physical_offset. RP_OK; RP_E_CORRUPT when topic or queue id cannot be;
  * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY. */
 int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error);
-/* The same with the record's tags code, which somebody has found already: of the record's bytes only the topic is read. */
+/* The same with the record's tags code, which somebody has found already: of the record's bytes only the topic is read, and with light
+ * queues its properties. */
 int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error);
 
 /* The tags code of the record's queue entry: hash of TAGS, or the time of delivery in the delay topic. From any thread. */

@@ -200,6 +200,7 @@ static int recover(rp_message_store *store, rp_error *error) {
         rp_log_write(store->options.log, RP_LOG_WARNING, "consume queues: %s [%s]; rebuilding all of them", queues_error.message,
                      queues_error.file);
     }
+    rp_dispatcher_look_for_light_queues(&store->dispatcher);
     store->recovery = (rp_recovery){.ops = store->ops,
                                     .clock = store->clock,
                                     .log = store->options.log,

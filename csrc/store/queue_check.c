@@ -11,6 +11,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
 #include "consume_queue.h"
+#include "light_queue.h"
 #include "message_layout_inl.h"
 
 #define QUEUES_MAX 1000000u
@@ -191,6 +192,9 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
         return "the queue entry points behind the log's end";
     if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE || message.size != size)
         return "the queue entry points at no record";
+    rp_slice topic = {(const uint8_t *)queue->topic, queue->topic_size};
+    if (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index))
+        return NULL;
     if (message.queue_id != queue->queue_id || message.queue_offset != index || message.topic.size != queue->topic_size ||
         memcmp(message.topic.data, queue->topic, queue->topic_size) != 0)
         return "the queue entry points at a message of another place";

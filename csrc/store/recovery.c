@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "consume_queue_writer.h"
+#include "light_queue.h"
 #include "log_cursor.h"
 #include "message_layout_inl.h"
 #include "record_check.h"
@@ -60,9 +61,13 @@ typedef struct queue_ends {
 static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
     rp_message message;
     rp_slice topic = rp_consume_queue_topic(queue);
-    return decode_at(ends->recovery, &ends->cursor, entry->commit_log_offset, &message, NULL) == RP_RECORD_MESSAGE &&
-           message.size == (uint32_t)entry->size && message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == offset &&
-           message.topic.size == topic.size && memcmp(message.topic.data, topic.data, topic.size) == 0;
+    if (decode_at(ends->recovery, &ends->cursor, entry->commit_log_offset, &message, NULL) != RP_RECORD_MESSAGE ||
+        message.size != (uint32_t)entry->size) {
+        return false;
+    }
+    return (message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == offset && message.topic.size == topic.size &&
+            memcmp(message.topic.data, topic.data, topic.size) == 0) ||
+           (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, offset));
 }
 
 /* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a

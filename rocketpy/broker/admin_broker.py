@@ -16,6 +16,7 @@ from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import GetBrokerConfigResponseHeader, ViewBrokerStatsDataRequestHeader
 from ..state_file import StateFile
+from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
 from .runtime_info import RuntimeFacts, runtime_info
 from .settings import MASTER_ID
@@ -128,10 +129,10 @@ class BrokerAdmin:
         return Response(remark=f"{deleted} expired commit log files were deleted")
 
     def _clean_unused_topics(self, request: Request) -> Response:
-        """Drops the queues of topics that no longer exist; the system's own and those of retries stay."""
+        """Drops the queues of topics that no longer exist; the system's own, those of retries and RocketMQ's light ones stay."""
         parts = self._parts
         for topic in sorted({topic for topic, _ in parts.store.queues()}):
-            if topic not in parts.topics and not parts.topics.is_system_topic(topic):
+            if topic not in parts.topics and not parts.topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX):
                 log.warning("cleanUnusedTopic: %s", topic)
                 try:
                     parts.store.delete_topic(topic)

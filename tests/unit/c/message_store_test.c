@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 
+#include "../../../csrc/base/bytes_inl.h"
+#include "../../../csrc/store/store_verify.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -222,6 +224,64 @@ static void inner_batches_enter_no_queue(const char *path) {
     CHECK(access(directory, F_OK) != 0);
 }
 
+static int not_of_a_light_queue(void *context, const rp_damage_row *damage) {
+    (void)context;
+    CHECK(strstr(damage->file, "%LMQ%") == NULL);
+    return 0;
+}
+
+/* As RocketMQ with enableLmq leaves them: a queue of another name whose entries point at messages of a topic. */
+static void light_queues_of_rocketmq_are_kept_and_go_on(const char *path) {
+    enum { MESSAGES = 10, ENTERED = 6 };
+    char file_path[600], other[600], properties[100];
+    uint8_t entries[FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE] = {0};
+    rp_append_item items[MESSAGES];
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    for (int i = 0; i < MESSAGES; i++) {
+        items[i] = fixture_item(fixture_queue(store, "Light", 1), "light", 5);
+        snprintf(properties, sizeof properties, "INNER_MULTI_DISPATCH\1%%LMQ%%absent,%%LMQ%%one\2INNER_MULTI_QUEUE_OFFSET\1%d,%d\2", 7, i);
+        items[i].properties[2] = fixture_slice(properties);
+        CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &items[i], 1) == 1);
+        rp_put_u64(entries + i * 20, i < ENTERED ? (uint64_t)items[i].commit_log_offset : 0);
+        rp_put_u32(entries + i * 20 + 8, i < ENTERED ? items[i].size : 0);
+    }
+    fixture_close(store);
+    snprintf(file_path, sizeof file_path, "%s/consumequeue/%%LMQ%%one", path);
+    CHECK(mkdir(file_path, 0755) == 0);
+    snprintf(file_path, sizeof file_path, "%s/consumequeue/%%LMQ%%one/0", path);
+    CHECK(mkdir(file_path, 0755) == 0);
+    snprintf(file_path, sizeof file_path, "%s/consumequeue/%%LMQ%%one/0/%020d", path, 0);
+    int fd = open(file_path, O_RDWR | O_CREAT, 0644);
+    CHECK(pwrite(fd, entries, sizeof entries, 0) == sizeof entries && close(fd) == 0);
+    for (int round = 0; round < 3; round++) {
+        if (round == 2) { /* after a crash, with all of the log to dispatch */
+            snprintf(other, sizeof other, "%s/checkpoint", path);
+            CHECK(unlink(other) == 0);
+            snprintf(other, sizeof other, "%s/abort", path);
+            close(open(other, O_RDWR | O_CREAT, 0644));
+        }
+        store = fixture_open(&options);
+        CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Light", 1)) == MESSAGES);
+        CHECK(rp_message_store_queue(store, fixture_slice("%LMQ%absent"), 0, 0, NULL) == NULL);
+        rp_consume_queue *light = rp_message_store_queue(store, fixture_slice("%LMQ%one"), 0, 0, NULL);
+        CHECK(light != NULL && rp_consume_queue_max_offset(light) == MESSAGES);
+        for (int i = 0; i < MESSAGES; i++) {
+            rp_queue_entry entry;
+            CHECK(rp_consume_queue_read(light, i, &entry, 1) == 1 && entry.commit_log_offset == items[i].commit_log_offset);
+        }
+        fixture_close(store);
+    }
+    rp_verify_options verify;
+    rp_verify_counts counts;
+    rp_verify_options_default(&verify);
+    verify.root_path = path;
+    verify.index_shape = (rp_index_shape){options.index_slot_count, options.index_entry_count_max};
+    verify.visit = not_of_a_light_queue;
+    CHECK(rp_store_verify(&verify, &counts, NULL) == RP_OK && counts.messages >= MESSAGES);
+}
+
 static void halves_of_transactions_enter_no_queue(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
@@ -303,6 +363,7 @@ int main(void) {
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);
     inner_batches_enter_no_queue(path);
+    light_queues_of_rocketmq_are_kept_and_go_on(path);
     one_process_a_store(path);
     times_lead_to_offsets(path);
     fixture_remove(path);

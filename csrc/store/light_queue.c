@@ -1,0 +1,61 @@
+/* light_queue.c: see light_queue.h. */
+#include "light_queue.h"
+
+#include <string.h>
+
+#include "message.h"
+
+#define PREFIX "%LMQ%"
+#define PREFIX_SIZE ((uint32_t)sizeof PREFIX - 1)
+#define SEPARATOR ','
+
+int rp_is_light_queue(rp_slice topic) { return topic.size > PREFIX_SIZE && memcmp(topic.data, PREFIX, PREFIX_SIZE) == 0; }
+
+rp_light_queues rp_light_queues_of(rp_slice properties) {
+    return (rp_light_queues){rp_message_property(properties, "INNER_MULTI_DISPATCH"),
+                             rp_message_property(properties, "INNER_MULTI_QUEUE_OFFSET")};
+}
+
+/* Cuts the first part off a list; of an empty one nothing. */
+static rp_slice take_part(rp_slice *list) {
+    const uint8_t *separator = list->size == 0 ? NULL : memchr(list->data, SEPARATOR, list->size);
+    rp_slice part = {list->data, separator == NULL ? list->size : (uint32_t)(separator - list->data)};
+    uint32_t used = part.size + (separator != NULL);
+    *list = list->size == used ? (rp_slice){NULL, 0} : (rp_slice){list->data + used, list->size - used};
+    return part;
+}
+
+/* -1: no number. */
+static int64_t number_of(rp_slice text) {
+    int64_t value = 0;
+    for (uint32_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text.data[i] - '0', &value)) {
+            return -1;
+        }
+    }
+    return text.size == 0 ? -1 : value;
+}
+
+int rp_light_queues_next(rp_light_queues *queues, rp_slice *name, int64_t *offset) {
+    while (queues->names.size != 0) {
+        *name = take_part(&queues->names);
+        *offset = number_of(take_part(&queues->offsets));
+        if (rp_is_light_queue(*name)) { /* the others are of no queue that RocketMQ gave an offset for */
+            return *offset >= 0;
+        }
+    }
+    return 0;
+}
+
+int rp_light_queue_holds(rp_slice topic, rp_slice properties, int64_t offset) {
+    rp_light_queues queues = rp_light_queues_of(properties);
+    rp_slice name;
+    int64_t at;
+    while (rp_light_queues_next(&queues, &name, &at)) {
+        if (at == offset && name.size == topic.size && memcmp(name.data, topic.data, topic.size) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
