@@ -25,6 +25,7 @@ struct rp_flusher {
     pthread_mutex_t sync_lock; /* not held over the sync itself */
     pthread_cond_t synced;     /* a sync has ended */
     _Atomic bool is_syncing;   /* somebody leads; guarded by sync_lock, but for a hint */
+    _Atomic bool is_owed;      /* a sync could not begin: the thread makes up for it. Written by the leader */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
     _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
     int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
@@ -78,7 +79,7 @@ static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
 }
 
-/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO. */
+/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, for want of descriptors. */
 static int sync_log(rp_flusher *flusher) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
@@ -91,7 +92,15 @@ static int sync_log(rp_flusher *flusher) {
         return RP_OK;
     }
     int64_t started = rp_clock_monotonic_ns(flusher->setup.clock);
-    if (rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, &error) != RP_OK) {
+    int rc = rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, &error);
+    bool was_owed = atomic_exchange_explicit(&flusher->is_owed, rc == RP_E_BUSY, memory_order_relaxed);
+    if (rc == RP_E_BUSY) {
+        if (!was_owed) {
+            rp_log_write(flusher->setup.log, RP_LOG_ERROR, "commit log: %s [%s]", error.message, error.file);
+        }
+        return rc;
+    }
+    if (rc != RP_OK) {
         rp_commit_log_fail(log, RP_E_READ_ONLY, &error);
         return RP_E_IO;
     }
@@ -253,12 +262,13 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     int64_t time_ms = rp_commit_log_store_timestamp(log), flushed = rp_commit_log_flushed_offset(log);
     int64_t dispatched = rp_commit_log_dispatched_offset(log), offset = dispatched < flushed ? dispatched : flushed;
     rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
-    if (pass.rc != RP_OK && !flusher->queues_failed) {
+    if (pass.rc != RP_OK && pass.rc != RP_E_BUSY && !flusher->queues_failed) {
         flusher->queues_failed = true;
         rp_log_write(flusher->setup.log, RP_LOG_ERROR,
                      "consume queues: %s [%s]; they will be rebuilt from the commit log at the next start", error->message, error->file);
     }
-    if (!flusher->queues_failed && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
+    if (pass.rc == RP_OK && !flusher->queues_failed && thorough &&
+        (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
         queue_sums sums = {0};
         if (closing) {
             rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
@@ -310,7 +320,8 @@ static void do_due_work(rp_flusher *flusher, const rp_flush_timing *timing, time
     int64_t unsynced = rp_commit_log_max_offset(setup->commit_log) - rp_commit_log_flushed_offset(setup->commit_log);
     if (now_ns >= due->flush_at_ns) {
         bool thorough = now_ns >= due->thorough_at_ns;
-        if (unsynced > 0 && (thorough || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
+        bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
+        if (unsynced > 0 && (thorough || is_owed || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
             sync_now(flusher); /* a failure is the log's from now on */
         }
         due->thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->thorough_at_ns;
@@ -360,7 +371,7 @@ static void run(void *context) {
     timers due = timers_from(now_ns, &timing);
     while (wait_for_work(flusher, &timing, &due, now_ns)) {
         if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher) != RP_OK) {
-            atomic_store(&flusher->requested, 0); /* nothing can be flushed any more: do not ask again */
+            atomic_store(&flusher->requested, 0); /* nothing can be flushed any more, or not before it is due: do not ask again */
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
         do_due_work(flusher, &timing, &due, now_ns);
@@ -380,6 +391,9 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
     rp_thread_join(flusher->thread);
     flusher->thread = NULL;
     int rc = sync_now(flusher);
+    if (rc == RP_E_BUSY) {
+        return rp_error_set(error, rc, EMFILE, NULL, -1, "the commit log could not be synced: too many open files");
+    }
     if (rc != RP_OK) {
         rp_commit_log_failure(flusher->setup.commit_log, error);
         return rc;

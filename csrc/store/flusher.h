@@ -40,7 +40,7 @@ typedef struct rp_flusher_stats {
 
 int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **flusher, rp_error *error);
 int rp_flusher_start(rp_flusher *flusher, rp_error *error);
-/* Stops the thread; then everything is synced and the checkpoint written. RP_OK; RP_E_IO when that failed. */
+/* Stops the thread; then everything is synced and the checkpoint written. RP_OK; RP_E_IO, RP_E_BUSY when that failed. */
 int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
 void rp_flusher_close(rp_flusher *flusher);
 

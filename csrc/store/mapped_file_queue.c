@@ -335,13 +335,18 @@ rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int6
     return append_file(row, offset, false, error);
 }
 
-/* Under lock: the file at the byte `base` leaves the row and the directory. */
-static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, rp_error *error) {
+/* Under lock: the file at the byte `base` leaves the row and the directory; with stay it does not when its name cannot be removed. */
+static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, bool stay, rp_error *error) {
     slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
-    rp_mapped_file *file = atomic_exchange(&now->files[base / (int64_t)row->file_size - now->first_index], NULL);
+    _Atomic(rp_mapped_file *) *slot = &now->files[base / (int64_t)row->file_size - now->first_index];
+    rp_mapped_file *file = atomic_exchange(slot, NULL);
     char path[RP_PATH_MAX];
     int rc = rp_path_of_offset(path, row->directory, base, error);
     rc = rc == RP_OK ? drop_file(row, path, base, keep, error) : rc;
+    if (rc != RP_OK && stay) {
+        atomic_store_explicit(slot, file, memory_order_release);
+        return rc;
+    }
     file->next_removed = row->removed;
     row->removed = file;
     rp_mapped_file_release(file);
@@ -355,8 +360,12 @@ int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file 
     rp_mapped_file *first = NULL;
     if (begin != atomic_load(&row->end)) {
         atomic_store_explicit(&row->begin, begin + (int64_t)row->file_size, memory_order_release);
-        rc = remove_file(row, begin, false, error);
-        first = row->removed;
+        rc = remove_file(row, begin, false, true, error);
+        if (rc == RP_OK) {
+            first = row->removed;
+        } else { /* the next one must not go before it: a row with a hole does not load */
+            atomic_store_explicit(&row->begin, begin, memory_order_release);
+        }
     }
     pthread_mutex_unlock(&row->lock);
     if (removed != NULL) {
@@ -372,7 +381,7 @@ static int remove_last(rp_mapped_file_queue *row, bool keep, rp_error *error) {
         return RP_E_NOT_FOUND;
     }
     atomic_store_explicit(&row->end, end - (int64_t)row->file_size, memory_order_release);
-    return remove_file(row, end - (int64_t)row->file_size, keep, error);
+    return remove_file(row, end - (int64_t)row->file_size, keep, false, error);
 }
 
 static int lock_and_remove_last(rp_mapped_file_queue *row, bool keep, rp_error *error) {
@@ -459,6 +468,16 @@ static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error
                         strerror(errno));
 }
 
+/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be asked for again. */
+static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    if (errno != EMFILE && errno != ENFILE) {
+        return sync_failed(row, offset, error);
+    }
+    return rp_error_set(error, RP_E_BUSY, errno, row->directory, offset,
+                        "cannot open the directory to sync it: %s; raise the limit of open files, the sync is tried again",
+                        strerror(errno));
+}
+
 /* The names of all files made so far are on disk when it returns 0, whoever synced them. */
 static int sync_names(rp_mapped_file_queue *row) {
     if (atomic_load(&row->synced_changes) == atomic_load(&row->name_changes)) {
@@ -490,7 +509,7 @@ static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file
 
 static int sync_pieces(rp_mapped_file_queue *row, int64_t begin, int64_t end, bool whole_files, rp_error *error) {
     if (sync_names(row) != 0) {
-        return sync_failed(row, begin, error);
+        return names_failed(row, begin, error);
     }
     while (begin < end) {
         rp_mapped_file *file = rp_mapped_file_queue_find(row, begin, error);

@@ -50,7 +50,8 @@ rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int6
 
 /* Takes the first or the last file out of the row and unlinks it; its bytes stay readable to whoever has it pinned. *removed (may be NULL)
  * is the file, NULL when there was none; it belongs to the row until the row is destroyed.
- * RP_OK; RP_E_NOT_FOUND when the row is empty; RP_E_IO when unlink failed (the file is out of the row all the same). */
+ * RP_OK; RP_E_NOT_FOUND when the row is empty; RP_E_IO when unlink failed: the last file is out of the row all the same,
+ * the first one stays. */
 int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file **removed, rp_error *error);
 int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error);
 /* Takes the last file out of the row; set aside when its first bytes are not zero. */
@@ -70,7 +71,8 @@ int64_t rp_mapped_file_queue_end(const rp_mapped_file_queue *row);
 uint64_t rp_mapped_file_queue_file_size(const rp_mapped_file_queue *row);
 const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
 
-/* Makes the pages that hold [begin, end) durable, and the directory when files were added or removed. RP_OK; RP_E_IO with the file. */
+/* Makes the pages that hold [begin, end) durable, and the directory when files were added or removed. RP_OK; RP_E_IO with the file;
+ * RP_E_BUSY: descriptors are out and nothing was synced, nor lost. */
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
 /* The same of all of their files, whose pages stay mapped: for who has read much of them and stored little. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);

@@ -79,7 +79,7 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
  * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.
  * RP_OK; RP_E_NOT_FOUND when the files that are left are needed: being written, not on disk, not covered by the checkpoint; RP_E_BUSY when
- * too many deleted files are still read; RP_E_IO (the file is out of the store all the same); RP_E_READ_ONLY. Any thread. */
+ * too many deleted files are still read; RP_E_IO (the file stays); RP_E_READ_ONLY. Any thread. */
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error);
 /* Gives back the blocks of deleted files whose last reader has left. How many are still read. */
 uint32_t rp_message_store_reclaim(rp_message_store *store);
@@ -101,7 +101,8 @@ void rp_message_store_forget_appended(rp_message_store *store, const void *conte
 rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                     int64_t *offsets, uint32_t offsets_max);
 /* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share
- * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good). */
+ * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
+ * RP_E_BUSY (descriptors are out: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);

@@ -267,7 +267,7 @@ static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     rp_error error = {0};
     if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
         int rc = rp_mapped_file_queue_sync(p->row, begin, end, &error);
-        if (rc != RP_OK && rc != RP_E_NOT_FOUND && p->sync_failed != NULL) {
+        if (rc != RP_OK && rc != RP_E_NOT_FOUND && rc != RP_E_BUSY && p->sync_failed != NULL) {
             p->sync_failed(p->context, &error);
         }
         return;

@@ -41,7 +41,11 @@ class RetentionService:
         """How many files were deleted."""
         async with self._lock:
             loop = asyncio.get_running_loop()
-            decision = await loop.run_in_executor(None, self._decide, now)
+            try:
+                decision = await loop.run_in_executor(None, self._decide, now)
+            except OSError as error:
+                log.error("retention cannot look at the files and the disk, it tries again later: %s", error)
+                return 0
             self._set_writable(decision)
             if decision.unexpired_count:
                 log.warning("the disk fills: up to %d commit log files are deleted before fileReservedTime", decision.unexpired_count)

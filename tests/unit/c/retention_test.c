@@ -1,4 +1,5 @@
 /* retention_test.c: which files may go, what stays readable meanwhile, and what a reopened store says. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -64,6 +65,42 @@ static void a_file_stays_with_its_readers_and_with_nobody_else(void) {
     fixture_remove(path);
 }
 
+static _Atomic bool keeps_names;
+
+static int unlink_or_refuse(void *context, const char *path) {
+    if (atomic_load(&keeps_names) && strstr(path, "/commitlog/") != NULL) {
+        errno = EPERM; /* as for a file that somebody made immutable */
+        return -1;
+    }
+    return rp_file_ops_system()->unlink(context, path);
+}
+
+/* Were the next one deleted instead, the log would have a hole and the store would not open any more. */
+static void a_file_that_cannot_be_deleted_keeps_its_place(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.unlink = unlink_or_refuse;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_consume_queue *queue = fixture_queue(store, "Old", 0);
+    fill(store, queue, 0, 1200);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 20000) == RP_OK);
+    atomic_store(&keeps_names, true);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_E_IO && rp_commit_log_min_offset(log) == 0);
+    CHECK(fixture_check(store, queue, 0) == 0);
+    atomic_store(&keeps_names, false);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && rp_commit_log_min_offset(log) == FIXTURE_LOG_FILE_SIZE);
+    fixture_close(store);
+    store = fixture_open(&options);
+    CHECK(fixture_check(store, fixture_queue(store, "Old", 0), 1199) == 0);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 typedef struct reading {
     rp_message_store *store;
     rp_consume_queue *queue;
@@ -123,6 +160,7 @@ static void files_go_under_appends_and_reads(void) {
 
 int main(void) {
     RUN(a_file_stays_with_its_readers_and_with_nobody_else);
+    RUN(a_file_that_cannot_be_deleted_keeps_its_place);
     RUN(files_go_under_appends_and_reads);
     return 0;
 }

@@ -1,0 +1,60 @@
+/* no_descriptors_test.c: while the process has no descriptor left a directory cannot be opened to be synced. Nothing has been lost by that:
+ * who waits is told to wait longer, the store stays writable, and what was appended is synced once there are descriptors again. */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "check.h"
+#include "store_fixture.h"
+
+static _Atomic int is_out; /* of descriptors */
+
+static int sync_directory(void *context, const char *path) {
+    if (atomic_load(&is_out)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return rp_file_ops_system()->sync_directory(context, path);
+}
+
+static void the_sync_is_made_up_for(int32_t flush_mode) {
+    char path[400];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_directory = sync_directory;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    options.flush_mode = flush_mode;
+    options.flush_interval_ms = options.queue_flush_interval_ms = 10;
+    options.flush_thorough_interval_ms = 60000;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    rp_consume_queue *queue = fixture_queue(store, "Descriptors", 0);
+    atomic_store(&is_out, 1);
+    for (int64_t i = 0; i < 400; i++) { /* into the second file, of the queue too */
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    int64_t end = rp_commit_log_max_offset(log);
+    CHECK(end > FIXTURE_LOG_FILE_SIZE);
+    int rc = rp_message_store_wait_flushed(store, end, 100);
+    CHECK((rc == RP_E_BUSY || rc == RP_E_TIMEOUT) && rp_message_store_writable(store, NULL) == RP_OK);
+    CHECK(fixture_append(store, queue, 400) == RP_OK);
+    atomic_store(&is_out, 0);
+    rp_message_store_stats stats;
+    do { /* nobody asks: the flusher does it by itself, though less than the least pages may be left */
+        rp_message_store_read_stats(store, &stats);
+        sched_yield();
+    } while (stats.flushed_offset < end);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_OK);
+    fixture_close(store); /* the queues too */
+    store = fixture_open(&options);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Descriptors", 0)) == 401);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+int main(void) {
+    the_sync_is_made_up_for(RP_FLUSH_SYNC);
+    the_sync_is_made_up_for(RP_FLUSH_ASYNC);
+    return 0;
+}
