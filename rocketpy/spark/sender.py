@@ -312,7 +312,7 @@ class Sender:
                 connection = self._connections[address] = Connection(address, self.settings.endpoint.timeout_s)
             connection.send(*self._frame(parcel, opaque))
         except TRANSIENT as error:
-            self._lose(address, [parcel], error)
+            self._lose(address, [*self._take_under_way(address), parcel], error)
             return
         self._under_way[opaque] = (address, parcel)
 
@@ -322,10 +322,7 @@ class Sender:
         try:
             answer = self._connections[address].receive()
         except TRANSIENT as error:
-            lost = {opaque: parcel for opaque, (where, parcel) in self._under_way.items() if where == address}
-            for opaque in lost:
-                del self._under_way[opaque]
-            self._lose(address, list(lost.values()), error)
+            self._lose(address, self._take_under_way(address), error)
             return
         if answer.opaque not in self._under_way or not answer.is_response:
             return
@@ -334,6 +331,11 @@ class Sender:
             self._lose("", [parcel], self._refusal(parcel, answer))
         else:
             self._settle(parcel, answer)
+
+    def _take_under_way(self, address: str) -> list[Parcel]:
+        """The parcels whose answers would have come from there, which are not waited for any more."""
+        lost = [opaque for opaque, (where, _) in self._under_way.items() if where == address]
+        return [self._under_way.pop(opaque)[1] for opaque in lost]
 
     def _settle(self, parcel: Parcel, answer: Command) -> None:
         if answer.code not in STORED:

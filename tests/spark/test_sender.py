@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import uuid
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'ro
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
 
 from rocketpy._core.arrow import MessagePacker
+from rocketpy._core.errors import NetworkError
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.spark.cluster import Cluster as View
 from rocketpy.spark.cluster import Endpoint
 from rocketpy.spark.plan import QueuePartition, Range
 from rocketpy.spark.queue_read import ReadSettings, read_queue
 from rocketpy.spark.rows import RowSettings
-from rocketpy.spark.sender import RowIds, Sender, SendRefused, SendSettings, Sent
+from rocketpy.spark.sender import Connection, RowIds, Sender, SendRefused, SendSettings, Sent
 from tests.interop import wire
 from tests.processes import wait_until
 from tests.spark.servers import Cluster, send
@@ -94,6 +96,23 @@ def test_rows_missing_from_an_earlier_try_are_sent_whatever_its_parcels_were(
     found = list(rows(cluster, topic))
     assert sorted(int(row["body"]) for row in found) == list(range(600))
     assert len({row["msgId"] for row in found}) == 600
+
+
+def test_rows_under_way_are_sent_again_when_their_connection_breaks_under_the_next_request(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = itertools.count(1)
+
+    class Breaking(Connection):
+        def send(self, *pieces: bytes | memoryview) -> None:
+            if next(requests) == 3:
+                self.close()
+                raise NetworkError(f"the connection to {self.address} was lost")
+            super().send(*pieces)
+
+    monkeypatch.setattr("rocketpy.spark.sender.Connection", Breaking)
+    sent = write(cluster.name_server, topic, RowIds(uuid.uuid4().hex[:24].upper(), False), 10, body=[str(number) for number in range(30)])
+    assert sent.retries == 3 and {int(row["body"]) for row in rows(cluster, topic)} == set(range(30))
 
 
 def test_a_row_larger_than_a_frame_is_refused_at_once(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
