@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PREFIX = "%DLQ%"
+MARK = "REPLAYED_FROM_DLQ"
 
 
 def letters(rows: DataFrame) -> DataFrame:
@@ -53,9 +54,9 @@ def main(argv: list[str] | None = None) -> int:
 def replay(found: DataFrame, name_server: str, target: str | None, more: dict[str, str]) -> None:
     from pyspark.sql import functions as f
 
-    own = ("RETRY_TOPIC", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID")
+    own = (MARK, "RETRY_TOPIC", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID")
     kept = f.map_filter("properties", lambda name, _: ~name.isin(*own))
-    mark = f.create_map(f.lit("REPLAYED_FROM_DLQ"), f.concat_ws(" ", "group", "msgId"))
+    mark = f.create_map(f.lit(MARK), f.concat_ws(" ", "group", "msgId"))
     where_to = f.lit(target) if target else f.col("originTopic")
     rows = found.select("body", where_to.alias("topic"), "tags", "keys", "flag", f.map_concat(kept, mark).alias("properties"))
     rows.write.format("rocketmq").mode("append").options(nameServer=name_server, **more).save()
