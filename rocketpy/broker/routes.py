@@ -2,7 +2,7 @@
 RocketMQ: TopicRouteInfoManager (5.3.3 broker/topic/).
 
 Bounds: TOPICS_MAX topics, the one looked at longest ago goes first. A topic is asked for again after REFRESH_MS; until the answer is here
-the old one serves, and when no name server answers it serves on.
+the old one serves, and when no name server answers it serves on. What is not known is asked for every time: it may just have been made.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class TopicRoutes:
         self._name_servers = name_servers
         self._own_queues = own_queues
         self._now_ms = now_ms
-        self._known: dict[str, tuple[int, list[MessageQueue] | None]] = {}
+        self._known: dict[str, tuple[int, list[MessageQueue]]] = {}
         self._asking: dict[str, asyncio.Task[list[MessageQueue] | None]] = {}
 
     async def queues(self, topic: str) -> list[MessageQueue] | None:
@@ -77,7 +77,8 @@ class TopicRoutes:
         return task
 
     async def _fetch(self, topic: str) -> list[MessageQueue] | None:
-        queues = self._known.get(topic, (0, None))[1]
+        known = self._known.get(topic)
+        queues = None if known is None else known[1]
         for address in list(self._name_servers()):
             try:
                 answer = await self._client.invoke(
@@ -93,6 +94,9 @@ class TopicRoutes:
                 log.warning("route of topic %s from name server %s failed: %s", topic, address, error)
                 continue
             break
+        if queues is None:
+            self._known.pop(topic, None)
+            return None
         self._known[topic] = (self._now_ms(), queues)
         while len(self._known) > TOPICS_MAX:
             del self._known[next(iter(self._known))]
