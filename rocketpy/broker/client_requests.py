@@ -33,7 +33,7 @@ LOCK_QUEUES_MAX = 100_000
 
 
 class ClientRequests:
-    """Handlers of what clients say about themselves. `channel_of` needs the listener, so the table is made per listener."""
+    """Handlers of what clients say about themselves. A client's channel is of one listener, so each has its own table."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

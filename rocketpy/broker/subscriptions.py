@@ -171,7 +171,10 @@ class GroupTable:
         known = self._configs.get(config.group)
         attributes = altered_attributes(GROUP_ATTRIBUTES, None if known is None else known.attributes, config.attributes)
         config = replace(config, attributes=attributes)
-        log.info("update subscription group config, old: %s new: %s", known, config) if known else log.info("create new group, %s", config)
+        if known is None:
+            log.info("create new group, %s", config)
+        else:
+            log.info("update subscription group config, old: %s new: %s", known, config)
         self._change(config)
 
     def delete(self, group: str) -> bool:

@@ -91,7 +91,7 @@ class StopSignal:
 
 
 async def start_all(services: Sequence[Service]) -> None:
-    """Starts in order; when one fails, stops those before it."""
+    """Starts in order; when one fails, stops it and those before it."""
     for count, service in enumerate(services):
         try:
             await service.start()

@@ -29,10 +29,8 @@ def findings(records: DataFrame, entries: DataFrame) -> dict[str, list[Any]]:
     place = ["topic", "queueId", "queueOffset"]
     # Prepared and rolled back transactional messages have no queue entry of their own (bits 2 and 3 of sysFlag).
     queued = whole.filter("(sysFlag & 12) in (0, 8)")
-    first = entries.agg(f.min("commitLogOffset")).first()
     oldest = records.agg(f.min("commitLogOffset")).first()
     low = oldest[0] if oldest is not None and oldest[0] is not None else 0
-    assert first is not None
     spans = entries.groupBy("topic", "queueId").agg(
         f.min("queueOffset").alias("low"), f.max("queueOffset").alias("high"), f.count_distinct("queueOffset").alias("entries")
     )
