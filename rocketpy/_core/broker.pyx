@@ -183,6 +183,7 @@ cdef class Broker(Handler):
         """Stops the servers it is attached to first: no reactor may be in the handler."""
         if self.is_closed:
             return
+        self.refuse_while_borrowed()
         for server in list(self.servers):
             if not (<Server>server).is_stopped:
                 server.stop(0)

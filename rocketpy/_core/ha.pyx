@@ -59,18 +59,39 @@ cdef void notify_transfer(void *context) noexcept nogil:
     rp_ha_master_notify(<rp_ha_master *>context)
 
 
+cdef int borrow(tuple lenders) except -1:
+    """They refuse to close from now on. Raises Closed for one that is, UsedAfterFork."""
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).enter()
+            (<NativeObject>lender).leave()
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).borrowers += 1
+    return 0
+
+
+cdef int give_back(tuple lenders) except -1:
+    for lender in lenders:
+        if lender is not None:
+            (<NativeObject>lender).borrowers -= 1
+    return 0
+
+
 cdef class HaMaster(NativeObject):
     def __init__(self, MessageStore store not None, Broker broker=None, *, log=None, **options):
         cdef rp_ha_master_options native_options
         cdef rp_error error
         cdef int status
         cdef list keep = []
+        if self.native != NULL:
+            raise InvalidArgument("an HaMaster is opened once")
         rp_ha_master_options_default(&native_options)
         set_fields(ha_master_option_rows, &native_options, options, keep)
-        store.enter()
+        native_options.log = log_of(log)
+        borrow((store, broker, log))
         try:
             native_options.commit_log = rp_message_store_commit_log(store.native)
-            native_options.log = log_of(log)
             if broker is not None:
                 native_options.on_acked = complete_responses
                 native_options.on_in_sync = tell_in_sync
@@ -80,14 +101,15 @@ cdef class HaMaster(NativeObject):
                 status = rp_ha_master_open(&native_options, &self.native, &error)
             check(status, &error)
             check(rp_message_store_on_appended(store.native, notify_transfer, self.native), NULL)
-        finally:
-            store.leave()
+        except BaseException:
+            with nogil:
+                rp_ha_master_close(self.native)
+            self.native = NULL
+            give_back((store, broker, log))
+            raise
         self.store = store
         self.broker = broker
         self.log = log
-        store.borrowers += 1
-        if broker is not None:
-            broker.borrowers += 1
         self.is_closed = False
 
     @property
@@ -145,9 +167,7 @@ cdef class HaMaster(NativeObject):
         with nogil:
             rp_ha_master_close(self.native)
         self.native = NULL
-        self.store.borrowers -= 1
-        if self.broker is not None:
-            self.broker.borrowers -= 1
+        give_back((self.store, self.broker, self.log))
 
 
 cdef class HaSlave(NativeObject):
@@ -156,21 +176,23 @@ cdef class HaSlave(NativeObject):
         cdef rp_error error
         cdef int status
         cdef list keep = []
+        if self.native != NULL:
+            raise InvalidArgument("an HaSlave is opened once")
         rp_ha_slave_options_default(&native_options)
         set_fields(ha_slave_option_rows, &native_options, options, keep)
-        store.enter()
+        native_options.log = log_of(log)
+        borrow((store, log))
         try:
             native_options.commit_log = rp_message_store_commit_log(store.native)
-            native_options.log = log_of(log)
             error.status = 0
             with nogil:
                 status = rp_ha_slave_open(&native_options, &self.native, &error)
             check(status, &error)
-        finally:
-            store.leave()
+        except BaseException:
+            give_back((store, log))
+            raise
         self.store = store
         self.log = log
-        store.borrowers += 1
         self.is_closed = False
 
     def set_master(self, str address):
@@ -205,4 +227,4 @@ cdef class HaSlave(NativeObject):
         with nogil:
             rp_ha_slave_close(self.native)
         self.native = NULL
-        self.store.borrowers -= 1
+        give_back((self.store, self.log))

@@ -1,0 +1,61 @@
+"""What a replication end borrows stays open as long as it does, and one that cannot be opened leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.base import LogTap
+from rocketpy._core.broker import Broker
+from rocketpy._core.errors import Busy, Closed, InvalidArgument
+from rocketpy._core.ha import HaMaster, HaSlave
+from rocketpy._core.store import MessageStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MessageStore]:
+    with MessageStore(tmp_path / "store", commit_log_file_size=64 * 1024) as store:
+        yield store
+
+
+def master_of(store: MessageStore, broker: Broker | None = None, log: LogTap | None = None) -> HaMaster:
+    return HaMaster(store, broker, log=log, commit_log_file_size=64 * 1024, bind_address="127.0.0.1")
+
+
+def threads_named(name: str) -> int:
+    return sum(path.read_text().strip() == name for path in Path("/proc/self/task").glob("*/comm"))
+
+
+def test_log_broker_and_store_refuse_to_close_before_what_borrows_them(store: MessageStore) -> None:
+    with LogTap() as log, Broker(store) as broker:
+        with master_of(store, broker, log):
+            for lender in (log, broker, store):
+                with pytest.raises(Busy, match=f"this {type(lender).__name__} is still used"):
+                    lender.close()
+        with HaSlave(store, log=log), pytest.raises(Busy, match="this LogTap is still used"):
+            log.close()
+
+
+def test_what_is_closed_is_not_borrowed(store: MessageStore) -> None:
+    broker = Broker(store)
+    broker.close()
+    with pytest.raises(Closed):
+        master_of(store, broker)
+    with master_of(store) as master, pytest.raises(InvalidArgument, match="opened once"):
+        master.__init__(store)  # type: ignore[misc]
+    with HaSlave(store) as slave, pytest.raises(InvalidArgument, match="opened once"):
+        slave.__init__(store)  # type: ignore[misc]
+
+
+def test_a_master_too_many_leaves_nothing_behind(store: MessageStore) -> None:
+    masters: list[HaMaster] = []
+    with LogTap() as log, Broker(store) as broker:
+        with pytest.raises(Busy):
+            while True:
+                masters.append(master_of(store, broker, log))
+        assert threads_named("ha-master") == len(masters) > 0
+        for master in masters:
+            master.close()
+    assert threads_named("ha-master") == 0
