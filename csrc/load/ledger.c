@@ -182,8 +182,10 @@ int rp_ledger_save(const rp_ledger *ledger, const char *path, rp_error *error) {
         good = each_word(&ledger->queues[queue], save_word, &save);
     }
     int failed = errno;
-    if (fclose(file) != 0)
+    if (fclose(file) != 0 && good) { /* what was still in its buffer */
+        failed = errno;
         good = 0;
+    }
     return good ? RP_OK
                 : rp_error_set(error, rp_status_from_errno(failed), failed, path, -1, "the ledger cannot be written: %s", strerror(failed));
 }

@@ -85,7 +85,7 @@ static int check_options(const rp_load_options *options, rp_error *error) {
         const char *name;
         uint64_t value, min, max;
     } ranges[] = {{"queue_count", options->queue_count, 1, RP_LOAD_QUEUES_MAX},
-                  {"connections", options->connections + options->pull_connections, 1, RP_LOAD_CONNECTIONS_MAX},
+                  {"connections", (uint64_t)options->connections + options->pull_connections, 1, RP_LOAD_CONNECTIONS_MAX},
                   {"in_flight", options->in_flight, 1, RP_LOAD_IN_FLIGHT_MAX},
                   {"batch_size", options->batch_size, 1, RP_LOAD_BATCH_MAX},
                   {"pull_batch", options->pull_batch, 1, 65536},

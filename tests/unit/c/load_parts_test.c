@@ -1,4 +1,5 @@
 /* load_parts_test.c: the load generator's parts one by one: bodies, requests, responses, records and the ledger. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "../../../csrc/base/bytes_inl.h"
@@ -214,6 +215,7 @@ static void the_ledger_matches_both_sides_in_either_order_and_survives_a_file(vo
     CHECK(fd >= 0 && close(fd) == 0);
     rp_error error;
     CHECK(rp_ledger_save(ledger, path, &error) == RP_OK);
+    CHECK(rp_ledger_save(ledger, "/dev/full", &error) == RP_E_DISK_FULL && error.os_errno == ENOSPC);
     rp_ledger_close(ledger);
     CHECK(rp_ledger_load(path, &ledger, &error) == RP_OK);
     CHECK(rp_ledger_run_id(ledger) == 99 && rp_ledger_queue_count(ledger) == 2);

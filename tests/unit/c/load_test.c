@@ -290,7 +290,7 @@ static void bad_options_are_refused_by_name(void) {
     struct {
         const char *name;
         rp_load_options options;
-    } bad[12];
+    } bad[13];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         bad[i].options = good;
     bad[0].name = "address", bad[0].options.address = "127.0.0.1";
@@ -305,6 +305,7 @@ static void bad_options_are_refused_by_name(void) {
     bad[9].name = "send_code", bad[9].options.send_code = 11;
     bad[10].name = "serialize_type", bad[10].options.serialize_type = 2;
     bad[11].name = "topic", bad[11].options.topic = "a{b";
+    bad[12].name = "connections", bad[12].options.mode = RP_LOAD_BOTH, bad[12].options.pull_connections = UINT32_MAX;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         rp_load *load = NULL;
         rp_error error = {0};
