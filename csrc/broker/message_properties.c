@@ -75,6 +75,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     int meaning = meaning_of(name);
     switch (meaning) {
     case TAGS:
+        properties->tags = value;
         properties->tags_code = rp_hash_java(value.data, value.size);
         break;
     case KEYS:

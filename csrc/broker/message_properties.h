@@ -21,6 +21,7 @@
 typedef struct rp_sent_properties {
     rp_slice text;       /* what to store of them; in the request, or in the arena when pairs had to go */
     rp_slice unique_key; /* data NULL: none */
+    rp_slice tags;       /* data NULL: none */
     int64_t tags_code;
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */

@@ -202,7 +202,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->prepared_transaction_offset = 0;
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
-    item->index_key = (rp_slice){NULL, 0};
+    item->index_key = item->index_tags = (rp_slice){NULL, 0};
     set_born_host(item, request->to.connection);
     return item;
 }
@@ -258,6 +258,7 @@ static int add_single(send_request *request) {
         return RP_E_NO_MEMORY;
     }
     item->index_key = request->properties.has_keys ? (rp_slice){NULL, 0} : request->properties.unique_key;
+    item->index_tags = request->properties.tags;
     add_send(request, 1, 0);
     return RP_OK;
 }

@@ -32,6 +32,7 @@ typedef struct rp_append_item {
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
     rp_slice index_key; /* the one key the message is indexed by; data NULL: the index thread looks for its keys in the record */
+    rp_slice index_tags; /* beside index_key: its TAGS; data NULL: it has none */
     /* results */
     int32_t status; /* RP_OK, RP_E_TOO_LARGE, RP_E_DISK_FULL, RP_E_IO, RP_E_READ_ONLY, RP_E_CLOSED, RP_E_BUSY (append_wait_timeout_ms) */
     uint32_t size; /* record bytes */
@@ -39,6 +40,7 @@ typedef struct rp_append_item {
     int64_t queue_offset;
     int64_t store_timestamp_ms;
     int32_t index_hash; /* of index_key, for the index thread */
+    int32_t index_tags_hash; /* of index_tags; 0: none */
 } rp_append_item;
 
 /* Appends all items in order under one lock acquisition. Returns how many succeeded; each item has its own status.

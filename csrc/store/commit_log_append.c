@@ -43,14 +43,24 @@ void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes) {
     atomic_store_explicit(&log->message_size_max, bytes, memory_order_relaxed);
 }
 
+/* While the record is in the cache: what the index thread needs of it. A hash of 0 means "none" there, so such tags go by the record. */
+static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *item) {
+    item->index_hash = RP_INDEX_HASH_UNKNOWN;
+    item->index_tags_hash = 0;
+    if (item->index_key.data == NULL || log->index_feed == NULL)
+        return;
+    if (item->index_tags.size > 0 && (item->index_tags_hash = rp_index_tags_hash(topic, item->index_tags)) <= 0)
+        return;
+    item->index_hash = rp_index_key_hash(topic, item->index_key);
+}
+
 static int check_item(const rp_commit_log *log, rp_append_item *item) {
     rp_encode_source source;
     if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed)) {
         return RP_E_TOO_LARGE;
     }
     source_of(log, item, &source);
-    bool is_hashed = item->index_key.data != NULL && log->index_feed != NULL;
-    item->index_hash = is_hashed ? rp_index_key_hash(source.topic, item->index_key) : RP_INDEX_HASH_UNKNOWN;
+    hash_keys(log, source.topic, item);
     int64_t size = rp_message_encoded_size(&source);
     if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
@@ -93,7 +103,7 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
 /* Under the lock: the record and its entry are there for readers. */
 static void publish_item(rp_commit_log *log, rp_append_item *item) {
     if (log->index_feed != NULL) {
-        rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash};
+        rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);

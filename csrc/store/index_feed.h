@@ -21,8 +21,9 @@ typedef struct rp_index_feed rp_index_feed;
 typedef struct rp_index_feed_entry {
     int64_t log_offset;
     int64_t store_time_ms;
-    uint32_t size;    /* of the record */
-    int32_t key_hash; /* rp_index_key_hash of its one key, or RP_INDEX_HASH_UNKNOWN */
+    uint32_t size;     /* of the record */
+    int32_t key_hash;  /* rp_index_key_hash of its one key, or RP_INDEX_HASH_UNKNOWN */
+    int32_t tags_hash; /* rp_index_tags_hash beside a key_hash that is known; 0: none */
 } rp_index_feed_entry;
 
 /* capacity: a power of two. NULL: no memory. */

@@ -1,5 +1,5 @@
 /* index_key.h: under which keys a message is entered into the index, and how a key is hashed.
- * RocketMQ: IndexService.buildIndex, IndexFile.indexKeyHashMethod (5.3.3 store/index/). Threads: any; pure.
+ * RocketMQ: IndexService.buildIndex, IndexFile.indexKeyHashMethod (5.5.0 store/index/). Threads: any; pure.
  */
 #ifndef RP_STORE_INDEX_KEY_H
 #define RP_STORE_INDEX_KEY_H
@@ -10,15 +10,19 @@
 
 /* What is left to visit of a message's keys. */
 typedef struct rp_index_keys {
+    rp_slice topic;
     rp_slice unique; /* data NULL: visited or absent */
     rp_slice words;
+    rp_slice tags; /* data NULL: visited or absent */
 } rp_index_keys;
 
-/* The unique key, then the words of KEYS. A rolled back transaction has none. */
+/* The unique key, the words of KEYS, then TAGS as a whole. A rolled back transaction has none. */
 rp_index_keys rp_index_keys_of(const rp_message *message);
-/* 1 with the next key, 0 when there is no more. */
-int rp_index_keys_next(rp_index_keys *keys, rp_slice *key);
+/* 1 with the hash of the next key, 0 when there is no more. */
+int rp_index_keys_next(rp_index_keys *keys, int32_t *hash);
 /* abs(hashCode("TOPIC#KEY")) as Java computes it, 0 where abs overflows. -1 for a key no message can carry (past 32 KB). */
 int32_t rp_index_key_hash(rp_slice topic, rp_slice key);
+/* The same for TAGS, which stand there as the key "T#TAGS". */
+int32_t rp_index_tags_hash(rp_slice topic, rp_slice tags);
 
 #endif

@@ -220,9 +220,8 @@ int rp_key_index_put(rp_key_index *index, int32_t key_hash, int64_t log_offset, 
 
 int rp_key_index_put_message(rp_key_index *index, const rp_message *message, rp_error *error) {
     rp_index_keys keys = rp_index_keys_of(message);
-    rp_slice key;
-    while (rp_index_keys_next(&keys, &key)) {
-        int32_t hash = rp_index_key_hash(message->topic, key);
+    int32_t hash;
+    while (rp_index_keys_next(&keys, &hash)) {
         int status = hash < 0 ? RP_OK : rp_key_index_put(index, hash, message->physical_offset, message->store_timestamp_ms, error);
         if (status < 0)
             return status;

@@ -1,7 +1,7 @@
 /* key_index.h: the row of index files of a store: messages by key and by the client's unique key.
  * RocketMQ: IndexService, QueryOffsetResult (5.3.3 store/index/).
  *
- * A message is entered under TOPIC#UNIQ_KEY and TOPIC#KEY for every word of its KEYS property; rolled back ones are not.
+ * A message is entered under TOPIC#UNIQ_KEY, TOPIC#KEY for every word of its KEYS property and TOPIC#T#TAGS; rolled back ones are not.
  * Files are named by the wall clock at creation (yyyyMMddHHmmssSSS).
  *
  * Threads  put, put_message, sync, next_offset: one builder thread, or the owner before it starts and after it ended; so truncate, but

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 CALL_TIMEOUT_S: Final = 10.0
 ENTRIES_MAX: Final = 10_000
 UNIQUE_KEY_FLAG: Final = "_UNIQUE_KEY_QUERY"
+TAGS_INDEX: Final = "T"
+"""The indexType of a query by tags (5.5), and how they are told from other keys in the index."""
 RESULT_BYTES_MAX: Final = 8 * 1024 * 1024
 VERSION_3_1_8: Final = 62
 """Clients before this release cannot be asked for their running info."""
@@ -60,7 +62,8 @@ class MessageAdmin:
         settings = self._parts.settings
         asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
         wanted = max(0, min(asked, settings.query_max))
-        found = self._parts.store.query(header.topic, header.key, header.begin_timestamp, header.end_timestamp, wanted)
+        key = f"{TAGS_INDEX}#{header.key}" if header.index_type == TAGS_INDEX else header.key
+        found = self._parts.store.query(header.topic, key, header.begin_timestamp, header.end_timestamp, wanted)
         fields = QueryMessageResponseHeader(
             index_last_update_timestamp=found.last_update_time_ms, index_last_update_phyoffset=found.last_update_offset
         ).encode()

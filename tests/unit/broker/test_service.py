@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import RocketpyError, StoreLocked
+from rocketpy._core.inspect import Damage, verify_store
 from rocketpy._core.store import decode_message
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -158,6 +159,36 @@ def test_without_automatic_creation_an_unknown_topic_is_refused(tmp_path: Path) 
             assert answer.code == ResponseCode.TOPIC_NOT_EXIST and "topic[orders] not exist, apply first please!" in (answer.remark or "")
             pulled = await peer.pull("strangers", "BenchmarkTest")
             assert pulled.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+    run(test)
+
+
+def test_messages_are_found_by_their_tags_as_by_their_keys(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await create_topic(at, "t")
+            peer, store = at.peer(), at.broker.parts.store
+            sent = ["UNIQ_KEY\x01u1\x02TAGS\x01red\x02", "TAGS\x01red\x02KEYS\x01k\x02", "TAGS\x01blue\x02KEYS\x01red\x02"]
+            for number, properties in enumerate(sent):  # with keys the index thread reads the record, without the send path has hashed it
+                assert (await peer.send("t", b"%d" % number, properties)).code == 0
+            await eventually(lambda: store.query("t", "T#blue", 0, 1 << 60, 8).offsets, "the last one is in the index")
+
+            async def found(key: str, index_type: str, **fields: object) -> list[bytes]:
+                query = {"topic": "t", "key": key, "maxNum": 32, "beginTimestamp": 0, "endTimestamp": 1 << 60, "indexType": index_type}
+                body = (await peer.ask(RequestCode.QUERY_MESSAGE, {**query, **fields})).body
+                bodies = []
+                while body:
+                    bodies.append(decode_message(body[: int.from_bytes(body[:4], "big")]).body)
+                    body = body[int.from_bytes(body[:4], "big") :]
+                return bodies
+
+            assert await found("red", "T") == [b"0", b"1"]
+            assert await found("red", "K") == [b"2"] and await found("u1", "") == [b"0"]
+            assert await found("u1", "T") == []
+        damages: list[Damage] = []
+        shape = {"slot_count": 5_000_000, "entry_count_max": 20_000_000}
+        verify_store(str(tmp_path / "store"), on_damage=damages.append, **shape)
+        assert not damages, "every entry of the index points at a message with that key or those tags"
 
     run(test)
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../../csrc/base/bytes_inl.h"
+#include "../../../csrc/store/index_key.h"
 #include "check.h"
 
 #define START_MS 1700000000000LL
@@ -66,6 +67,27 @@ static int moody_sync(void *context, int fd) {
     return rp_file_ops_system()->sync_data(context, fd);
 }
 
+/* As RocketMQ 5.5 does it: TOPIC#T#TAGS, beside the keys and apart from them. */
+static void tags_are_a_key_of_their_own(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
+    const char *properties[] = {"UNIQ_KEY\1u0\2TAGS\1red\2", "TAGS\1red\2KEYS\1k\2", "TAGS\1a b\2KEYS\1red\2"};
+    rp_error error;
+    for (int i = 0; i < 3; i++) {
+        rp_message message = {
+            .physical_offset = i * 1000LL, .store_timestamp_ms = START_MS + i, .topic = text("T"), .properties = text(properties[i])};
+        CHECK(rp_key_index_put_message(index, &message, &error) == RP_OK);
+    }
+    int64_t offsets[8];
+    CHECK(query(index, "T#red", offsets, 8) == 2 && offsets[0] == 1000 && offsets[1] == 0);
+    CHECK(query(index, "red", offsets, 8) == 1 && offsets[0] == 2000);
+    CHECK(query(index, "T#a b", offsets, 8) == 1 && query(index, "T#a", offsets, 8) == 0); /* as a whole */
+    CHECK(rp_index_tags_hash(text("T"), text("red")) == rp_index_key_hash(text("T"), text("T#red")));
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
+
 /* The kernel forgets pages it could not write: a later sync that succeeds says nothing about them. */
 static void a_failed_sync_is_never_followed_by_a_good_one(void) {
     char directory[] = "/tmp/rp-key-index-XXXXXX";
@@ -89,6 +111,7 @@ static void a_failed_sync_is_never_followed_by_a_good_one(void) {
 
 int main(void) {
     RUN(a_failed_sync_is_never_followed_by_a_good_one);
+    RUN(tags_are_a_key_of_their_own);
     char directory[] = "/tmp/rp-key-index-XXXXXX";
     CHECK(mkdtemp(directory) != NULL);
     rp_key_index *index = open_index(directory, 1, 0);
