@@ -6,6 +6,7 @@ checkpoint, abort (there while a broker runs, or after it died), lock.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from rocketpy._core.errors import NotFound
 
 ENTRY_SIZE = 20
+LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
 
 
@@ -145,12 +147,26 @@ def _entries_written(path: Path) -> int:
 def _lock_holder(path: Path) -> str | None:
     """The process that holds the lock file, from the kernel's table of locks; None when nobody does."""
     try:
-        inode = path.stat().st_ino
-        lines = Path("/proc/locks").read_text().splitlines()
+        file = path.stat()
+        lines = LOCKS.read_text().splitlines()
     except OSError:
         return None
     for line in lines:
         parts = line.split()
-        if len(parts) >= 6 and parts[5].rpartition(":")[2] == str(inode):
+        if len(parts) >= 6 and parts[5].rpartition(":")[2] == str(file.st_ino) and _has_open(parts[4], file):
             return parts[4]
     return None
+
+
+def _has_open(pid: str, file: os.stat_result) -> bool:
+    """Whether a process has the file open; one that may not be looked into is taken to have. The table tells files by their inode, whose
+    number another file system may have given too, and by a device that need not be the one that stat says."""
+    try:
+        opened = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    for descriptor in opened:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if os.path.samestat(descriptor.stat(), file):
+                return True
+    return False

@@ -12,6 +12,7 @@ import pytest
 
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore
+from rocketpy.store.directory import StoreDirectory
 
 OPTIONS: MessageStoreOptions = {"commit_log_file_size": 64 * 1024, "index_slot_count": 101, "index_entry_count_max": 1001}
 SHAPE = ("--slot-count", "101", "--entry-count", "1001")
@@ -85,6 +86,16 @@ def test_a_store_in_use_is_not_repaired_and_its_verdict_comes_with_a_warning(roo
         assert done.returncode == 1 and f"in use by process {os.getpid()}" in done.stderr
         assert f"process {os.getpid()} is writing" in rocketpy("verify", root, *SHAPE).stderr
     assert not list(root.rglob("damaged-*"))
+
+
+def test_a_lock_on_another_file_of_the_same_inode_number_is_nobodys(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = root / "lock"
+    table = tmp_path / "locks"
+    table.write_text(f"1: POSIX  ADVISORY  WRITE {os.getpid()} 00:99:{lock.stat().st_ino} 0 EOF\n")
+    monkeypatch.setattr("rocketpy.store.directory.LOCKS", table)
+    assert StoreDirectory(root).lock_holder() is None
+    with lock.open():
+        assert StoreDirectory(root).lock_holder() == str(os.getpid())
 
 
 def test_a_repair_says_that_there_is_nothing_to_do_or_what_does_it(root: Path) -> None:
