@@ -49,7 +49,7 @@ class MetricsService(Collector):
         registry.register(self)
         try:
             self._running = start_http_server(self._port, self._host, registry)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
             ) from error

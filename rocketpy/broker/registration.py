@@ -171,9 +171,7 @@ class Registration:
         self._tasks, self._waiting = [], None
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*tasks, return_exceptions=True)  # one that had failed is no reason to stay registered
         if self._has_told:
             await self.unregister_all()
 

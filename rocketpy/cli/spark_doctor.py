@@ -84,7 +84,7 @@ def check_broker(address: str, name: str) -> Finding:
     """Whether it can be reached from here, as executors must."""
     try:
         socket.create_connection(split_address(address), TIMEOUT_S).close()
-    except (OSError, RocketpyError) as error:
+    except (OSError, UnicodeError, RocketpyError) as error:
         return Finding("broker", "bad", f"{name} at {address}: {error}; brokerIP1 must be an address that executors can reach")
     return Finding("broker", "ok", f"{name} at {address}")
 

@@ -262,6 +262,8 @@ class RemotingClient:
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or error  # asyncio's own words hide the cause
             raise NetworkError(f"connect to {address} failed: {reason}", os_errno=number) from error
+        except UnicodeError as error:  # a part of the name that is empty or has no end
+            raise NetworkError(f"connect to {address} failed: {host!r} cannot be a host's name") from error
         self._connections[address] = connection
         return connection
 

@@ -64,6 +64,8 @@ def connect(address: str, timeout_s: float) -> int:
         connection = socket.create_connection((host, port), timeout_s)
     except OSError as error:
         raise NetworkError(f"connect to {address} failed: {error.strerror or error}", os_errno=error.errno or 0) from error
+    except UnicodeError as error:  # a part of the name that is empty or has no end
+        raise NetworkError(f"connect to {address} failed: {host!r} cannot be a host's name") from error
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(None)
     return connection.detach()

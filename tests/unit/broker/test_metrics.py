@@ -154,6 +154,15 @@ def test_a_taken_port_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_host_that_cannot_be_refuses_the_start_with_the_remedy(tmp_path: Path) -> None:
+    async def test() -> None:
+        broker = BrokerService(broker_config(tmp_path, **{**PROM, "metricsPromExporterHost": "a..b"}))
+        with pytest.raises(NetworkError, match=r"metrics cannot be served on a\.\.b:0: .*; change metricsPromExporterHost"):
+            await broker.start()
+
+    run(test)
+
+
 def test_labels_that_are_none_are_left_out_loudly(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert parse_labels("room:a,,zone:b:c,x-y:1,nothing") == {"room": "a"}

@@ -214,6 +214,18 @@ def test_bad_answers_do_not_stop_the_others(answer: Any) -> None:
     assert isinstance(outcome[A], RocketpyError | RegisterResult) and results
 
 
+def test_a_registration_that_failed_in_itself_does_not_keep_the_broker_from_taking_its_leave() -> None:
+    async def run() -> None:
+        caller, topics = ScriptedCaller(), Topics("t")
+        registration, _ = make(caller, topics)
+        await registration.start()
+        await registration.topics_changed(["no such topic"])  # KeyError in the task
+        await registration.stop()
+        assert caller.codes()[-1] == RequestCode.UNREGISTER_BROKER
+
+    asyncio.run(run())
+
+
 def test_order_topics_come_with_the_answer() -> None:
     body = write_fastjson({"table": {"orders": "broker-a:4"}})
     registration, results = make(ScriptedCaller({A: Answer(body=body)}), Topics("t"))

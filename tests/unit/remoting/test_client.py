@@ -136,6 +136,18 @@ def test_go_away_is_followed_by_one_retry_on_a_new_connection() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_name_that_no_host_can_have_does_not_keep_the_others_from_answering(host: str) -> None:
+    async def scenario() -> None:
+        async with RemotingClient() as client, scripted(echo) as server:
+            results = await client.invoke_all([f"{host}:9876", server.address], 1, {}, b"hello")
+            unknown, answer = results[f"{host}:9876"], results[server.address]
+            assert isinstance(unknown, NetworkError) and f"connect to {host}:9876 failed: " in str(unknown)
+            assert isinstance(answer, Command) and answer.body == b"hello"
+
+    asyncio.run(scenario())
+
+
 def test_a_refused_connection_names_the_address() -> None:
     async def scenario() -> None:
         async with scripted(echo) as server:
