@@ -82,6 +82,9 @@ class StopSignal:
 
     def _reload(self) -> None:
         for config in self._configs:
+            if config.file is None:
+                log.info("SIGHUP: this %s was started without a file (-c), there is nothing to read again", config.role)
+                continue
             try:
                 updated = config.reload()
             except (ConfigError, OSError) as error:

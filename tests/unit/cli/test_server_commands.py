@@ -91,6 +91,14 @@ def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
+def test_sighup_without_a_file_changes_nothing(tmp_path: Path) -> None:
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
+        server.next_line("boot success")
+        server.send_signal(signal.SIGHUP)
+        server.next_line("this namesrv was started without a file")
+        assert server.stop() == 0
+
+
 def test_a_bad_value_stops_the_start_with_file_line_key_and_what_was_expected(tmp_path: Path) -> None:
     conf = tmp_path / "broker.conf"
     conf.write_text("# a broker\nbrokerName = broker-a\nlistenPort = 1o911\nflushDiskType = SOMETIMES\n")
