@@ -48,12 +48,11 @@ static int system_allocate(void *context, int fd, int64_t offset, int64_t size) 
     if (rc == 0 || (errno != EOPNOTSUPP && errno != ENOSYS)) {
         return rc;
     }
-    /* No allocation on this file system: give the file its length; a full disk shows only at write-back there. */
     struct stat status;
-    if (fstat(fd, &status) != 0) {
+    if (fstat(fd, &status) != 0 || (status.st_size < offset + size && ftruncate(fd, offset + size) != 0)) {
         return -1;
     }
-    return status.st_size >= offset + size ? 0 : ftruncate(fd, offset + size);
+    return 1;
 }
 
 static int system_truncate(void *context, int fd, int64_t size) {

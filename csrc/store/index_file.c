@@ -95,14 +95,20 @@ static int map_file(rp_index_file *file, rp_error *error) {
     return file->map == NULL ? fail(file, "mapping the", error) : RP_OK;
 }
 
-/* Takes disk space up to end, in steps. Slots are taken whole at creation since they are written at random. */
+/* Takes disk space up to end of a mapped file, in steps. Slots are taken whole at creation since they are written at random. */
 static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     if (end <= file->allocated)
         return RP_OK;
     uint64_t target = (end + ALLOCATE_STEP - 1) / ALLOCATE_STEP * ALLOCATE_STEP;
     if (target > file->size)
         target = file->size;
-    if (file->ops->allocate(file->ops->context, file->fd, (int64_t)file->allocated, (int64_t)(target - file->allocated)) < 0)
+    uint64_t size = target - file->allocated;
+    int rc = file->ops->allocate(file->ops->context, file->fd, (int64_t)file->allocated, (int64_t)size);
+    if (rc == 1 && file->ops->populate(file->ops->context, file->map + file->allocated, size) != 0 && errno == EFAULT) {
+        errno = ENOSPC; /* the touch would have been a SIGBUS */
+        rc = -1;
+    }
+    if (rc < 0)
         return fail(file, "growing the", error);
     file->allocated = target;
     return RP_OK;
@@ -118,9 +124,9 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     }
     if (file->ops->truncate(file->ops->context, file->fd, (int64_t)file->size) < 0)
         return fail(file, "sizing the", error);
-    int status = allocate_to(file, entry_at(file, 1), error);
+    int status = map_file(file, error);
     if (status == RP_OK)
-        status = map_file(file, error);
+        status = allocate_to(file, entry_at(file, 1), error);
     if (status < 0)
         return status;
     put_field(file, AT_BEGIN_TIME, previous_time_ms);

@@ -435,6 +435,14 @@ int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) 
     return removed != RP_OK ? removed : rc;
 }
 
+/* The rest of the page that holds offset gets its blocks, where they are smaller than a page: the appender takes that page for one that has
+ * them all, and on a disk that is full by then its store would be a SIGBUS. */
+static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
+    static const uint8_t zeros[PAGE_SIZE];
+    int64_t page_end = (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1), end = page_end < size ? page_end : size;
+    return end > offset ? rp_file_write_all(ops, fd, zeros, (size_t)(end - offset), offset) : 0;
+}
+
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     const rp_file_ops *ops = row->ops;
     int64_t size = (int64_t)row->file_size, base = offset - offset % size;
@@ -448,7 +456,7 @@ int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, r
     }
     int fd = ops->open(ops->context, path, O_RDWR, 0);
     if (fd < 0 || ops->truncate(ops->context, fd, offset - base) != 0 || ops->truncate(ops->context, fd, size) != 0 ||
-        ops->sync_data(ops->context, fd) != 0) {
+        fill_page(ops, fd, offset - base, size) != 0 || ops->sync_data(ops->context, fd) != 0) {
         rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, offset - base,
                           "cannot clear what lies behind the last whole record: %s", strerror(errno));
     }

@@ -145,7 +145,7 @@ static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *er
     int64_t ends[2] = {plenty > end ? plenty : end, end};
     int os_errno = 0;
     for (int i = 0; i < 2; i++) {
-        if (p->ops->allocate(p->ops->context, p->file->fd, start - base, ends[i] - start) == 0) {
+        if (p->ops->allocate(p->ops->context, p->file->fd, start - base, ends[i] - start) >= 0) {
             p->allocated_end = ends[i];
             return RP_OK;
         }

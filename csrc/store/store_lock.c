@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -68,7 +69,8 @@ int rp_abort_mark_set(const rp_file_ops *ops, const char *path, const char *dire
     }
     int failed = rp_file_write_all(ops, fd, pid, (size_t)length, 0), os_errno = errno;
     ops->close(ops->context, fd);
-    if (failed) {
+    bool is_full = os_errno == ENOSPC || os_errno == EDQUOT; /* its name is the mark: readers are served on a full disk too */
+    if (failed && !is_full) {
         errno = os_errno;
         return mark_failed(error, path, "write");
     }

@@ -144,6 +144,14 @@ def test_a_broker_killed_on_a_full_disk_starts_and_serves_readers_while_it_is_st
     assert read_all(broker) == acknowledged
 
 
+def test_a_broker_stopped_on_a_full_disk_starts_and_serves_readers_while_it_is_still_full(disk: Path, broker: BrokerProcess) -> None:
+    acknowledged = fill(broker)
+    broker.stop()
+    use_up(disk)
+    broker.start()
+    assert read_all(broker) == acknowledged
+
+
 TABLES = {
     "topic": (
         RequestCode.UPDATE_AND_CREATE_TOPIC,
