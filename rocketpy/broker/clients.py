@@ -162,14 +162,14 @@ class ConsumerTable:
 
     def register(self, data: ConsumerData, client: Client, *, update_subscriptions: bool = True) -> list[Action]:
         """A heartbeat's word about one group."""
-        info = self._groups.get(data.group)
-        if info is None:
-            info = self._groups[data.group] = ConsumerGroup(data.group)
         if not self._channels.add(client.channel, data.group):
             log.error(
                 "client %s of %s has more than %d groups; %s is ignored", client.client_id, client.address, CHANNEL_GROUPS_MAX, data.group
             )
             return []
+        info = self._groups.get(data.group)
+        if info is None:
+            info = self._groups[data.group] = ConsumerGroup(data.group)
         model_changed = info.message_model != data.message_model
         info.consume_type, info.message_model = data.consume_type, data.message_model
         info.consume_from_where = data.consume_from_where

@@ -39,6 +39,8 @@ class _Index:
     topics: Mapping[str, set[str]]
     groups: Mapping[str, set[str]]
     change_count: int
+    made_ms: int
+    """Wall clock, which may be set back: what was made later than now is old."""
     valid_until_ms: int
 
 
@@ -106,14 +108,14 @@ class ConsumerOffsets:
 
     def _indexed(self) -> _Index:
         index, now = self._index, self._now_ms()
-        if index is None or (index.change_count != self._table.offset_version and now >= index.valid_until_ms):
+        if index is None or (index.change_count != self._table.offset_version and not index.made_ms <= now < index.valid_until_ms):
             topics: dict[str, set[str]] = {}
             groups: dict[str, set[str]] = {}
             change_count, rows = self._table.offset_version, self._table.offsets()
             for group, topic, _, _ in rows:
                 topics.setdefault(group, set()).add(topic)
                 groups.setdefault(topic, set()).add(group)
-            index = self._index = _Index(topics, groups, change_count, now + INDEX_MS if len(rows) >= INDEX_ROWS_MIN else 0)
+            index = self._index = _Index(topics, groups, change_count, now, now + INDEX_MS if len(rows) >= INDEX_ROWS_MIN else 0)
         return index
 
     def delete_group(self, group: str) -> None:
@@ -122,6 +124,7 @@ class ConsumerOffsets:
         log.info("clean group's offsets, %s", group)
 
     def delete_topic(self, topic: str) -> None:
+        self._index = None  # also of groups that have just begun
         for group in self.groups_of(topic):
             self._index = None
             self._table.delete_offsets(group, topic)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rocketpy.broker.clients import EXPIRES_MS, Channel, Client, CloseChannel, ConsumerTable, Notify, ProducerTable
@@ -103,6 +105,16 @@ def test_a_closed_connection_leaves_all_its_groups() -> None:
     assert table.channel_closed(ONE) == [Notify("g", (TWO,))]
     assert table.get("h") is None and set(recorder.subscriptions) == {("g", "t")}
     assert table.channel_closed(ONE) == []
+
+
+def test_a_connection_with_too_many_groups_makes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.broker.clients.CHANNEL_GROUPS_MAX", 2)
+    table, _, _ = make()
+    for group in ("g", "h", "i"):
+        table.register(replace(data("t"), group=group), client(ONE))
+    assert len(table) == 2 and table.get("i") is None
+    table.channel_closed(ONE)
+    assert len(table) == 0
 
 
 def test_silent_clients_are_let_go() -> None:

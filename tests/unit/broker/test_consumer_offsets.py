@@ -57,6 +57,12 @@ def test_a_large_table_is_not_walked_for_every_question() -> None:
     assert offsets.groups_of("t") == {"g", "h", "i"}, "changes of our own are seen at once"
     offsets.delete_group("h")
     assert offsets.groups_of("t") == {"g", "i"}
+    recorder.put_offset("j", "t", 0, 1)
+    clock.ms -= 3_600_000
+    assert offsets.groups_of("t") == {"g", "i", "j"}, "the clock was set back"
+    recorder.put_offset("k", "t", 0, 1)
+    offsets.delete_topic("t")
+    assert recorder.table == {}, "also of the group that has just begun"
 
 
 def test_a_topics_end_takes_its_offsets_along() -> None:
