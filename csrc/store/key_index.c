@@ -181,7 +181,7 @@ static void name_by_time(int64_t wall_ms, char name[static NAME_SIZE + 1]) {
 
 /* A new file behind the last one; names must ascend, so a clock that stood still or went back is stepped over. */
 static int add_file(rp_key_index *index, rp_error *error) {
-    if (index->file_count == FILES_MAX)
+    if (rp_key_index_file_count(index) == FILES_MAX)
         return rp_error_set(error, RP_E_TOO_LARGE, 0, index->directory, -1, "more than %d index files", FILES_MAX);
     rp_index_file *previous = growing_file(index), *file = NULL;
     const char *previous_name = previous == NULL ? "" : strrchr(rp_index_file_path(previous), '/') + 1;
