@@ -78,7 +78,18 @@ def python_tests() -> list[Path]:
 def run_python_tests() -> list[str]:
     environment = address_environment(build_library("address"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600", *map(str, python_tests())]
-    return [] if subprocess.run(command, env=environment, check=False, cwd=ROOT).returncode == 0 else ["tests of the wrappers"]
+    done = subprocess.run(command, env=environment, check=False, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(done.stdout, flush=True)
+    return [] if done.returncode == 0 else ["tests of the wrappers"]
+
+
+def run_all() -> list[str]:
+    """The Python tests mostly wait, for processes and clocks: they run beside the programs under ThreadSanitizer."""
+    failed = run_programs("address")
+    with ThreadPoolExecutor(1) as pool:
+        of_wrappers = pool.submit(run_python_tests)
+        failed += run_programs("thread")
+        return failed + of_wrappers.result()
 
 
 def debug(arguments: list[str]) -> int:
@@ -134,7 +145,7 @@ def main() -> int:
     if arguments.verb == "debug":
         return debug(arguments.command)
     if arguments.verb == "tests":
-        failed = [*run_programs("address"), *run_programs("thread"), *run_python_tests()]
+        failed = run_all()
     else:
         seed = int(arguments.seed) if arguments.seed else random.SystemRandom().randrange(1, 2**31)
         failed = run_fuzzers(arguments.name, seed, arguments.seconds)

@@ -116,6 +116,13 @@ def clients(jvm: Callable[..., Jvm]) -> Iterator[Callable[..., JavaClients]]:
         each.close()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Producers show in each run that Java's binary header is understood; consumers by it, a test each, are among the slow ones."""
+    for item in items:
+        if "[5.5.0-ROCKETMQ]" in item.name and item.path.name in ("test_java_push.py", "test_java_pull.py"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=[(CURRENT, "JSON"), (CURRENT, "ROCKETMQ"), (OLD, "JSON")], ids="-".join)
 def java(request: pytest.FixtureRequest, clients: Callable[..., JavaClients], cluster: Cluster) -> JavaClients:
     """Clients of the shared cluster, once per client version and header encoding."""
