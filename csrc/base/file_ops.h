@@ -21,7 +21,8 @@ typedef struct rp_file_ops {
     void *context;
     int (*open)(void *context, const char *path, int flags, uint32_t mode);
     int (*close)(void *context, int fd);
-    /* fallocate mode 0. 1: this file system cannot, and gave the file its length; a full disk is an error of writes then, and of populate. */
+    /* fallocate mode 0. 1: this file system cannot, and gave the file its length; a full disk is an error of writes then, and of
+     * populate. */
     int (*allocate)(void *context, int fd, int64_t offset, int64_t size);
     int (*truncate)(void *context, int fd, int64_t size);
     int64_t (*read_at)(void *context, int fd, void *target, size_t size, int64_t offset);
