@@ -199,7 +199,7 @@ _HA_KEYS: tuple[Key, ...] = (
     ),
     number("haMaxGapNotInSync", 256 * 1024**2, "A slave further behind does not count as in sync.", "bytes", least=1, live=True),
     number("slaveTimeout", 3000, "How long a send waits for slaves with SYNC_MASTER.", "ms", least=1, live=True),
-    number("totalReplicas", 1, "Replicas in all.", "replicas", least=1, important=True),
+    number("totalReplicas", 1, "Replicas in all: where it is set, inSyncReplicas may not be more.", "replicas", least=1, important=True),
     number(
         "inSyncReplicas",
         1,

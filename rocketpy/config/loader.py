@@ -24,7 +24,7 @@ from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
 from .keys_store import STORE_KEYS
 from .properties import Entry, edit_properties, format_properties, properties_text, read_properties, readable
-from .rules import MISSING, check_rules, derive_values, path_doubt
+from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class Config:
         return [name for name in self.table if self._is_unread(name)]
 
     def _is_unread(self, name: str) -> bool:
-        return name in self._given and name not in self._read and name not in MISSING and not self.table[name].idle
+        return name in self._given and name not in self._read | CHECKED and name not in MISSING and not self.table[name].idle
 
     def _is_default(self, name: str) -> bool:
         """RocketMQ writes every key into a file that an operator changed through it: one that says what holds anyway is no news."""

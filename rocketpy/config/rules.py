@@ -25,6 +25,10 @@ MISSING: dict[str, tuple[Value, str]] = {
 }
 
 
+CHECKED = frozenset({"totalReplicas"})
+"""Keys that nothing but a rule reads."""
+
+
 def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     """(key, complaint) for every rule that does not hold; the key is the one to mend."""
     for name in ("namesrvAddr", "controllerAddr", "haMasterAddress"):
@@ -86,6 +90,10 @@ def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
                 yield name, "is needed with enableDLegerCommitLog=true"
     if values["enableControllerMode"] and not values["controllerAddr"]:
         yield "controllerAddr", "is needed with enableControllerMode=true"
+    total = _integer(values, "totalReplicas")
+    for name in ("inSyncReplicas", "minInSyncReplicas"):
+        if 1 < total < _integer(values, name):
+            yield name, f"{values[name]} is more than totalReplicas={total}: no send would ever be answered SEND_OK"
     if "," in str(values["storePathCommitLog"] or ""):
         yield "storePathCommitLog", "names several directories, this release uses one: move all commit log files into one of them"
     if values["readOnlyCommitLogStorePaths"]:

@@ -214,6 +214,7 @@ def test_an_update_with_one_bad_value_changes_nothing() -> None:
         ({"listenPort": "10912"}, "haListenPort: 10912 is the port of the listener too"),
         ({"aclEnable": "true"}, "aclEnable: true is not supported"),
         ({"storePathCommitLog": "/a,/b"}, "storePathCommitLog: names several directories"),
+        ({"totalReplicas": "2", "inSyncReplicas": "3"}, "inSyncReplicas: 3 is more than totalReplicas=2"),
     ],
 )
 def test_an_update_that_would_end_the_next_start_is_refused(changes: dict[str, str], complaint: str) -> None:

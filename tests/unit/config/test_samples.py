@@ -51,7 +51,8 @@ def test_a_sample_sets_what_rocketmqs_sets(name: str) -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.relative_to(CONF)))
 def test_a_sample_loads_without_complaint(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        load_config(role_of(path), path).report_remarks()
+        config = load_config(role_of(path), path)
+        config.report_remarks()
     assert caplog.messages == []
 
 
