@@ -189,6 +189,13 @@ class Registration:
                 results = await self._register(targets, part)
             return results
 
+    def lost(self, address: str) -> None:
+        """The connection to a server has ended. A name server that restarted, or took that for our end, does not know us any more."""
+        if self.registered.get(address):
+            log.warning("the connection to name server %s was lost: registering again", address)
+            self.registered[address] = False
+            self._lost.set()
+
     async def topics_changed(self, topics: Iterable[str], *, wait_s: float = 3.0) -> None:
         """Tells every name server these topics; returns when they know, or after wait_s when one of them is slow."""
         if self.announce(topics):

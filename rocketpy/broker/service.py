@@ -237,7 +237,9 @@ class BrokerService:
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
         current = settings.current
-        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000)
+        self._client = RemotingClient(
+            connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, on_lost=lambda address: registration.lost(address)
+        )
         topics = TopicTable(topic_settings(config), native, now_ms)
         groups = GroupTable(
             native,

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 FRAME_SIZE_MAX = 16 * 1024 * 1024
 RequestCallback = Callable[[str, Command], None]
 """Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
+LostCallback = Callable[[str], None]
+"""Called with the address when a connection ends that we did not close."""
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -40,8 +42,9 @@ def split_address(address: str) -> tuple[str, int]:
 class _Connection(asyncio.Protocol):
     """One socket: frames in, futures out."""
 
-    def __init__(self, address: str, frame_size_max: int, on_request: RequestCallback | None) -> None:
+    def __init__(self, address: str, frame_size_max: int, on_request: RequestCallback | None, on_lost: LostCallback | None) -> None:
         self.address = address
+        self._on_lost = on_lost
         self.waiting: dict[int, asyncio.Future[Command]] = {}
         self._frame_size_max = frame_size_max
         self._on_request = on_request
@@ -61,6 +64,7 @@ class _Connection(asyncio.Protocol):
         self._transport.write(frame)
 
     def close(self) -> None:
+        self._on_lost = None
         if self._transport is not None:
             self._transport.close()
 
@@ -88,6 +92,8 @@ class _Connection(asyncio.Protocol):
         self._writable.set()
         cause = f": {exc}" if exc else ""
         self._fail_waiting(NetworkError(f"connection to {self.address} was lost before the response{cause}"))
+        if self._on_lost is not None:
+            self._on_lost(self.address)
 
     def _take_frames(self) -> None:
         begin = 0
@@ -132,6 +138,7 @@ class RemotingClient:
         language: Language = Language.PYTHON,
         version: int = CURRENT_VERSION,
         on_request: RequestCallback | None = None,
+        on_lost: LostCallback | None = None,
     ) -> None:
         self._connect_timeout_s = connect_timeout_s
         self._frame_size_max = frame_size_max
@@ -140,6 +147,7 @@ class RemotingClient:
         self._language = language
         self._version = version
         self._on_request = on_request
+        self._on_lost = on_lost
         self._connections: dict[str, _Connection] = {}
         self._connecting: dict[str, asyncio.Task[_Connection]] = {}
         self._opaques = itertools.count(1)
@@ -254,7 +262,7 @@ class RemotingClient:
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 _, connection = await loop.create_connection(
-                    lambda: _Connection(address, self._frame_size_max, self._on_request), host, port
+                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), host, port
                 )
         except TimeoutError:
             raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None

@@ -194,6 +194,32 @@ def test_an_operator_waits_no_longer_than_asked_for_a_slow_name_server() -> None
     asyncio.run(run())
 
 
+def test_a_name_server_that_comes_back_at_once_knows_the_broker_soon(tmp_path: Path) -> None:
+    """Nothing had been asked of it meanwhile: the broken connection is all there is to notice."""
+
+    async def run() -> None:
+        overrides = {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(tmp_path / "kv.json")}
+        first = NameServer(load_config("namesrv", None, overrides))
+        await first.start()
+        address = f"127.0.0.1:{first.port}"
+        client = RemotingClient(on_lost=lambda lost: registration.lost(lost))
+        registration = Registration(client, IDENTITY, RegistrationSettings(), Topics("t", "u").snapshot, name_servers=[address])
+        await registration.start()
+        assert registration.registered[address]
+        await first.stop()
+        again = NameServer(load_config("namesrv", None, {**overrides, "listenPort": address.rpartition(":")[2]}))
+        await again.start()
+        deadline = asyncio.get_running_loop().time() + 10
+        while "t" not in again.routes.all_topics():
+            assert asyncio.get_running_loop().time() < deadline, "the period is 30 s"
+            await asyncio.sleep(0.01)
+        await registration.stop()
+        await client.stop()
+        await again.stop()
+
+    asyncio.run(run())
+
+
 def test_a_name_server_that_failed_is_tried_again_soon() -> None:
     caller = ScriptedCaller({A: NetworkError("connect failed"), B: Answer()})
     registration, _ = make(caller, Topics("t"))
