@@ -402,6 +402,11 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
     return sync_queues(flusher, true, true, error == NULL ? &local : error);
 }
 
+int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error) {
+    int rc = sync_now(flusher);
+    return rc == RP_OK ? sync_queues(flusher, true, false, error) : rc;
+}
+
 void rp_flusher_set_indexed(rp_flusher *flusher, int64_t time_ms) {
     pthread_mutex_lock(&flusher->queue_lock);
     flusher->setup.checkpoint.index_time_ms = time_ms;

@@ -58,6 +58,9 @@ void rp_flusher_set_index_count(rp_flusher *flusher, uint32_t files);
 /* The checkpoint on disk says that the log is flushed at least up to offset, which it must be: a log that begins behind what the
  * checkpoint knows looks to recovery as if it had lost its first files. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error);
+/* Syncs log and queues now; the checkpoint says so: recovery dispatches nothing again that is in the log at the call. RP_OK, RP_E_IO,
+ * RP_E_DISK_FULL, RP_E_BUSY. */
+int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error);
 void rp_flusher_read_stats(const rp_flusher *flusher, rp_flusher_stats *stats);
 
 #endif

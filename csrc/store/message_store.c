@@ -455,6 +455,8 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
         rmdir(path);
     }
+    rp_error local = {0}; /* else a recovery would dispatch its messages again; a disk that fails now has been told of elsewhere */
+    (void)rp_flusher_checkpoint_queues(store->flusher, &local);
     return deletion.rc;
 }
 

@@ -74,7 +74,7 @@ int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_ti
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
 /* For who is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
-/* Drops the queues of a topic: files unlinked, entries gone. Its messages stay in the commit log until retention. */
+/* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
  * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.

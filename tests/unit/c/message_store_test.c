@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/store/store_verify.h"
@@ -170,6 +171,31 @@ static void a_deleted_topic_starts_over(const char *path) {
     fixture_close(store);
     store = fixture_open(&options);
     CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Short", 0)) == 1);
+    fixture_close(store);
+}
+
+/* The process ends without closing its store, right behind the deletion and with one message of the topic made anew. */
+static void a_deleted_topic_stays_deleted_when_the_process_is_killed(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    pid_t child = fork();
+    if (child == 0) {
+        rp_message_store *store = fixture_open(&options);
+        for (int64_t i = 0; i < 100; i++) {
+            for (int32_t id = 0; id < 2; id++) {
+                CHECK(fixture_append(store, fixture_queue(store, "Killed", id), i) == RP_OK);
+            }
+        }
+        CHECK(rp_message_store_delete_topic(store, fixture_slice("Killed"), NULL) == RP_OK);
+        CHECK(fixture_append(store, fixture_queue(store, "Killed", 0), 0) == RP_OK);
+        _exit(0);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    rp_message_store *store = fixture_open(&options);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Killed", 0)) == 1);
+    CHECK(fixture_check(store, fixture_queue(store, "Killed", 0), 0) == 0);
+    CHECK(rp_message_store_queue(store, fixture_slice("Killed"), 1, 0, NULL) == NULL);
     fixture_close(store);
 }
 
@@ -360,6 +386,7 @@ int main(void) {
     a_lost_index_file_is_built_again(path);
     an_index_that_did_not_reach_the_disk_is_built_again(path);
     a_deleted_topic_starts_over(path);
+    a_deleted_topic_stays_deleted_when_the_process_is_killed(path);
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);
     inner_batches_enter_no_queue(path);
