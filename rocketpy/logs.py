@@ -13,13 +13,14 @@ import asyncio
 import json
 import logging
 import logging.handlers
+import os
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from ._core.base import LogTap
-from .config import Config, Value
+from .config import Config, ConfigError, Problem, Value
 
 NATIVE_LOGGER = "rocketpy.native"
 NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
@@ -72,14 +73,14 @@ class TerminalFormatter(logging.Formatter):
 def start_logging(name: str, config: Config, *, foreground: bool = False) -> None:
     """Directs this process's records as logPath, logLevel, logFormat, logFileSize and logFileCount say. `name` is the file's.
 
-    Without logPath everything goes to standard error; with it only notices and warnings do, unless the process is not in the foreground."""
+    Raises ConfigError for a logPath that cannot be. Without logPath everything goes to standard error; with it only notices and warnings do,
+    unless the process is not in the foreground."""
     formatter = JsonFormatter() if config.text("logFormat") == "json" else LogfmtFormatter()
     directory = config.text("logPath")
     file_size, file_count = config.integer("logFileSize"), config.integer("logFileCount")
     handlers: list[logging.Handler] = []
     if directory:
-        path = Path(directory).expanduser()
-        path.mkdir(parents=True, exist_ok=True)
+        path = _make_directory(Path(directory))
         handlers.append(
             logging.handlers.RotatingFileHandler(
                 path / f"{name}.log",
@@ -104,6 +105,18 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
     root.setLevel(logging.WARNING)
     logging.getLogger("rocketpy").setLevel(config.text("logLevel"))
     config.subscribe(_change_level)
+
+
+def _make_directory(path: Path) -> Path:
+    """Raises ConfigError: files in it are opened with the first record, too late for a word about it."""
+    try:
+        path = path.expanduser()
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: a user without a home
+        raise ConfigError([Problem("logPath", f"{path} cannot be made: {getattr(error, 'strerror', error)}")]) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ConfigError([Problem("logPath", f"{path} cannot be written by this user")])
+    return path
 
 
 def _change_level(changes: Mapping[str, Value]) -> None:

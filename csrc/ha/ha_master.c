@@ -442,9 +442,9 @@ static int listen_on(rp_ha_master *master, rp_error *error) {
     master->listen_fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (master->listen_fd < 0 || setsockopt(master->listen_fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
         bind(master->listen_fd, (struct sockaddr *)&address, size) < 0 || listen(master->listen_fd, 64) < 0)
-        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1,
-                            "cannot listen on ha port %s:%u: %s (is another broker running? set haListenPort)", master->bind_address,
-                            master->options.port, strerror(errno));
+        return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "cannot listen on ha port %s:%u: %s (%sset haListenPort)",
+                            master->bind_address, master->options.port, strerror(errno),
+                            errno == EADDRINUSE ? "is another broker running? " : "");
     size = sizeof address;
     rp_address bound = {0};
     if (getsockname(master->listen_fd, (struct sockaddr *)&address, &size) == 0)

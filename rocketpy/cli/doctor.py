@@ -16,7 +16,7 @@ from typing import Literal
 
 from .. import __version__
 from ..broker.store_directory import is_mounted_read_only
-from ..config import local_address, reach_warning
+from ..config import home_directory, local_address, reach_warning
 
 Grade = Literal["ok", "note", "bad"]
 NOFILE_WANTED = 65536
@@ -187,5 +187,5 @@ def print_findings(findings: Sequence[Finding]) -> int:
 
 
 def run_doctor(directory: Path | None) -> int:
-    place = directory or Path.home() / "store"
+    place = directory or home_directory() / "store"
     return print_findings([check(place) for check in CHECKS])

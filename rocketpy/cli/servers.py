@@ -58,18 +58,19 @@ def overrides_of(role: Role, arguments: argparse.Namespace) -> dict[str, str]:
 def run_server(role: str, arguments: Sequence[str], program: str) -> int:
     known: Role = "namesrv" if role == "namesrv" else "broker"
     options = parser_of(known, program).parse_args(arguments)
+    important = known == "broker" and options.printImportantConfig
     try:
         config = load_config(known, options.configFile, overrides_of(known, options))
+        if not (options.printConfigItem or important):
+            start_logging(known, config, foreground=bool(config.text("logPath")))
     except ConfigError as error:
         complain(program, error)
         return 1
-    important = known == "broker" and options.printImportantConfig
     if options.printConfigItem or important:
         config.report_remarks()
         with contextlib.suppress(BrokenPipeError):  # the reader has seen enough: `rocketpy broker -p | head`
             say("\n".join(config.print_lines(important=important)))
         return 0
-    start_logging(known, config, foreground=bool(config.text("logPath")))
     if known == "namesrv":
         return run_namesrv(program, config)
     return run_broker(program, config)

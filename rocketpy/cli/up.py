@@ -124,10 +124,10 @@ def run_up(options: UpOptions) -> int:
             broker_configs = [broker_config]
             if options.cluster:
                 broker_configs = cluster_configs(options.cluster, options.host, directory)
+            start_logging("rocketpy", broker_config, foreground=True)
         except (ConfigError, NotFound) as error:
             complain(PROGRAM, error)
             return 2
-        start_logging("rocketpy", broker_config, foreground=True)
         started: list[Embedded] = []
 
         def make(native_log: NativeLog) -> list[Service]:

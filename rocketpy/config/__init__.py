@@ -4,7 +4,7 @@
 """
 
 from .addresses import local_address, reach_warning
-from .keys import Key, Value
+from .keys import Key, Value, home_directory
 from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
 from .properties import file_bytes, format_properties, properties_text, read_properties
 
@@ -19,6 +19,7 @@ __all__ = [
     "Value",
     "file_bytes",
     "format_properties",
+    "home_directory",
     "load_config",
     "local_address",
     "properties_text",

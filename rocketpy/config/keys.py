@@ -10,9 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 LONG_MAX = 2**63 - 1
+
+
+def home_directory() -> Path:
+    """The user's; without one the working directory: in containers a process may have neither HOME nor an entry in /etc/passwd."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path.cwd()
+
+
 Value = str | int | float | bool | None
 Kind = Literal["text", "int", "long", "double", "boolean"]
 

@@ -5,13 +5,12 @@ RocketMQ: NamesrvConfig, ControllerConfig, JraftConfig (5.3.3 common/).
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from .keys import METRICS, THREADS, Key, choice, long, number, switch, text
+from .keys import METRICS, THREADS, Key, choice, home_directory, long, number, switch, text
 
 
 def _home_file(*parts: str) -> str:
-    return str(Path.home().joinpath(*parts))
+    return str(home_directory().joinpath(*parts))
 
 
 def rocketmq_home() -> str | None:

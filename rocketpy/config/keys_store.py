@@ -4,9 +4,7 @@ RocketMQ: MessageStoreConfig (5.3.3 store/config/, with the additions of 5.5.0).
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from .keys import COLD, COMPACTION, JAVA_IO, LMQ, ROCKSDB, THREADS, Key, choice, double, long, number, switch, text
+from .keys import COLD, COMPACTION, JAVA_IO, LMQ, ROCKSDB, THREADS, Key, choice, double, home_directory, long, number, switch, text
 
 COMBINED = "there is one kind of consume queue store"
 SWAP = "the kernel gives unused mappings back by itself"
@@ -17,7 +15,7 @@ REPLICAS_MAX = 17
 
 
 def _default_root() -> str:
-    return str(Path.home() / "store")
+    return str(home_directory() / "store")
 
 
 _PATH_KEYS: tuple[Key, ...] = (

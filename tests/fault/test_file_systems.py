@@ -79,8 +79,6 @@ def test_keys_that_find_no_space_are_no_crash(on_disk: Callable[..., str], kind:
 def test_the_page_in_which_a_recovered_log_ends_takes_messages_on_a_full_disk(on_disk: Callable[..., str]) -> None:
     """The queue's page has all of its blocks, so nothing stops an append before it stores to the log."""
     ends_early_in_a_page = (
-        "for _ in range(165): append()\n"
-        "while not 1000 < store.stats()['commit_log_max_offset'] % 4096 < 1500: append()\n"
-        "os.sync()"
+        "for _ in range(165): append()\nwhile not 1000 < store.stats()['commit_log_max_offset'] % 4096 < 1500: append()\nos.sync()"
     )
     assert "the disk is full" in on_disk(["-t", "ext4", "-b", "1024"], ends_early_in_a_page, "take_what_is_left()\nappend_until_full()")

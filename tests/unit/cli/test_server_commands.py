@@ -164,6 +164,14 @@ def test_a_server_starts_without_the_command_line_library(role: str) -> None:
     assert not loaded & {"typer", "click", "rich", "pydantic", "lz4", "cffi", "Cython", "setuptools", "pytest"}
 
 
+@pytest.mark.parametrize("role", ["namesrv", "broker"])
+def test_a_log_directory_that_cannot_be_is_named_with_its_key(role: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run(role, "-o", f"logPath={tmp_path}/file/logs")
+    assert done.returncode == 1
+    assert done.stderr == f"rocketpy {role}: logPath: {tmp_path}/file/logs cannot be made: Not a directory\n"
+
+
 def test_logs_go_to_rotating_files(tmp_path: Path) -> None:
     """What there is to say about the configuration too, which is read before they are open."""
     logs, conf = tmp_path / "logs", tmp_path / "broker.conf"

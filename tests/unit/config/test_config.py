@@ -32,6 +32,15 @@ def test_the_defaults_are_rocketmqs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (namesrv.integer("listenPort"), namesrv.integer("scanNotActiveBrokerInterval")) == (9876, 5000)
 
 
+def test_a_user_without_a_home_keeps_its_files_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's user that has neither HOME nor an entry in /etc/passwd."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
+    monkeypatch.chdir(tmp_path)
+    assert load_config("broker").text("storePathRootDir") == str(tmp_path / "store")
+    assert load_config("namesrv").text("kvConfigPath") == str(tmp_path / "namesrv" / "kvConfig.json")
+
+
 def test_a_file_beats_the_environment_and_the_command_line_beats_both(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NAMESRV_ADDR", "env:9876")
     assert load_config("broker").addresses("namesrvAddr") == ["env:9876"]
