@@ -73,8 +73,8 @@ class TerminalFormatter(logging.Formatter):
 def start_logging(name: str, config: Config, *, foreground: bool = False) -> None:
     """Directs this process's records as logPath, logLevel, logFormat, logFileSize and logFileCount say. `name` is the file's.
 
-    Raises ConfigError for a logPath that cannot be. Without logPath everything goes to standard error; with it only notices and warnings do,
-    unless the process is not in the foreground."""
+    Raises ConfigError for a logPath that cannot be. Without logPath everything goes to standard error; with it only notices and warnings
+    do, unless the process is not in the foreground."""
     formatter = JsonFormatter() if config.text("logFormat") == "json" else LogfmtFormatter()
     directory = config.text("logPath")
     file_size, file_count = config.integer("logFileSize"), config.integer("logFileCount")
