@@ -76,6 +76,7 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
         "getNamesrvConfig": ["getNamesrvConfig"],
         "queryMsgById": ["queryMsgById", "-t", TOPIC, "-i", result["offsetMsgId"]],
         "queryMsgByKey": ["queryMsgByKey", "-t", TOPIC, "-k", "K3"],
+        "queryMsgByKey tags": ["queryMsgByKey", "-t", TOPIC, "-k", "T1", "-p", "T"],
         "queryMsgByUniqueKey": ["queryMsgByUniqueKey", "-t", TOPIC, "-i", result["msgId"]],
         "queryMsgByOffset": [
             "queryMsgByOffset",
@@ -231,6 +232,8 @@ def test_a_message_is_found_and_its_consumption_told(stage: Stage, name: str) ->
 def test_a_message_is_found_by_its_key(stage: Stage) -> None:
     (row,) = table(stage.printed("queryMsgByKey"))
     assert (row["Message ID"], row["QID"]) == (stage.sent[3]["msgId"], str(stage.sent[3]["queueId"]))
+    tagged = {row["Message ID"] for row in table(stage.printed("queryMsgByKey tags"))}
+    assert tagged == {each["msgId"] for each in stage.sent[1::2]}
 
 
 def test_messages_are_printed_by_topic_and_by_queue(stage: Stage) -> None:
