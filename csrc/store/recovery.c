@@ -335,6 +335,7 @@ static int walk(rp_recovery *recovery, progress *told, rp_error *error) {
         offset += message.size;
     }
     rp_log_cursor_leave(&cursor);
+    recovery->passed_end = offset;
     return rc;
 }
 
@@ -382,12 +383,12 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (recovery->cut) {
         rp_log_write(recovery->log, RP_LOG_WARNING, "commit log ends at %lld: %s", (long long)recovery->end, recovery->cause.message);
     }
-    if (recovery->checkpoint->is_exact && recovery->end < recovery->checkpoint->flushed_offset) {
+    if (recovery->checkpoint->is_exact && recovery->passed_end < recovery->checkpoint->queues_offset) {
         rp_log_write(
             recovery->log, RP_LOG_ERROR,
             "commit log: it ends at %lld, but up to %lld it had been synced: its last files are missing or damaged; stop the broker "
             "and restore them, or what they held is lost",
-            (long long)recovery->end, (long long)recovery->checkpoint->flushed_offset);
+            (long long)recovery->end, (long long)recovery->checkpoint->queues_offset);
     }
     if (recovery->read_only) {
         return RP_OK;

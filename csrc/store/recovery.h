@@ -45,7 +45,8 @@ typedef struct rp_recovery {
     int64_t looked_at_end;  /* the pass's own: records below it have their entries, or have lost them */
     int32_t entries_missing; /* the pass's own: some have */
     /* results */
-    int64_t start, end;           /* of the pass over the log */
+    int64_t start, end;           /* of the pass over the log: the end of its last record */
+    int64_t passed_end;           /* the same, behind its padding */
     int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */
     uint64_t records;             /* read in the pass */
     int64_t elapsed_ns;           /* of the pass */

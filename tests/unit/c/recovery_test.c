@@ -204,6 +204,32 @@ static void zeros_below_what_was_synced_are_not_the_end(rp_message_store_options
     options->rebuild_queues = 0;
 }
 
+static int errors_of_an_open(const rp_message_store_options *options) {
+    rp_message_store_options told = *options;
+    CHECK(rp_log_create(&told.log) == RP_OK);
+    fixture_close(fixture_open(&told));
+    rp_log_line line;
+    int errors = 0;
+    while (rp_log_take(told.log, &line, 1) == 1) {
+        CHECK(line.level != RP_LOG_ERROR || strstr(line.text, "had been synced") != NULL);
+        errors += line.level == RP_LOG_ERROR;
+    }
+    rp_log_destroy(told.log);
+    return errors;
+}
+
+/* Somebody restored an older copy, or lost the last file: the store opens without what is not there, and says so once. */
+static void a_log_that_ends_before_what_was_synced_is_told(const rp_message_store_options *options, int64_t end) {
+    char path[600], kept[600];
+    CHECK(errors_of_an_open(options) == 0);
+    snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)(end - end % FIXTURE_LOG_FILE_SIZE));
+    path_of(kept, sizeof kept, options->root_path, "kept");
+    CHECK(rename(path, kept) == 0);
+    CHECK(errors_of_an_open(options) == 1 && errors_of_an_open(options) == 0);
+    unlink(path); /* made ahead of the writer */
+    CHECK(rename(kept, path) == 0);
+}
+
 /* Nothing says what was synced: the damaged record and what is behind it is gone, all before it is there. */
 static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_message_store_options *options, int64_t end) {
     int64_t damaged = flip_a_bit(options, end);
@@ -304,6 +330,7 @@ int main(void) {
     a_rebuild_that_was_interrupted_begins_anew(&options, 0);
     damage_below_what_was_synced_costs_one_message(&options, end);
     zeros_below_what_was_synced_are_not_the_end(&options, end);
+    a_log_that_ends_before_what_was_synced_is_told(&options, end);
     without_a_checkpoint_the_pass_ends_at_the_first_damage(&options, end);
     fixture_remove(path);
     a_hole_behind_the_last_record_stays_a_hole();
