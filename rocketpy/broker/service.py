@@ -286,7 +286,7 @@ class BrokerService:
             producers=ProducerTable(monotonic_ms, expires_ms=expires_ms),
             locks=RebalanceLocks(monotonic_ms),
             request_modes=modes,
-            stats=BrokerStats(native, now_ms, settings.current.cluster_name),
+            stats=BrokerStats(native, monotonic_ms, settings.current.cluster_name),
             saved=saved,
             registration=registration,
             routes=routes,

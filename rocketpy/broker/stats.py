@@ -118,7 +118,7 @@ class Series:
 
 
 class BrokerStats:
-    """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is the wall clock.
+    """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is monotonic: only spans count.
 
     The whole broker's series are kept under the name of its cluster, as RocketMQ's exporter for Prometheus asks for them.
     """
