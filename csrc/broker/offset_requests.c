@@ -45,14 +45,19 @@ static int update_offset(const offset_question *question) {
     if (!question->header.has_commit_offset)
         return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "Offset is null, topic is %.*s", (int)topic.size,
                          (const char *)topic.data);
+    int32_t queue_id = question->header.queue_id;
+    int64_t offset = question->header.commit_offset;
+    if (queue_id < 0 || offset < 0)
+        return rp_answer(question->to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "queueId %d or offset %lld is negative, topic is %.*s",
+                         queue_id, (long long)offset, (int)topic.size, (const char *)topic.data);
     rp_broker *broker = question->lane->broker;
     rp_consumption *consumption = rp_group_table_consumption_entry(broker->groups, question->group, question->topic);
-    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, question->header.queue_id) : NULL;
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, queue_id) : NULL;
     if (cell == NULL)
-        return rp_answer(question->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "no room for the offset of queue %d", question->header.queue_id);
+        return rp_answer(question->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "no room for the offset of queue %d", queue_id);
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, "Offset has been previously reset");
-    if (rp_offset_cell_commit(cell, question->header.commit_offset))
+    if (rp_offset_cell_commit(cell, offset))
         atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed);
     return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }

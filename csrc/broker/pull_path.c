@@ -128,7 +128,8 @@ static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cel
     if (cell == NULL)
         return;
     atomic_store_explicit(&cell->pulled, next_offset, memory_order_relaxed);
-    if (attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_COMMIT_OFFSET) && rp_offset_cell_commit(cell, pull->commit_offset))
+    int commits = attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_COMMIT_OFFSET) && pull->commit_offset >= 0;
+    if (commits && rp_offset_cell_commit(cell, pull->commit_offset))
         atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
 }
 

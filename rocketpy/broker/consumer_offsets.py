@@ -19,6 +19,7 @@ from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import write_fastjson
 from .json_members import object_member
 from .tables import OffsetSink
+from .topics import QUEUES_MAX
 
 log = logging.getLogger(__name__)
 
@@ -246,7 +247,8 @@ class SavedOffsets:
 
     @staticmethod
     def from_json(value: Any) -> SavedOffsets:
-        """Raises ValueError. Keys that are not `topic@group` are skipped with a log line, as RocketMQ ignores them."""
+        """Raises ValueError. Keys that are not `topic@group` are skipped with a log line, as RocketMQ ignores them; offsets below zero
+        and of queues no topic can have are skipped too: RocketMQ checks neither when a client commits one."""
         if not isinstance(value, Mapping):
             raise ValueError(f"offsets are {type(value).__name__}, expected an object")
         offsets: Offsets = {}
@@ -256,7 +258,8 @@ class SavedOffsets:
             if key.count(SEPARATOR) != 1:
                 log.warning("offsets of %r are skipped: the key is not topic@group", key)
                 continue
-            offsets[key] = {_number(queue, key): _number(offset, key) for queue, offset in queues.items()}
+            numbers = ((_number(queue, key), _number(offset, key)) for queue, offset in queues.items())
+            offsets[key] = {queue: offset for queue, offset in numbers if offset >= 0 and 0 <= queue < QUEUES_MAX}
         return SavedOffsets(offsets, DataVersion.from_json(object_member(value, "dataVersion", "offsets")))
 
 
@@ -264,6 +267,6 @@ def _number(value: Any, key: str) -> int:
     """A queue id or an offset; keys of standard JSON are texts."""
     if isinstance(value, str) and value.lstrip("-").isdecimal():
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value <= _LONG_MAX:
+    if not isinstance(value, int) or isinstance(value, bool) or not -_LONG_MAX - 1 <= value <= _LONG_MAX:
         raise ValueError(f"offsetTable.{key}: {value!r} is not a number of a queue or offset")
     return value

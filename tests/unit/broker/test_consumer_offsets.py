@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 from rocketpy.broker.consumer_offsets import INDEX_MS, INDEX_ROWS_MIN, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from rocketpy.broker.persistence import read_pretty
 from rocketpy.remoting.bodies import DataVersion
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_fastjson
 from tests.unit.broker.recorder import Clock, Recorder
+from tests.unit.broker.running import run, running
 
 
 def make(*rows: tuple[str, str, int, int], step: int = 500) -> tuple[ConsumerOffsets, Recorder]:
@@ -152,7 +156,7 @@ def test_what_fastjson_says_by_reference_or_cannot_say_is_read_in_the_pretty_for
 
 @pytest.mark.parametrize(
     "value",
-    [[], {"offsetTable": []}, {"offsetTable": {"t@g": 3}}, {"offsetTable": {"t@g": {"x": 1}}}, {"offsetTable": {"t@g": {"0": -7}}}],
+    [[], {"offsetTable": []}, {"offsetTable": {"t@g": 3}}, {"offsetTable": {"t@g": {"x": 1}}}, {"offsetTable": {"t@g": {"0": 1 << 63}}}],
 )
 def test_a_damaged_table_is_refused(value: object) -> None:
     with pytest.raises(ValueError):
@@ -161,3 +165,23 @@ def test_a_damaged_table_is_refused(value: object) -> None:
 
 def test_a_key_that_is_no_topic_and_group_is_skipped() -> None:
     assert SavedOffsets.from_json({"offsetTable": {"t": {}, "a@b@c": {"0": 1}, "t@g": {"0": 1}}}).offsets == {"t@g": {0: 1}}
+
+
+def test_an_offset_below_zero_or_of_an_impossible_queue_is_none_and_the_others_stand() -> None:
+    saved = SavedOffsets.from_json({"offsetTable": {"t@g": {"0": -7, "1": 5, "2": -1, "-1": 3, "65536": 3}, "t@h": {"0": 0}}})
+    assert saved.offsets == {"t@g": {1: 5}, "t@h": {0: 0}}
+
+
+def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer, queue = at.peer(), {"consumerGroup": "g", "topic": "t", "queueId": 0}
+            assert (await peer.send("t")).code == 0
+            assert (await peer.pull("g", "t", commitOffset=1, sysFlag=5)).code == 0
+            assert (await peer.pull("g", "t", commitOffset=-7, sysFlag=5)).code == 0
+            for wrong in ({"commitOffset": -5}, {"queueId": -1, "commitOffset": 5}):
+                answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, queue | wrong)
+                assert answer.code == ResponseCode.INVALID_PARAMETER and "is negative, topic is t" in answer.remark
+            assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == "1"
+
+    run(test)

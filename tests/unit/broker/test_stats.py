@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rocketpy.broker.runtime_info import PUT_TIME_TEXTS, RuntimeFacts, disk_used_ratio, human_bytes, runtime_info
-from rocketpy.broker.stats import BrokerStats
+from rocketpy.broker.stats import REFRESH_MS, BrokerStats
+from rocketpy.remoting.codes import RequestCode
 from tests.unit.broker.recorder import Clock
+from tests.unit.broker.running import run, running
 
 
 class Counters:
@@ -204,3 +208,19 @@ def test_bytes_for_people(count: int, text: str) -> None:
 
 def test_a_missing_path_has_no_ratio() -> None:
     assert disk_used_ratio("/no/such/path") == -1.0
+
+
+def test_rates_go_on_when_the_wall_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer, header = at.peer(), {"statsName": "TOPIC_PUT_NUMS", "statsKey": "t"}
+            assert (await peer.send("t")).code == 0
+            assert (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, header))["statsMinute"]["sum"] == 1
+            wall_ns = time.time_ns
+            monkeypatch.setattr(time, "time_ns", lambda: wall_ns() - 3_600_000_000_000)
+            await asyncio.sleep(REFRESH_MS / 1000)
+            assert (await peer.send("t")).code == 0
+            minute = (await peer.value(RequestCode.VIEW_BROKER_STATS_DATA, header))["statsMinute"]
+            assert minute["sum"] == 2 and minute["tps"] > 0
+
+    run(test)
