@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         complain(program, error)
         return 1
     if options.printConfigItem or important:
+        logging.basicConfig(format="%(message)s", level=logging.INFO)
         config.report_remarks()
         with contextlib.suppress(BrokenPipeError):  # the reader has seen enough: `rocketpy broker -p | head`
             say("\n".join(config.print_lines(important=important)))

@@ -150,6 +150,15 @@ def test_p_prints_every_item_and_m_the_important_ones() -> None:
     assert "listenPort=9876" in run("namesrv", "-p").stdout.splitlines()
 
 
+def test_p_tells_what_the_file_does_not_do_before_anything_is_started(tmp_path: Path) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("sendMessageThreadPoolNums=9\nflushDiskTyp=SYNC_FLUSH\n")
+    done = run("broker", "-c", str(conf), "-p")
+    assert done.returncode == 0 and "sendMessageThreadPoolNums=9" in done.stdout.splitlines()
+    idle, unknown = done.stderr.splitlines()
+    assert idle.startswith(f"{conf}:1: sendMessageThreadPoolNums has no effect") and "did you mean flushDiskType" in unknown
+
+
 def test_wrong_usage_exits_with_two() -> None:
     assert run("broker", "--no-such-option").returncode == 2
     assert run("namesrv", "-o", "listenPort").returncode == 2
