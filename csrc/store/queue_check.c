@@ -155,6 +155,16 @@ static int is_schedule_topic(rp_slice topic) {
     return topic.size == sizeof SCHEDULE_TOPIC - 1 && memcmp(topic.data, SCHEDULE_TOPIC, topic.size) == 0;
 }
 
+/* RocketMQ fills the front of a queue's first file with entries of this size when it starts at an offset above 0; the dispatcher the place
+ * of a message that the log has lost. They read as gone. */
+static int is_filler(const uint8_t *entry) { return rp_get_u32(entry + 8) == INT32_MAX; }
+
+/* Its topic was deleted and made again after the message was stored: the queue's first entry points behind it. */
+static int began_later(rp_file_row *files, const rp_message *message) {
+    const uint8_t *first = rp_file_row_at(files, 0, RP_CONSUME_QUEUE_ENTRY_SIZE);
+    return first != NULL && rp_get_u32(first + 8) != 0 && !is_filler(first) && (int64_t)rp_get_u64(first) > message->physical_offset;
+}
+
 int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause) {
     if (!rp_message_is_queued(message->sys_flag))
         return 1; /* they have none */
@@ -170,10 +180,10 @@ int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uin
     const uint8_t *entry = rp_file_row_at(files, *offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
     *cause = "a message is in the log but its queue entry is missing";
     if (entry == NULL || rp_get_u32(entry + 8) == 0)
-        return 0;
+        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : 0;
     *cause = "the queue entry points at another log offset or size than its message has";
     if ((int64_t)rp_get_u64(entry) != message->physical_offset || rp_get_u32(entry + 8) != message->size)
-        return 0;
+        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : 0;
     int64_t tags_code = (int64_t)rp_get_u64(entry + 12);
     *cause = "the queue entry has another tag code than its message";
     /* Values below INT32_MIN are addresses in RocketMQ's consume queue extension. */
@@ -200,10 +210,6 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
         return "the queue entry points at a message of another place";
     return NULL;
 }
-
-/* RocketMQ fills the front of a queue's first file with entries of this size when it starts at an offset above 0; the dispatcher the place
- * of a message that the log has lost. They read as gone. */
-static int is_filler(const uint8_t *entry) { return rp_get_u32(entry + 8) == INT32_MAX; }
 
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context) {

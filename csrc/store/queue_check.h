@@ -20,7 +20,7 @@ const char *rp_queue_check_path(const rp_queue_check *check, uint32_t queue);
 #define RP_QUEUE_CHECK_ORPHAN 2
 
 /* Does message have its entry? 1 or 0; then cause says what is wrong and *queue and *offset (byte of the entry) where.
- * RP_QUEUE_CHECK_ORPHAN: its queue is not there at all, as after its topic was deleted. */
+ * RP_QUEUE_CHECK_ORPHAN: its queue is not there, or begins behind it, as after its topic was deleted. */
 int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uint32_t *queue, int64_t *offset, const char **cause);
 
 /* Walks all entries of a queue that point at or behind log_min. For each that does not point at its message calls bad with the entry's byte

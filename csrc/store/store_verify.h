@@ -27,7 +27,7 @@ typedef struct rp_damage_row {
 
 typedef struct rp_verify_counts {
     uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, damages;
-    uint64_t orphans; /* messages of queues that are not there: their topic was deleted */
+    uint64_t orphans; /* messages of queues that are not there, or begin behind them: their topic was deleted */
     int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
 } rp_verify_counts;
 

@@ -122,6 +122,15 @@ def as_rocketmq_left_it(root: Path) -> None:
     (root / "checkpoint").write_bytes(data[:2048] + bytes(2048))
 
 
+def test_messages_of_a_topic_from_before_it_was_deleted_and_made_again_are_no_damage(root: Path) -> None:
+    with MessageStore(root, **OPTIONS) as store:
+        store.delete_topic("T")
+        for number in range(3):
+            store.append("T", 0, b"new %d" % number, "")
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 0 and "200 messages are in no queue" in done.stdout and "3 entries" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("files", [1, 5])
 def test_a_queue_of_a_store_of_rocketmq_is_built_again_from_its_first_message(tmp_path: Path, files: int) -> None:
     root = tmp_path / "store"
