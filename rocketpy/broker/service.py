@@ -350,6 +350,8 @@ class BrokerService:
         identity = parts.registration.identity
         for warning in address_warnings(identity.address, parts.registration.name_servers):
             log.warning("%s", warning)
+        if not parts.registration.name_servers:
+            log.warning("no name server is named (-n, namesrvAddr or NAMESRV_ADDR): clients cannot find this broker")
         log.info(
             "broker %s of cluster %s registers %s, HA address %s, with name servers %s",
             identity.broker_name,

@@ -36,10 +36,18 @@ def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
     parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
     if role == "broker":
         parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
+        parser.add_argument("--enable-proxy", action=_NoProxy, nargs=0, help=argparse.SUPPRESS)
     parser.add_argument(
         "-o", "--set", metavar="KEY=VALUE", type=key_value, action="append", default=[], help="set a key, over the file; repeatable"
     )
     return parser
+
+
+class _NoProxy(argparse.Action):
+    """mqbroker's other way to start; whoever relies on the proxy's port shall not get a broker without it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
+        parser.error("--enable-proxy: this release has no proxy; clients that speak gRPC (5.x SDKs) cannot connect")
 
 
 def key_value(text: str) -> tuple[str, str]:

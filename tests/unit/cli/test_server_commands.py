@@ -159,6 +159,18 @@ def test_p_tells_what_the_file_does_not_do_before_anything_is_started(tmp_path: 
     assert idle.startswith(f"{conf}:1: sendMessageThreadPoolNums has no effect") and "did you mean flushDiskType" in unknown
 
 
+def test_a_broker_that_nobody_can_find_says_so(tmp_path: Path) -> None:
+    with serve(tmp_path, *broker_arguments(tmp_path)) as broker:
+        broker.next_line(r"level=WARNING .*no name server is named \(-n, namesrvAddr or NAMESRV_ADDR\)")
+        broker.next_line("boot success")
+        assert broker.stop() == 0
+
+
+def test_a_proxy_is_refused_in_words() -> None:
+    done = run("broker", "--enable-proxy")
+    assert done.returncode == 2 and "this release has no proxy" in done.stderr
+
+
 def test_wrong_usage_exits_with_two() -> None:
     assert run("broker", "--no-such-option").returncode == 2
     assert run("namesrv", "-o", "listenPort").returncode == 2
