@@ -87,7 +87,7 @@ CASES = [
     pull("tag that is not there", subscription="zzz"),
     pull("nothing but separators", subscription="||"),
     pull("empty subscription", subscription=""),
-    pull("empty expression type", subscription="a", expressionType=""),
+    pull("empty expression type", expressionType=""),
     pull("queue id past the end", queueId="4"),
     pull("negative queue id", queueId="-1"),
     pull("subscription of a heartbeat nobody sent", sysFlag="0"),
