@@ -69,7 +69,7 @@ from .settings import broker_settings, group_settings, registration_settings, re
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_of_ha_port, warn_of_limits, warn_of_namesakes, warn_of_undelivered
 from .stats import BrokerStats
-from .store_directory import make_store_directory
+from .store_directory import check_kind_of_store, make_store_directory
 from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topics import SavedTopics, TopicTable
@@ -201,6 +201,7 @@ class BrokerService:
         make_store_directory("storePathRootDir", root)
         if config.text("storePathCommitLog"):
             make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+        check_kind_of_store(root)
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))

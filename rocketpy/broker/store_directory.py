@@ -26,6 +26,17 @@ def make_store_directory(key: str, path: Path) -> None:
         raise StoreIOError(f"{key}={path} cannot be written by this user; {_remedy(path)}")
 
 
+def check_kind_of_store(root: Path) -> None:
+    """Raises StoreIOError for a store whose topics, groups and offsets RocketMQ kept in RocksDB: it would look empty here."""
+    config = root / "config"
+    in_rocksdb = [path for path in (config / "topics", root / "consumequeue" / "CURRENT") if path.exists()]
+    if in_rocksdb and not (config / "topics.json").exists():
+        raise StoreIOError(
+            f"storePathRootDir={root}: {in_rocksdb[0]} is RocksDB's (storeType=defaultRocksDB), which this release does not read; "
+            f"start RocketMQ on it, or name another directory"
+        )
+
+
 def _remedy(path: Path) -> str:
     place = next((each for each in (path, *path.parents) if each.exists()), path)
     if is_mounted_read_only(place):  # its owner and mode are no matter then

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import StoreIOError
-from rocketpy.broker.store_directory import make_store_directory
+from rocketpy.broker.store_directory import check_kind_of_store, make_store_directory
 from tests.unit.cli.processes import run
 
 
@@ -32,6 +32,19 @@ def test_a_directory_of_somebody_else_is_named_with_the_key(foreign_directory: P
 def test_a_directory_the_kernel_does_not_make_is_named_with_the_key() -> None:
     with pytest.raises(StoreIOError, match=r"storePathRootDir=/proc/store cannot be made: .*name another place"):
         make_store_directory("storePathRootDir", Path("/proc/store"))
+
+
+@pytest.mark.parametrize("name", ["config/topics/CURRENT", "consumequeue/CURRENT"])
+def test_a_store_that_rocketmq_keeps_in_rocksdb_is_refused_and_left_alone(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text("MANIFEST-000005")
+    done = run("broker", "-o", f"storePathRootDir={tmp_path}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
+    assert done.returncode == 1 and "is RocksDB's (storeType=defaultRocksDB)" in done.stderr, done.stderr
+    assert not (tmp_path / "commitlog").exists()
+    (tmp_path / "config").mkdir(exist_ok=True)
+    (tmp_path / "config" / "topics.json").write_text("{}")
+    check_kind_of_store(tmp_path)
 
 
 def test_the_start_says_so(tmp_path: Path) -> None:
