@@ -188,8 +188,10 @@ static int open_existing(rp_index_file *file, rp_error *error) {
         status = read_header(file, error);
     if (status < 0 || !file->is_writable)
         return status;
-    /* What is behind the last entry may be a hole; what is before it may be too in a copied sparse file, so all of it is taken. */
-    return allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
+    /* What is behind the last entry may be a hole; what is before it may be too, in a file of RocketMQ or a sparse copy, so all of it is
+     * taken. A full disk is no reason not to serve it: each put asks again before it writes. */
+    status = allocate_to(file, entry_at(file, (uint32_t)atomic_load(&file->next_entry)), error);
+    return status == RP_E_DISK_FULL ? RP_OK : status;
 }
 
 int rp_index_file_open(const rp_file_ops *ops, const char *path, rp_index_shape shape, int writable, rp_index_file **opened,

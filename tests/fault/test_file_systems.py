@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import os, sys
+import os, pathlib, sys
 from rocketpy._core.errors import DiskFull
 from rocketpy._core.store import MessageStore
 
@@ -34,6 +34,15 @@ def take_what_is_left():
                 pass
         except OSError:
             os.fsync(ballast.fileno())
+
+def make_index_sparse():
+    (path,) = pathlib.Path(sys.argv[1], "store", "index").iterdir()
+    data = path.read_bytes()
+    with path.open("wb") as file:
+        file.truncate(len(data))
+        for at in range(0, len(data), 4096):
+            if data[at : at + 4096].strip(b"\\0"):
+                os.pwrite(file.fileno(), data[at : at + 4096], at)
 
 def append_until_full():
     try:
@@ -74,6 +83,13 @@ def test_keys_that_find_no_space_are_no_crash(on_disk: Callable[..., str], kind:
     begun = "append('KEYS\\x01first\\x02')\nwhile store.stats()['indexed_offset'] < store.stats()['commit_log_max_offset']: pass\n"
     drained = "\nstore.close()"
     assert "the disk is full" in on_disk(kind, begun + "take_what_is_left()\nappend_until_full()" + drained)
+
+
+def test_a_sparse_index_as_rocketmq_leaves_it_does_not_refuse_the_start_on_a_full_disk(on_disk: Callable[..., str]) -> None:
+    stopped = "append('KEYS\x01first\x02')\nstore.close()\nmake_index_sparse()\ntake_what_is_left()"
+    found = "append_until_full()\nprint(store.query('T', 'first', 0, 1 << 60, 10).offsets)"
+    output = on_disk(["-t", "ext4", "-b", "4096"], stopped, found)
+    assert "the disk is full" in output and "[0]" in output, output
 
 
 def test_the_page_in_which_a_recovered_log_ends_takes_messages_on_a_full_disk(on_disk: Callable[..., str]) -> None:
