@@ -13,4 +13,9 @@ wanted = [
     *project["project"]["dependencies"],
     *project["project"]["optional-dependencies"]["dev"],
 ]
-sys.exit(subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode)
+code = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", *dict.fromkeys(wanted)], check=False).returncode
+if code:
+    print("pip could not install what is needed, see above. Without a network: get the packages where there is one, by", file=sys.stderr)
+    print(f"    pip download -d wheels {' '.join(repr(name) for name in dict.fromkeys(wanted))}", file=sys.stderr)
+    print("and build with  PIP_NO_INDEX=1 PIP_FIND_LINKS=wheels make build", file=sys.stderr)
+sys.exit(code)
