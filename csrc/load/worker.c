@@ -171,12 +171,12 @@ static int64_t sleep_ns(const rp_load_worker *worker) {
     return until_ns > worker->now_ns ? until_ns - worker->now_ns : 0;
 }
 
-/* With nanoseconds where the kernel has epoll_pwait2 (5.11), else rounded up to milliseconds. */
+/* With nanoseconds where the kernel has epoll_pwait2 (5.11) and the container lets it through, else rounded up to milliseconds. */
 static int wait_for_events(const rp_load_worker *worker, struct epoll_event *events) {
     int64_t wait_ns = sleep_ns(worker);
     const struct timespec timeout = {wait_ns / INT64_C(1000000000), wait_ns % INT64_C(1000000000)};
     int count = epoll_pwait2(worker->epoll_fd, events, EVENTS_MAX, &timeout, NULL);
-    if (count >= 0 || errno != ENOSYS)
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM))
         return count;
     return epoll_wait(worker->epoll_fd, events, EVENTS_MAX, (int)((wait_ns + RP_LOAD_NS_PER_MS - 1) / RP_LOAD_NS_PER_MS));
 }
