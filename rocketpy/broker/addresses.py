@@ -7,12 +7,16 @@ can reach is the most frequent fault of container set-ups, so it is said at the 
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .._core.errors import NetworkError
 from ..remoting.client import split_address
 
+LOOK_UP_TIMEOUT_S = 3.0
 _WILDCARDS = ("", "0.0.0.0", "::")
 
 
@@ -39,6 +43,23 @@ def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
     if bare_ipv6 or ":" not in advertise.rpartition("]")[2]:
         return join_address(advertise.strip("[]"), port)
     return advertise
+
+
+async def looked_up(addresses: Iterable[str], timeout_s: float = LOOK_UP_TIMEOUT_S) -> list[str]:
+    """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup).
+
+    Raises NetworkError when one of them cannot be looked up: less than all of them is no list to go by."""
+    found: list[str] = []
+    for address in addresses:
+        host, port = split_address(address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
+            cause = getattr(error, "strerror", None) or f"no answer within {timeout_s:g} s"
+            raise NetworkError(f"name server {address} cannot be looked up: {cause}") from error
+        found += sorted(join_address(str(row[4][0]), port) for row in rows)
+    return list(dict.fromkeys(found))
 
 
 def address_warnings(address: str, name_servers: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.service import Handler, RemotingService
 from . import unsupported
-from .addresses import Identity, address_warnings, advertised_address, join_address
+from .addresses import Identity, address_warnings, advertised_address, join_address, looked_up
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
 from .admin_messages import MessageAdmin
@@ -185,6 +185,8 @@ class BrokerService:
         config.subscribe(self._config_changed)
         self._open_listeners()
         self._serve(parts)
+        if config.boolean("fetchNameSrvAddrByDnsLookup"):
+            parts.registration.name_servers = await self._looked_up(config.addresses("namesrvAddr"))
         self._warn(parts)
         await warn_of_namesakes(parts.client, parts.registration.name_servers, parts.registration.identity)
         self._open_metrics(parts)
@@ -449,6 +451,10 @@ class BrokerService:
             self._at_midnight(parts.stats),
         ):
             self._tasks.append(asyncio.create_task(task))
+        if self.config.boolean("fetchNameSrvAddrByDnsLookup"):
+            look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
+            looking_up = every("looking up the name servers", look_up_s, lambda: self._look_up_name_servers(parts))
+            self._tasks.append(asyncio.create_task(looking_up))
         if not parts.ha.is_slave:
             looking = warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync)
             self._tasks.append(asyncio.create_task(looking))
@@ -460,6 +466,20 @@ class BrokerService:
                 at_once=self._synchronize.has_new_master,
             )
             self._tasks.append(asyncio.create_task(copying))
+
+    async def _looked_up(self, otherwise: list[str]) -> list[str]:
+        """The addresses behind namesrvAddr; when they cannot be looked up, what we have."""
+        try:
+            return await looked_up(self.config.addresses("namesrvAddr"))
+        except NetworkError as error:
+            log.warning("%s; staying with %s", error, ";".join(otherwise))
+            return otherwise
+
+    async def _look_up_name_servers(self, parts: Parts) -> None:
+        """With fetchNameSrvAddrByDnsLookup: name servers come and go behind one name."""
+        addresses = await self._looked_up(parts.registration.name_servers)
+        if set(addresses) != set(parts.registration.name_servers):
+            await parts.registration.set_name_servers(addresses)
 
     async def _synchronize_with_master(self, parts: Parts) -> None:
         """Copies the master's tables; while there is no master, asks the name servers for one instead of waiting for the next period."""

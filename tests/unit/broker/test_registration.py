@@ -4,6 +4,7 @@ and against the name server itself."""
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.errors import NetworkError, RocketpyError
-from rocketpy.broker.addresses import Identity, address_warnings, advertised_address
+from rocketpy.broker.addresses import Identity, address_warnings, advertised_address, looked_up
 from rocketpy.broker.registration import (
     RegisterResult,
     Registration,
@@ -21,6 +22,7 @@ from rocketpy.broker.registration import (
     body_crc32,
     register_body,
 )
+from rocketpy.broker.service import BrokerService
 from rocketpy.config import load_config
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfig
@@ -29,6 +31,8 @@ from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
 from rocketpy.remoting.json_codec import read_json, write_fastjson
 from rocketpy.remoting.route import QueueData, TopicRoute
+from tests.processes import free_port
+from tests.unit.broker.running import broker_config, eventually
 
 IDENTITY = Identity("DefaultCluster", "broker-a", 0, "127.0.0.1:10911", "127.0.0.1:10912")
 A, B = "ns-a:9876", "ns-b:9876"
@@ -308,6 +312,57 @@ def test_an_isolated_broker_keeps_quiet() -> None:
     registration, _ = make(caller, Topics("t"))
     registration.is_isolated = True
     assert asyncio.run(registration.register_all()) == {} and caller.calls == []
+
+
+def test_one_name_stands_for_every_address_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lookup(host: str, port: int, *unused: Any, **options: Any) -> Any:
+        hosts = {"ns": [("10.0.0.2", port), ("10.0.0.1", port)], "six": [("fd00::1", port, 0, 0)]}
+        if host not in hosts:
+            raise socket.gaierror(-2, "Name or service not known")
+        return [(socket.AF_INET, 1, 6, "", address) for address in hosts[host]]
+
+    monkeypatch.setattr("socket.getaddrinfo", lookup)
+    assert asyncio.run(looked_up(["ns:9876", "six:2", "ns:9876"])) == ["10.0.0.1:9876", "10.0.0.2:9876", "[fd00::1]:2"]
+    with pytest.raises(NetworkError, match="name server gone:1 cannot be looked up: Name or service not known"):
+        asyncio.run(looked_up(["ns:9876", "gone:1"]))
+
+
+def test_a_broker_follows_the_name_servers_behind_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    known = ["127.0.0.1"]
+    real = socket.getaddrinfo
+
+    def lookup(host: str, port: int, *arguments: Any, **options: Any) -> Any:
+        if host == "ns" and not known:
+            raise socket.gaierror(-3, "Temporary failure in name resolution")
+        return [(socket.AF_INET, 1, 6, "", (each, port)) for each in known] if host == "ns" else real(host, port, *arguments, **options)
+
+    async def run() -> None:
+        servers = []
+        port = str(free_port())
+        for number, host in enumerate(("127.0.0.1", "127.0.0.2")):
+            overrides = {"listenPort": port, "bindAddress": host, "kvConfigPath": str(tmp_path / f"kv{number}.json")}
+            servers.append(NameServer(load_config("namesrv", None, overrides)))
+            await servers[-1].start()
+        config = broker_config(tmp_path, namesrvAddr=f"ns:{port}", fetchNameSrvAddrByDnsLookup="true")
+        config.override("updateNameServerAddrPeriod", 50)
+        broker = BrokerService(config)
+        await broker.start()
+        assert "TBW102" in servers[0].routes.all_topics() and servers[1].routes.all_topics() == []
+        known.append("127.0.0.2")
+        await eventually(lambda: "TBW102" in servers[1].routes.all_topics())
+        known.remove("127.0.0.1")
+        await eventually(lambda: servers[0].routes.all_topics() == [])
+        known.clear()
+        await eventually(lambda: "cannot be looked up" in caplog.text)
+        assert "TBW102" in servers[1].routes.all_topics(), "a name that cannot be looked up takes nothing away"
+        await broker.stop()
+        for server in servers:
+            await server.stop()
+
+    monkeypatch.setattr("socket.getaddrinfo", lookup)
+    asyncio.run(run())
 
 
 async def route_of(client: RemotingClient, address: str, topic: str) -> Any:
