@@ -451,8 +451,8 @@ class BrokerService:
             self._at_midnight(parts.stats),
         ):
             self._tasks.append(asyncio.create_task(task))
+        look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
         if self.config.boolean("fetchNameSrvAddrByDnsLookup"):
-            look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
             looking_up = every("looking up the name servers", look_up_s, lambda: self._look_up_name_servers(parts))
             self._tasks.append(asyncio.create_task(looking_up))
         if not parts.ha.is_slave:
