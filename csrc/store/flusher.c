@@ -131,12 +131,19 @@ static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     return rc;
 }
 
+/* What the checkpoint may call flushed: on a slave, bytes that are no whole record yet are the master's to send again, until they are one. */
+static int64_t sound_offset(rp_flusher *flusher) {
+    rp_commit_log *log = flusher->setup.commit_log;
+    int64_t flushed = rp_commit_log_flushed_offset(log), dispatched = rp_commit_log_dispatched_offset(log);
+    return dispatched < flushed ? dispatched : flushed;
+}
+
 int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *error) {
     if (offset <= atomic_load(&flusher->checkpointed)) {
         return RP_OK;
     }
     pthread_mutex_lock(&flusher->queue_lock);
-    flusher->setup.checkpoint.flushed_offset = rp_commit_log_flushed_offset(flusher->setup.commit_log);
+    flusher->setup.checkpoint.flushed_offset = sound_offset(flusher);
     int rc = write_checkpoint(flusher, error);
     pthread_mutex_unlock(&flusher->queue_lock);
     return rc;
@@ -259,8 +266,7 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     pthread_mutex_lock(&flusher->queue_lock);
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
     /* Time first, so that it is never ahead of the offsets. */
-    int64_t time_ms = rp_commit_log_store_timestamp(log), flushed = rp_commit_log_flushed_offset(log);
-    int64_t dispatched = rp_commit_log_dispatched_offset(log), offset = dispatched < flushed ? dispatched : flushed;
+    int64_t time_ms = rp_commit_log_store_timestamp(log), offset = sound_offset(flusher);
     rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
     if (pass.rc != RP_OK && pass.rc != RP_E_BUSY && !flusher->queues_failed) {
         flusher->queues_failed = true;
@@ -274,8 +280,7 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
             rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
         }
         checkpoint->log_time_ms = checkpoint->queues_time_ms = time_ms;
-        checkpoint->flushed_offset = flushed;
-        checkpoint->queues_offset = offset;
+        checkpoint->flushed_offset = checkpoint->queues_offset = offset;
         rp_checkpoint_forget_counts(checkpoint);
         if (closing) {
             checkpoint->queue_count = sums.queues;

@@ -222,6 +222,9 @@ static int errors_of_an_open(const rp_message_store_options *options) {
 static void a_log_that_ends_before_what_was_synced_is_told(const rp_message_store_options *options, int64_t end) {
     char path[600], kept[600];
     CHECK(errors_of_an_open(options) == 0);
+    int64_t next = end - end % FIXTURE_LOG_FILE_SIZE + FIXTURE_LOG_FILE_SIZE;
+    snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)next);
+    unlink(path); /* perhaps made ahead of the writer */
     snprintf(path, sizeof path, "%s/commitlog/%020lld", options->root_path, (long long)(end - end % FIXTURE_LOG_FILE_SIZE));
     path_of(kept, sizeof kept, options->root_path, "kept");
     CHECK(rename(path, kept) == 0);
@@ -246,6 +249,43 @@ static void without_a_checkpoint_the_pass_ends_at_the_first_damage(const rp_mess
         }
     }
     fixture_close(store);
+}
+
+/* What a slave has got behind the first bytes that are no record is the master's to send again, though all of it is on the slave's disk. */
+static void a_slave_is_cut_where_its_master_sent_no_record(void) {
+    char master_path[400], slave_path[400];
+    rp_message_store_options options;
+    fixture_directory(master_path, sizeof master_path);
+    fixture_options(&options, master_path);
+    rp_message_store *master = fixture_open(&options);
+    for (int64_t i = 0; i < 30; i++) {
+        CHECK(fixture_append(master, fixture_queue(master, "Recovery", 0), i) == RP_OK);
+    }
+    rp_queue_entry damaged;
+    CHECK(rp_consume_queue_read(fixture_queue(master, "Recovery", 0), 20, &damaged, 1) == 1);
+    rp_log_range sent;
+    uint32_t size = (uint32_t)rp_commit_log_max_offset(rp_message_store_commit_log(master)), room;
+    CHECK(rp_commit_log_read(rp_message_store_commit_log(master), 0, size, &sent) == RP_OK);
+    fixture_directory(slave_path, sizeof slave_path);
+    fixture_options(&options, slave_path);
+    rp_message_store *slave = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(slave);
+    uint8_t *place;
+    CHECK(rp_commit_log_reserve_replicated(log, 0, &place, &room, NULL) == RP_OK && room >= size);
+    memcpy(place, sent.address, size);
+    place[damaged.commit_log_offset + 28 + 7] ^= 1; /* where it says that it lies */
+    (void)rp_commit_log_commit_replicated(log, 0, size, NULL);
+    rp_log_range_release(sent.pin);
+    int64_t vouched = rp_commit_log_damaged_at(log, NULL);
+    CHECK(vouched == damaged.commit_log_offset && rp_commit_log_max_offset(log) > vouched);
+    CHECK(rp_message_store_wait_flushed(slave, rp_commit_log_max_offset(log), 30000) == RP_OK);
+    fixture_close(slave);
+    slave = fixture_open(&options);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(slave)) == vouched);
+    fixture_close(slave);
+    fixture_close(master);
+    fixture_remove(master_path);
+    fixture_remove(slave_path);
 }
 
 static int64_t blocks_of(const char *path) {
@@ -333,6 +373,7 @@ int main(void) {
     a_log_that_ends_before_what_was_synced_is_told(&options, end);
     without_a_checkpoint_the_pass_ends_at_the_first_damage(&options, end);
     fixture_remove(path);
+    a_slave_is_cut_where_its_master_sent_no_record();
     a_hole_behind_the_last_record_stays_a_hole();
     return 0;
 }
