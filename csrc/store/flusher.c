@@ -131,7 +131,7 @@ static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     return rc;
 }
 
-/* What the checkpoint may call flushed: on a slave, bytes that are no whole record yet are the master's to send again, until they are one. */
+/* What the checkpoint may call flushed: on a slave, bytes that are no whole record yet are the master's to send again. */
 static int64_t sound_offset(rp_flusher *flusher) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t flushed = rp_commit_log_flushed_offset(log), dispatched = rp_commit_log_dispatched_offset(log);
