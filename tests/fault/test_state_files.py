@@ -253,18 +253,23 @@ def test_whichever_step_fails_one_whole_file_is_left(case: Callable[[], Case], m
     pytest.fail(f"{call} is used more than nine times by one save")
 
 
+def written_by(case: Case) -> list[str]:
+    """Every text that it writes from now on."""
+    written: list[str] = []
+    real = case.saved.file.write
+
+    def noted(text: str) -> None:
+        written.append(text)
+        real(text)
+
+    case.saved.file.write = noted  # type: ignore[method-assign]
+    return written
+
+
 def test_many_changes_while_one_write_is_under_way_share_the_next(case: Callable[[], Case]) -> None:
     async def run() -> int:
         first = case()
-        writes = 0
-        real = first.saved.file.write
-
-        def counted(text: str) -> None:
-            nonlocal writes
-            writes += 1
-            real(text)
-
-        first.saved.file.write = counted  # type: ignore[method-assign]
+        written = written_by(first)
         first.change(0)
         saves = [asyncio.create_task(first.saved.save())]
         await asyncio.sleep(0)
@@ -273,7 +278,7 @@ def test_many_changes_while_one_write_is_under_way_share_the_next(case: Callable
             saves.append(asyncio.create_task(first.saved.save()))
         await asyncio.gather(*saves)
         assert not first.saved.is_dirty
-        return writes
+        return len(written)
 
     assert asyncio.run(run()) == 2
     assert len(reloaded(case)) == 50
@@ -284,15 +289,7 @@ def test_changes_that_come_without_end_share_writes_too(case: Callable[[], Case]
 
     async def run() -> int:
         first = case()
-        writes = 0
-        real = first.saved.file.write
-
-        def counted(text: str) -> None:
-            nonlocal writes
-            writes += 1
-            real(text)
-
-        first.saved.file.write = counted  # type: ignore[method-assign]
+        written = written_by(first)
 
         async def operator(name: int) -> None:
             for step in range(10):
@@ -301,7 +298,7 @@ def test_changes_that_come_without_end_share_writes_too(case: Callable[[], Case]
 
         await asyncio.gather(*(operator(name) for name in range(1, 21)))
         assert not first.saved.is_dirty
-        return writes
+        return len(written)
 
     assert asyncio.run(run()) <= 30
     assert len(reloaded(case)) == 200

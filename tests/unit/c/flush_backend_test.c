@@ -1,17 +1,13 @@
 /* flush_backend_test.c: syncs through io_uring keep what they promise, also when the power goes; where it is forbidden, or where liburing
  * is missing or another one, the system calls take over, and who insists is told what to do. */
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/io_uring.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "../../../csrc/base/uring.h"
 #include "check.h"
+#include "forbid_call.h"
 #include "power_cut.h"
 #include "store_fixture.h"
 
@@ -119,18 +115,6 @@ static void each_backend_serves_the_same_store(int has_io_uring) {
     fixture_remove(path);
 }
 
-/* As a container's filter does it. 0 when that works here. */
-static int forbid_io_uring(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0;
-}
-
 static void where_io_uring_is_forbidden_the_system_calls_sync(void) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -139,7 +123,7 @@ static void where_io_uring_is_forbidden_the_system_calls_sync(void) {
         rp_uring *ring = NULL;
         rp_error error = {0};
         rp_sync_times times;
-        if (forbid_io_uring() != 0 || rp_liburing_load(liburing_path(), &library, NULL) != RP_OK) {
+        if (forbid_call(SYS_io_uring_setup) != 0 || rp_liburing_load(liburing_path(), &library, NULL) != RP_OK) {
             printf("no seccomp or no liburing here: not tried\n");
             exit(0);
         }

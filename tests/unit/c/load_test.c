@@ -1,14 +1,10 @@
 /* load_test.c: the load generator counts what happens and finds every kind of lie a broker can tell. */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 
 #include "../../../csrc/load/floor.h"
 #include "../../../csrc/load/load.h"
+#include "forbid_call.h"
 #include "load_broker.h"
 
 static rp_load_options options_for(const test_broker *broker, int mode) {
@@ -374,14 +370,7 @@ static void the_floor_server_answers_every_form_of_send(void) {
 
 /* As container runtimes whose filter is older than the call. For the rest of the process: last in main. */
 static void a_container_that_refuses_epoll_pwait2_costs_only_precision(void) {
-    struct sock_filter refuse[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof refuse / sizeof *refuse, refuse};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    if (forbid_call(SYS_epoll_pwait2) != 0) {
         printf("no seccomp here: not tried\n");
         return;
     }
