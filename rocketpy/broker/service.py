@@ -188,10 +188,10 @@ class BrokerService:
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
             parts.registration.name_servers = await self._looked_up(config.addresses("namesrvAddr"))
         self._warn(parts)
-        await warn_of_namesakes(parts.client, parts.registration.name_servers, parts.registration.identity)
         self._open_metrics(parts)
         for server in self._servers:
             server.start()
+        await warn_of_namesakes(parts.client, parts.registration.name_servers, parts.registration.identity)
         await parts.registration.start()
         await self._save_all()
         self._run_tasks(parts)
