@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from rocketpy._core.broker import Broker
 from rocketpy._core.errors import Busy, Closed, InvalidArgument
 from rocketpy._core.ha import HaMaster, HaSlave
 from rocketpy._core.store import MessageStore
+from tests.processes import wait_until
+
+MORE_THAN_A_BROKER_TAKES = 100
 
 
 @pytest.fixture
@@ -26,6 +30,11 @@ def master_of(store: MessageStore, broker: Broker | None = None, log: LogTap | N
 
 def threads_named(name: str) -> int:
     return sum(path.read_text().strip() == name for path in Path("/proc/self/task").glob("*/comm"))
+
+
+def wait_for_threads(name: str, count: int) -> None:
+    """A thread names itself once it runs, and leaves /proc a little after it was joined: both are waited for."""
+    wait_until(lambda: threads_named(name) == count, 10, f"{count} threads named {name}", not_yet=OSError)
 
 
 def test_log_broker_and_store_refuse_to_close_before_what_borrows_them(store: MessageStore) -> None:
@@ -50,12 +59,11 @@ def test_what_is_closed_is_not_borrowed(store: MessageStore) -> None:
 
 
 def test_a_master_too_many_leaves_nothing_behind(store: MessageStore) -> None:
-    masters: list[HaMaster] = []
-    with LogTap() as log, Broker(store) as broker:
+    opened: list[HaMaster] = []
+    with LogTap() as log, Broker(store) as broker, ExitStack() as masters:
         with pytest.raises(Busy):
-            while True:
-                masters.append(master_of(store, broker, log))
-        assert threads_named("ha-master") == len(masters) > 0
-        for master in masters:
-            master.close()
-    assert threads_named("ha-master") == 0
+            for _ in range(MORE_THAN_A_BROKER_TAKES):
+                opened.append(masters.enter_context(master_of(store, broker, log)))
+        assert opened
+        wait_for_threads("ha-master", len(opened))
+    wait_for_threads("ha-master", 0)
