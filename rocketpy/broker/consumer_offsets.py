@@ -180,6 +180,20 @@ class ConsumerOffsets:
                 changed += 1
         return changed
 
+    def advance(self, saved: SavedOffsets, end_of: Callable[[str, int], int | None]) -> int:
+        """Moves offsets forward to those of a slave, none past its queue's end here; returns how many moved. Topics without one are passed
+        over."""
+        moved = 0
+        self._index = None
+        for key, queues in saved.offsets.items():
+            topic, _, group = key.partition(SEPARATOR)
+            for queue_id, offset in queues.items():
+                end = end_of(topic, queue_id)
+                if end is not None and min(offset, end) > self._table.read_offset(group, topic, queue_id):
+                    self._table.put_offset(group, topic, queue_id, min(offset, end))
+                    moved += 1
+        return moved
+
     def load(self, saved: SavedOffsets) -> None:
         self.merge(saved, forward_only=False)
         self.assign_version(saved.version)

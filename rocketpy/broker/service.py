@@ -44,6 +44,7 @@ from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .group_members import Members, group_members
 from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
 from .metrics_settings import metrics_settings
 from .native_options import (
@@ -63,6 +64,7 @@ from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import RegisterResult, Registration, TopicsSnapshot
 from .request_modes import POP, RequestModes
 from .retention_service import RetentionService
+from .returning_master import take_offsets_of_slaves
 from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
@@ -189,9 +191,10 @@ class BrokerService:
             parts.registration.name_servers = await self._looked_up(config.addresses("namesrvAddr"))
         self._warn(parts)
         self._open_metrics(parts)
+        members = await self._return_as_master(parts) if self._is_returning(parts) else None
         for server in self._servers:
             server.start()
-        await warn_of_namesakes(parts.client, parts.registration.name_servers, parts.registration.identity)
+        warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
         await parts.registration.start()
         await self._save_all()
         self._run_tasks(parts)
@@ -335,6 +338,25 @@ class BrokerService:
                     mode.group,
                     mode.topic,
                 )
+
+    def _is_returning(self, parts: Parts) -> bool:
+        """A master that has been here before: slaves may have served its consumers since."""
+        return not parts.ha.is_slave and parts.store.stats()["commit_log_max_offset"] > 0
+
+    async def _members(self, parts: Parts) -> Members:
+        return await group_members(parts.client, parts.registration.name_servers, parts.registration.identity)
+
+    async def _return_as_master(self, parts: Parts) -> Members:
+        """Before the first client comes: it would be told offsets that are behind."""
+        members = await self._members(parts)
+        slaves = {address for broker_id, address in members if broker_id > 0}
+
+        def end_of(topic: str, queue_id: int) -> int | None:
+            return parts.store.max_offset(topic, queue_id) if topic in parts.topics else None
+
+        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, end_of):
+            await parts.saved.offsets.save_or_log()
+        return members
 
     def _serve(self, parts: Parts) -> None:
         clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)

@@ -7,39 +7,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
-from .._core.errors import NetworkError, RocketpyError
-from .._core.remoting import Command
+from .._core.errors import NetworkError
 from ..config import Config
 from ..remoting.client import split_address
-from ..remoting.codes import RequestCode, ResponseCode
-from ..remoting.command import Fields
-from ..remoting.headers import GetBrokerMemberGroupRequestHeader
-from ..remoting.json_codec import read_json
 from .addresses import Identity
+from .group_members import Members
 
 log = logging.getLogger(__name__)
 
 CLIENT_WAITS_MS: Final = 3000
 """sendMsgTimeout of RocketMQ's clients, unless their program says otherwise."""
 CONNECT_TIMEOUT_S: Final = 3.0
-NAMESAKE_TIMEOUT_S: Final = 1.0
 
 _WAITS: Final = (
     ("syncFlushTimeout", "flushDiskType", "SYNC_FLUSH", "the disk", "FLUSH_DISK_TIMEOUT"),
     ("slaveTimeout", "brokerRole", "SYNC_MASTER", "slaves", "FLUSH_SLAVE_TIMEOUT"),
 )
 """What a send may wait for: the limit's key, the key and value that make it wait, what for, and what it is answered then."""
-
-
-class Caller(Protocol):
-    """The part of RemotingClient that is needed here."""
-
-    async def invoke_all(
-        self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...
-    ) -> dict[str, Command | RocketpyError]: ...
 
 
 def warn_of_limits(config: Config) -> None:
@@ -70,9 +57,9 @@ def warn_of_undelivered(waiting: Mapping[str, int], reserved_hours: int) -> None
         )
 
 
-async def warn_of_namesakes(client: Caller, name_servers: Iterable[str], identity: Identity) -> None:
-    """Asked before we register: afterwards only the last of both is known."""
-    for address in sorted(await namesakes(client, name_servers, identity)):
+def warn_of_namesakes(members: Members, identity: Identity) -> None:
+    """Of those who were registered before us: afterwards only the last of both is known."""
+    for address in sorted(address for broker_id, address in members if broker_id == identity.broker_id):
         log.warning(
             "another broker is registered as %s with brokerId %d: %s. Unless it is gone, the two push each other out of the name servers' "
             "tables, and each gets a part of the messages; give one of them another name or id",
@@ -108,21 +95,3 @@ async def ha_port_fault(ha_address: str, timeout_s: float = CONNECT_TIMEOUT_S) -
     with contextlib.suppress(OSError):
         await writer.wait_closed()
     return ""
-
-
-async def namesakes(client: Caller, name_servers: Iterable[str], identity: Identity) -> set[str]:
-    """Other addresses that name servers know under our name and id. Those that do not answer, or not this question (4.x), know none."""
-    header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
-    answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=NAMESAKE_TIMEOUT_S)
-    known = {_member(answer, identity.broker_id) for answer in answers.values()}
-    return known - {"", identity.address}
-
-
-def _member(answer: Command | RocketpyError, broker_id: int) -> str:
-    if isinstance(answer, RocketpyError) or answer.code != ResponseCode.SUCCESS:
-        return ""
-    try:
-        address = read_json(answer.body)["brokerMemberGroup"]["brokerAddrs"].get(str(broker_id))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return ""
-    return address if isinstance(address, str) else ""

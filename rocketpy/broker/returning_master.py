@@ -1,0 +1,61 @@
+"""What a master takes from its slaves before it serves anybody: offsets that consumers committed there while it was away, or that were
+on their way to its file when it was killed. Else whoever starts again asks it, and reads once more what the group has read already.
+RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
+
+Offsets move forward only, and not past what this master's queues hold: where it has lost messages that a slave still has, their offsets
+are given to new ones, which nobody has read.
+
+Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode
+from ..remoting.command import CommandError, Fields
+from ..remoting.json_codec import read_json
+from .consumer_offsets import ConsumerOffsets, SavedOffsets
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 2.0
+
+
+class Caller(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+
+
+async def take_offsets_of_slaves(
+    client: Caller, slaves: Iterable[str], offsets: ConsumerOffsets, end_of: Callable[[str, int], int | None]
+) -> int:
+    """How many offsets moved. `end_of` says where a topic's queue ends here, None for topics that are not here."""
+    addresses = sorted(slaves)
+    answers = await asyncio.gather(*(_offsets_of(client, address) for address in addresses))
+    moved = 0
+    for address, saved in zip(addresses, answers, strict=True):
+        if saved is not None and (count := offsets.advance(saved, end_of)):
+            log.info("%d consumer offsets were committed at slave %s while this master was away: it goes on from them", count, address)
+            moved += count
+    return moved
+
+
+async def _offsets_of(client: Caller, address: str) -> SavedOffsets | None:
+    try:
+        answer = await client.call(address, RequestCode.GET_ALL_CONSUMER_OFFSET, timeout_s=TIMEOUT_S)
+        return SavedOffsets.from_json(read_json(answer.body)) if answer.body else None
+    except (RocketpyError, CommandError, ValueError, RecursionError) as error:
+        log.warning(
+            "slave %s did not tell which offsets consumers have committed there: %s; what they read while this master was away "
+            "they may get once more",
+            address,
+            error,
+        )
+        return None

@@ -1,0 +1,137 @@
+"""A master that was away takes the offsets that consumers committed at its slave meanwhile, before anybody can ask it for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rocketpy.broker import returning_master
+from rocketpy.broker.service import BrokerService
+from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.json_codec import read_json
+
+from .running import Peer, broker_config, eventually, run, running
+
+MESSAGES = 10
+
+
+@dataclass
+class Away:
+    """A slave that is alone: its master, whose store is at home, was stopped after its group had read nothing."""
+
+    home: Path
+    namesrv: NameServer
+    slave: Peer
+    slave_service: BrokerService
+    settings: dict[str, str]
+
+    async def commit_at_slave(self, offset: int) -> None:
+        fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": offset}
+        assert (await self.slave.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
+
+    @asynccontextmanager
+    async def master_returns(self, **settings: str) -> AsyncIterator[Peer]:
+        """Its first answers: all that is asked here was on its way before it served anybody."""
+        service = BrokerService(broker_config(self.home / "master", **self.settings, **settings))
+        await service.start()
+        peer = Peer(service.address)
+        try:
+            yield peer
+        finally:
+            await peer.client.stop()
+            await service.stop()
+
+
+@asynccontextmanager
+async def alone(home: Path) -> AsyncIterator[Away]:
+    async with running(home / "name-server-only", haListenPort="0", brokerName="another") as at:
+        settings = {"namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "haListenPort": "0"}
+        master = BrokerService(broker_config(home / "master", **settings))
+        await master.start()
+        peer = Peer(master.address)
+        for number in range(MESSAGES):
+            assert (await peer.send("t", b"%d" % number)).code == 0
+        await peer.pull("g", "t")
+        await peer.client.stop()
+        slave = BrokerService(broker_config(home / "slave", brokerRole="SLAVE", brokerId="1", slaveReadEnable="true", **settings))
+        await slave.start()
+        at.peers.append(Peer(slave.address))
+        try:
+            assert slave.parts is not None
+            await eventually(lambda: slave.parts.store.max_offset("t", 0) == MESSAGES and "g" in slave.parts.groups)  # type: ignore[union-attr]
+            await master.stop()
+            yield Away(home, at.namesrv, at.peers[-1], slave, settings)
+        finally:
+            await master.stop()
+            await slave.stop()
+
+
+async def committed(peer: Peer) -> str:
+    answer = await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, {"consumerGroup": "g", "topic": "t", "queueId": 0})
+    assert answer.code == 0, answer.remark
+    return str(answer.fields["offset"])
+
+
+def test_a_returning_master_goes_on_from_the_offsets_committed_at_its_slave(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            await away.commit_at_slave(7)
+            async with away.master_returns() as master:
+                assert await committed(master) == "7"
+                await master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 9})
+            await away.commit_at_slave(8)
+            async with away.master_returns() as master:
+                assert await committed(master) == "9", "its own are newer"
+            saved = read_json((tmp_path / "master/store/config/consumerOffset.json").read_bytes())
+            assert list(saved["offsetTable"]["t@g"].values()) == [9]
+
+    run(test)
+
+
+def test_no_offset_goes_past_what_the_master_holds_and_none_comes_of_a_topic_it_does_not_have(tmp_path: Path) -> None:
+    """Offsets above its end are given to messages that nobody has read yet."""
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            await away.commit_at_slave(MESSAGES + 5)
+            away.slave_service.parts.native.put_offset("g", "gone", 0, 3)  # type: ignore[union-attr]
+            async with away.master_returns() as master:
+                assert await committed(master) == str(MESSAGES)
+                known = await master.value(RequestCode.GET_ALL_CONSUMER_OFFSET)
+                assert known["offsetTable"].keys() == {"t@g"}
+
+    run(test)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_slave_that_cannot_tell_its_offsets_does_not_keep_the_master_from_starting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr(returning_master, "TIMEOUT_S", 0.2)
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+
+            async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                if answers:
+                    writer.write(b"\0\0\0\1x")
+                await reader.read()
+                writer.close()
+
+            stranger = await asyncio.start_server(serve, "127.0.0.1", 0)
+            address = f"127.0.0.1:{stranger.sockets[0].getsockname()[1]}"
+            registration = away.slave_service.parts.registration  # type: ignore[union-attr]
+            object.__setattr__(registration.identity, "address", address)
+            await registration.register_all()
+            async with away.master_returns() as master:
+                assert await committed(master) == "0"
+            stranger.close()
+            assert any(address in message and "did not tell which offsets" in message for message in caplog.messages)
+
+    run(test)
