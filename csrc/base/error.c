@@ -58,6 +58,8 @@ int rp_error_set(rp_error *error, int status, int os_errno, const char *file, in
     return status;
 }
 
+int rp_status_is_passing(int status) { return status == RP_E_IO || status == RP_E_NO_MEMORY; }
+
 int rp_status_from_errno(int os_errno) {
     switch (os_errno) {
     case ENOSPC:

@@ -55,6 +55,9 @@ const char *rp_status_text(int status);
  * file may be NULL; format is printf's. Truncates silently at the field sizes. */
 int rp_error_set(rp_error *error, int status, int os_errno, const char *file, int64_t offset, const char *format, ...);
 
+/* 1 when a file that is there could not be opened, mapped or read: asking again may do, and nothing may be concluded from it. */
+int rp_status_is_passing(int status);
+
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 

@@ -26,6 +26,7 @@ const char *rp_get_status_name(int status) {
         "NO_MATCHED_LOGIC_QUEUE",
         "NO_MESSAGE_IN_QUEUE",
         "OFFSET_RESET",
+        "the next message cannot be read just now, the broker's log says why; it is not lost, pull again",
     };
     return names[status];
 }
@@ -85,15 +86,16 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;
 }
 
-/* Adds a record; 0 when its bytes are gone. In the first way file_offset holds the log offset until the pin is taken. */
+/* Adds a record. RP_OK, or what reading it failed with. In the first way file_offset holds the log offset until the pin is taken. */
 static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     rp_get_result *result = walk->result;
     rp_file_range *range = &walk->scratch->ranges[result->range_count];
     uint32_t size = (uint32_t)entry->size;
     if (walk->pin_each) {
         rp_log_range pinned;
-        if (rp_commit_log_read(walk->request->commit_log, entry->commit_log_offset, size, &pinned) != RP_OK)
-            return 0;
+        int status = rp_commit_log_read(walk->request->commit_log, entry->commit_log_offset, size, &pinned);
+        if (status != RP_OK)
+            return status;
         *range = (rp_file_range){pinned.address, size, pinned.fd, pinned.file_offset, rp_log_range_release, pinned.pin};
         result->range_count++;
     } else if (result->range_count > 0 && range[-1].file_offset + range[-1].size == entry->commit_log_offset) {
@@ -104,7 +106,15 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     }
     result->count++;
     result->bytes += size;
-    return 1;
+    return RP_OK;
+}
+
+/* What cannot be read just now is the consumer's next message, and must not be passed over. Returns 0: the walk is over. */
+static int stop_before(get_walk *walk, int64_t at) {
+    walk->result->next_offset = at;
+    if (walk->result->bytes == 0)
+        walk->result->status = RP_GET_UNREADABLE;
+    return 0;
 }
 
 /* One entry at queue offset `at`. 0: the walk is over. */
@@ -119,7 +129,10 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
             result->status = RP_GET_NO_MATCHED_MESSAGE;
         return 1;
     }
-    if (entry->size <= 0 || !add_record(walk, entry)) {
+    int status = entry->size > 0 ? add_record(walk, entry) : RP_E_NOT_FOUND;
+    if (rp_status_is_passing(status))
+        return stop_before(walk, at);
+    if (status != RP_OK) {
         if (result->bytes == 0)
             result->status = RP_GET_MESSAGE_WAS_REMOVING;
         return 1;
@@ -140,6 +153,10 @@ static void walk_entries(get_walk *walk) {
     while (at < result->max_offset) {
         int64_t left = result->max_offset - at;
         int64_t got = rp_consume_queue_read(walk->request->queue, at, entries, left < ENTRIES_AT_ONCE ? (uint32_t)left : ENTRIES_AT_ONCE);
+        if (rp_status_is_passing((int)got)) {
+            stop_before(walk, at);
+            return;
+        }
         if (got <= 0) {
             /* Files of the queue went between our look at its bounds and now: the consumer comes back and is told the new minimum. */
             if (result->bytes == 0)

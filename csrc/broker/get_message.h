@@ -26,7 +26,8 @@ enum rp_get_status {
     RP_GET_OFFSET_TOO_SMALL,
     RP_GET_NO_MATCHED_LOGIC_QUEUE,
     RP_GET_NO_MESSAGE_IN_QUEUE,
-    RP_GET_OFFSET_RESET
+    RP_GET_OFFSET_RESET,
+    RP_GET_UNREADABLE /* ours: the file of the next message cannot be opened or mapped just now; next_offset is the message's */
 };
 const char *rp_get_status_name(int status);
 

@@ -24,6 +24,8 @@ static int32_t code_of_status(const rp_pull *pull, const rp_get_result *result) 
     case RP_GET_NO_MATCHED_LOGIC_QUEUE:
     case RP_GET_NO_MESSAGE_IN_QUEUE:
         return pull->offset != 0 ? RP_RESPONSE_PULL_OFFSET_MOVED : RP_RESPONSE_PULL_NOT_FOUND;
+    case RP_GET_UNREADABLE:
+        return RP_RESPONSE_SYSTEM_ERROR; /* clients wait three seconds and ask for the same again */
     case RP_GET_OFFSET_FOUND_NULL:
     case RP_GET_OFFSET_OVERFLOW_ONE:
         return RP_RESPONSE_PULL_NOT_FOUND;

@@ -220,6 +220,9 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     if (size > file_left)
         size = file_left;
     int status = rp_commit_log_read(options->commit_log, offset, (uint32_t)size, &connection->range);
+    if (rp_status_is_passing(status))
+        return rp_error_set(error, status, 0, NULL, offset, "log bytes for slave %s cannot be read just now, it connects again",
+                            connection->address_text);
     if (status < 0)
         return rp_error_set(error, status, 0, NULL, offset,
                             "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",

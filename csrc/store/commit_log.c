@@ -7,6 +7,8 @@
 #include "commit_log_inl.h"
 #include "message.h"
 
+#define NS_PER_MS INT64_C(1000000)
+
 int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp_error *error) {
     rp_commit_log *log = calloc(1, sizeof *log);
     rp_mapped_file_queue_options row = {.ops = setup->ops,
@@ -180,14 +182,27 @@ int rp_commit_log_failure(rp_commit_log *log, rp_error *error) {
     return status;
 }
 
+int rp_commit_log_tell_unreadable(rp_commit_log *log, const rp_error *error) {
+    int64_t now_ns = rp_clock_monotonic_ns(log->setup.clock),
+            next_ns = atomic_load_explicit(&log->unreadable_next_ns, memory_order_relaxed);
+    if (now_ns >= next_ns &&
+        atomic_compare_exchange_strong(&log->unreadable_next_ns, &next_ns, now_ns + RP_UNREADABLE_TOLD_MS * NS_PER_MS)) {
+        rp_log_write(log->setup.log, RP_LOG_ERROR, "store: %s [%s]; its readers %s", error->message, error->file,
+                     rp_status_is_passing(error->status) ? "are told to come again" : "pass over what it held");
+    }
+    return error->status;
+}
+
 int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range) {
     int64_t max = rp_commit_log_max_offset(log);
     if (offset < 0 || offset > max || (int64_t)size > max - offset) {
         return RP_E_RANGE;
     }
-    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, NULL);
+    rp_error error;
+    error.status = 0;
+    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, offset, &error);
     if (file == NULL) {
-        return offset < rp_commit_log_min_offset(log) ? RP_E_RANGE : RP_E_IO;
+        return offset < rp_commit_log_min_offset(log) || error.status == 0 ? RP_E_RANGE : rp_commit_log_tell_unreadable(log, &error);
     }
     int64_t at = offset - file->base_offset;
     if ((uint64_t)at + size > file->size) {

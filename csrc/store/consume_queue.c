@@ -2,6 +2,7 @@
 #include "consume_queue.h"
 
 #include "../base/bytes_inl.h"
+#include "commit_log_writer.h"
 #include "consume_queue_inl.h"
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue) { return queue->topic; }
@@ -23,9 +24,12 @@ int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_
     uint32_t count = 0, wanted = max - offset < entries_max ? (uint32_t)(max - offset) : entries_max;
     while (count < wanted) {
         int64_t byte = (offset + count) * RP_CONSUME_QUEUE_ENTRY_SIZE;
-        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, byte, NULL);
+        rp_error error;
+        error.status = 0;
+        rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, byte, &error);
         if (file == NULL) {
-            return count > 0 ? (int64_t)count : RP_E_IO;
+            int rc = error.status == 0 ? RP_E_NOT_FOUND : rp_commit_log_tell_unreadable(queue->setup->log, &error);
+            return count > 0 ? (int64_t)count : rc;
         }
         const uint8_t *at = rp_mapped_file_address(file) + (byte - file->base_offset);
         const uint8_t *end = rp_mapped_file_address(file) + file->size;

@@ -29,10 +29,11 @@ int32_t rp_consume_queue_id(const rp_consume_queue *queue);
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
 /* Copies entries from offset on. How many (0..entries_max); 0 when offset == max; RP_E_RANGE outside min..max;
- * RP_E_IO or RP_E_CORRUPT when the file is gone or short. */
+ * RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read. */
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
 /* boundary 0 LOWER: the first offset whose store time is >= timestamp_ms (max offset when none);
- * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime. */
+ * 1 UPPER: the last whose store time is <= timestamp_ms. As RocketMQ's getOffsetInQueueByTime. RP_E_IO, RP_E_NO_MEMORY as of
+ * rp_commit_log_read: no place would be the right one. */
 int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timestamp_ms, int boundary);
 /* Store timestamp of the first message, or of the one at offset; -1 when there is none. */
 int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue);

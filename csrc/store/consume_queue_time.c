@@ -1,7 +1,7 @@
 /* consume_queue_time.c: which entry belongs to a moment. The entries carry no time; the records they point to do.
  * RocketMQ: ConsumeQueue.binarySearchInQueueByTime, ConsumeQueueStore.getOffsetInQueueByTime (5.3.3 store/).
  *
- * A binary search over the whole queue. Entries whose record is gone or unreadable count as older than everything, as they lie at
+ * A binary search over the whole queue. Entries whose record is gone count as older than everything, as they lie at
  * the old end. Store times follow the wall clock: where it was set back, the search finds one of the places, as RocketMQ's does.
  */
 #include "consume_queue.h"
@@ -10,35 +10,40 @@
 #include "consume_queue_inl.h"
 #include "message_layout_inl.h"
 
-static int64_t record_time(rp_commit_log *log, const rp_queue_entry *entry) {
+/* The time of the record at the entry, -1 when it is gone. RP_OK; RP_E_IO, RP_E_NO_MEMORY: it is there and cannot be read now. */
+static int record_time(rp_consume_queue *queue, int64_t offset, int64_t *time_ms) {
+    rp_queue_entry entry;
     rp_log_range range;
-    int64_t time = -1;
-    if (entry->size < RP_RECORD_SIZE_MIN || rp_commit_log_read(log, entry->commit_log_offset, (uint32_t)entry->size, &range) != RP_OK) {
-        return -1;
+    *time_ms = -1;
+    int64_t rc = rp_consume_queue_read(queue, offset, &entry, 1);
+    if (rc == 1 && entry.size >= RP_RECORD_SIZE_MIN &&
+        (rc = rp_commit_log_read(queue->setup->log, entry.commit_log_offset, (uint32_t)entry.size, &range)) == RP_OK) {
+        int32_t sys_flag = (int32_t)rp_get_u32(range.address + RP_AT_SYS_FLAG);
+        uint32_t at = RP_AT_BORN_HOST + rp_born_host_size(sys_flag);
+        *time_ms = at + 8 <= range.size ? (int64_t)rp_get_u64(range.address + at) : -1;
+        rp_log_range_release(range.pin);
     }
-    int32_t sys_flag = (int32_t)rp_get_u32(range.address + RP_AT_SYS_FLAG);
-    uint32_t at = RP_AT_BORN_HOST + rp_born_host_size(sys_flag);
-    if (at + 8 <= range.size) {
-        time = (int64_t)rp_get_u64(range.address + at);
-    }
-    rp_log_range_release(range.pin);
-    return time;
+    return rp_status_is_passing((int)rc) ? (int)rc : RP_OK;
 }
 
 int64_t rp_consume_queue_time_at(rp_consume_queue *queue, int64_t offset) {
-    rp_queue_entry entry;
-    return rp_consume_queue_read(queue, offset, &entry, 1) == 1 ? record_time(queue->setup->log, &entry) : -1;
+    int64_t time_ms;
+    return record_time(queue, offset, &time_ms) == RP_OK ? time_ms : -1;
 }
 
 int64_t rp_consume_queue_earliest_time(rp_consume_queue *queue) {
     return rp_consume_queue_time_at(queue, rp_consume_queue_min_offset(queue));
 }
 
-/* The first offset in [low, high) whose time is >= timestamp_ms; high when none. */
+/* The first offset in [low, high) whose time is >= timestamp_ms; high when none. Or a negative status. */
 static int64_t first_at_or_after(rp_consume_queue *queue, int64_t low, int64_t high, int64_t timestamp_ms) {
     while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (rp_consume_queue_time_at(queue, middle) < timestamp_ms) {
+        int64_t middle = low + (high - low) / 2, time_ms;
+        int rc = record_time(queue, middle, &time_ms);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        if (time_ms < timestamp_ms) {
             low = middle + 1;
         } else {
             high = middle;
@@ -53,7 +58,7 @@ int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timesta
         return first_at_or_after(queue, min, max, timestamp_ms);
     }
     int64_t after = timestamp_ms == INT64_MAX ? max : first_at_or_after(queue, min, max, timestamp_ms + 1);
-    return after > min ? after - 1 : min;
+    return after > min ? after - 1 : after < 0 ? after : min;
 }
 
 /* Where the entry points; behind everything when it is not written or cannot be read. */

@@ -152,13 +152,20 @@ int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error 
 
 int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     int64_t max = atomic_load(&queue->max_offset), per_file = queue->setup->file_size / ENTRY;
-    int rc = RP_OK;
+    rp_error local;
+    error = error == NULL ? &local : error;
     rp_consume_queue_leave_file(queue);
+    error->status = RP_OK;
+    bool cuts_file = offset % per_file != 0; /* else it goes with those behind it */
+    rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, offset * ENTRY, error) : NULL;
+    if (file == NULL && error->status != RP_OK) {
+        return error->status; /* what is behind the cut would be taken for entries at the next start */
+    }
+    int rc = RP_OK;
     while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - (int64_t)queue->setup->file_size >= offset * ENTRY &&
            rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row)) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
-    rp_mapped_file *file = rc == RP_OK ? rp_mapped_file_queue_find(queue->row, offset * ENTRY, error) : NULL;
     if (file != NULL) {
         int64_t file_end = (offset / per_file + 1) * per_file, stop = max < file_end ? max : file_end;
         if (stop > offset) {

@@ -80,28 +80,28 @@ static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
 }
 
 /* By the leader: everything appended so far is durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, for want of descriptors. */
-static int sync_log(rp_flusher *flusher) {
+static int sync_log(rp_flusher *flusher, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
-    rp_error error = {0};
     int failure = rp_commit_log_failure(log, NULL);
     if (failure != 0 && failure != RP_E_CLOSED) {
+        rp_commit_log_failure(log, error);
         return RP_E_IO;
     }
     if (begin >= end) {
         return RP_OK;
     }
     int64_t started = rp_clock_monotonic_ns(flusher->setup.clock);
-    int rc = rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, &error);
+    int rc = rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, error);
     bool was_owed = atomic_exchange_explicit(&flusher->is_owed, rc == RP_E_BUSY, memory_order_relaxed);
     if (rc == RP_E_BUSY) {
         if (!was_owed) {
-            rp_log_write(flusher->setup.log, RP_LOG_ERROR, "commit log: %s [%s]", error.message, error.file);
+            rp_log_write(flusher->setup.log, RP_LOG_ERROR, "commit log: %s [%s]", error->message, error->file);
         }
         return rc;
     }
     if (rc != RP_OK) {
-        rp_commit_log_fail(log, RP_E_READ_ONLY, &error);
+        rp_commit_log_fail(log, RP_E_READ_ONLY, error);
         return RP_E_IO;
     }
     uint64_t elapsed = (uint64_t)(rp_clock_monotonic_ns(flusher->setup.clock) - started);
@@ -150,9 +150,11 @@ int rp_flusher_checkpoint_log(rp_flusher *flusher, int64_t offset, rp_error *err
 }
 
 /* Returns when offset is flushed: by another's sync, or by leading one. deadline NULL: as long as it takes. */
-static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec *deadline) {
+static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec *deadline, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
+    rp_error local;
     int rc = RP_OK;
+    error = error == NULL ? &local : error;
     pthread_mutex_lock(&flusher->sync_lock);
     while (atomic_load_explicit(&flusher->is_syncing, memory_order_relaxed) && rp_commit_log_flushed_offset(log) < offset) {
         int timed_out = deadline == NULL ? pthread_cond_wait(&flusher->synced, &flusher->sync_lock)
@@ -166,8 +168,8 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
     if (before < offset) {
         atomic_store_explicit(&flusher->is_syncing, true, memory_order_relaxed);
         pthread_mutex_unlock(&flusher->sync_lock);
-        rc = sync_log(flusher);
-        rc = rc == RP_OK ? rp_flusher_checkpoint_log(flusher, rp_commit_log_min_offset(log), NULL) : rc; /* a slave's first bytes */
+        rc = sync_log(flusher, error);
+        rc = rc == RP_OK ? rp_flusher_checkpoint_log(flusher, rp_commit_log_min_offset(log), error) : rc; /* a slave's first bytes */
         flushed = rp_commit_log_flushed_offset(log);
         pthread_mutex_lock(&flusher->sync_lock);
         atomic_store_explicit(&flusher->is_syncing, false, memory_order_relaxed);
@@ -184,7 +186,9 @@ static int sync_up_to(rp_flusher *flusher, int64_t offset, const struct timespec
     return rc;
 }
 
-static int sync_now(rp_flusher *flusher) { return sync_up_to(flusher, rp_commit_log_max_offset(flusher->setup.commit_log), NULL); }
+static int sync_now(rp_flusher *flusher, rp_error *error) {
+    return sync_up_to(flusher, rp_commit_log_max_offset(flusher->setup.commit_log), NULL, error);
+}
 
 int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
     rp_commit_log *log = flusher->setup.commit_log;
@@ -195,7 +199,7 @@ int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
         return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
     }
     struct timespec deadline = deadline_after(timeout_ms);
-    return sync_up_to(flusher, offset, &deadline);
+    return sync_up_to(flusher, offset, &deadline, NULL);
 }
 
 void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
@@ -292,7 +296,10 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
         pass.rc = write_checkpoint(flusher, error);
     }
     if (flusher->queues_failed) {
-        pass.rc = RP_E_IO;
+        pass.rc = pass.rc != RP_OK ? RP_E_IO
+                                   : rp_error_set(error, RP_E_IO, 0, NULL, -1,
+                                                  "consume queues: a sync of theirs failed before; they are rebuilt from the commit log at "
+                                                  "the next start");
     }
     pthread_mutex_unlock(&flusher->queue_lock);
     return pass.rc;
@@ -327,7 +334,7 @@ static void do_due_work(rp_flusher *flusher, const rp_flush_timing *timing, time
         bool thorough = now_ns >= due->thorough_at_ns;
         bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
         if (unsynced > 0 && (thorough || is_owed || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
-            sync_now(flusher); /* a failure is the log's from now on */
+            sync_now(flusher, NULL); /* a failure is the log's from now on */
         }
         due->thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->thorough_at_ns;
         due->flush_at_ns = after_ms(now_ns, timing->interval_ms);
@@ -336,7 +343,7 @@ static void do_due_work(rp_flusher *flusher, const rp_flush_timing *timing, time
         rp_error error = {0};
         bool thorough = now_ns >= due->queues_thorough_at_ns;
         if (thorough) {
-            sync_now(flusher);
+            sync_now(flusher, NULL);
         }
         sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
         due->queues_thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->queues_thorough_at_ns;
@@ -375,7 +382,7 @@ static void run(void *context) {
     rp_flush_timing timing = setup->timing;
     timers due = timers_from(now_ns, &timing);
     while (wait_for_work(flusher, &timing, &due, now_ns)) {
-        if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher) != RP_OK) {
+        if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher, NULL) != RP_OK) {
             atomic_store(&flusher->requested, 0); /* nothing can be flushed any more, or not before it is due: do not ask again */
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
@@ -395,20 +402,14 @@ int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
     pthread_mutex_unlock(&flusher->wake_lock);
     rp_thread_join(flusher->thread);
     flusher->thread = NULL;
-    int rc = sync_now(flusher);
-    if (rc == RP_E_BUSY) {
-        return rp_error_set(error, rc, EMFILE, NULL, -1, "the commit log could not be synced: too many open files");
-    }
-    if (rc != RP_OK) {
-        rp_commit_log_failure(flusher->setup.commit_log, error);
-        return rc;
-    }
     rp_error local = {0};
-    return sync_queues(flusher, true, true, error == NULL ? &local : error);
+    error = error == NULL ? &local : error;
+    int rc = sync_now(flusher, error);
+    return rc == RP_OK ? sync_queues(flusher, true, true, error) : rc;
 }
 
 int rp_flusher_checkpoint_queues(rp_flusher *flusher, rp_error *error) {
-    int rc = sync_now(flusher);
+    int rc = sync_now(flusher, error);
     return rc == RP_OK ? sync_queues(flusher, true, false, error) : rc;
 }
 

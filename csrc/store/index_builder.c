@@ -94,7 +94,7 @@ static int enter_record(rp_index_builder *builder, const rp_index_feed_entry *en
     rp_commit_log *log = builder->options.commit_log;
     int status = rp_commit_log_read(log, entry->log_offset, entry->size, &range);
     if (status < 0)
-        return entry->log_offset < rp_commit_log_min_offset(log)
+        return !rp_status_is_passing(status)
                    ? RP_OK /* deleted meanwhile */
                    : rp_error_set(error, status, 0, NULL, entry->log_offset, "the record cannot be read: %s", rp_status_text(status));
     rp_message message;
@@ -158,8 +158,13 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
     rp_log_range range;
     uint32_t size = available < PASS_BYTES ? (uint32_t)available : PASS_BYTES;
     for (int tries = 0; tries < 2; tries++) {
-        if (rp_commit_log_read(log, offset, size, &range) < 0)
-            return 0; /* deleted meanwhile: the next round starts at the new minimum */
+        int status = rp_commit_log_read(log, offset, size, &range);
+        if (rp_status_is_passing(status))
+            return rp_error_set(error, status, 0, NULL, offset, "the log cannot be read: %s", rp_status_text(status));
+        if (status == RP_E_NOT_FOUND)
+            advance_to(builder, next_file(builder, offset)); /* taken away from outside */
+        if (status < 0)
+            return status == RP_E_NOT_FOUND; /* or deleted meanwhile: the next round starts at the new minimum */
         uint32_t first = size >= 4 ? rp_get_u32(range.address) : 0;
         if (first <= size || first > available)
             break; /* whole, or not all of it has arrived */

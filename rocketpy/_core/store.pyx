@@ -353,6 +353,7 @@ cdef class MessageStore(NativeObject):
             if queue != NULL:
                 with nogil:
                     offset = rp_consume_queue_offset_by_time(queue, timestamp_ms, boundary)
+                check(offset, NULL)
             return offset
         finally:
             self.leave()

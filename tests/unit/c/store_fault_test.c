@@ -105,7 +105,32 @@ static int64_t a_failing_call_loses_nothing(int fail_errno, bool forever, int fl
     }
 }
 
+static _Atomic int syncs_fail;
+
+static int sync_range_or_not(void *context, int fd, void *address, int64_t offset, size_t size) {
+    errno = EIO;
+    return atomic_load(&syncs_fail) ? -1 : rp_file_ops_system()->sync_range(context, fd, address, offset, size);
+}
+
+static void a_close_says_what_did_not_reach_the_disk(void) {
+    char path[400];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_or_not;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    options.flush_interval_ms = options.queue_flush_interval_ms = 60000;
+    rp_message_store *store = fixture_open(&options);
+    CHECK(fixture_append(store, fixture_queue(store, "Fault", 0), 0) == RP_OK);
+    atomic_store(&syncs_fail, 1);
+    rp_error error = {0};
+    CHECK(rp_message_store_close(store, &error) == RP_E_IO && strstr(error.message, "sync failed") != NULL && error.os_errno == EIO);
+    fixture_remove(path);
+}
+
 int main(int argc, char **argv) {
+    a_close_says_what_did_not_reach_the_disk();
     bool all = argc > 1 && strcmp(argv[1], "all") == 0;
     int64_t step = all ? 1 : 23, first = all ? 1 : 1 + (int64_t)(time(NULL) % step);
     const int errnos[] = {ENOSPC, EIO};
