@@ -11,8 +11,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from rocketpy.remoting.client import RemotingClient
+from tests.processes import PATIENCE_S
+
 settings.register_profile("rocketpy", deadline=None, print_blob=True, derandomize="ROCKETPY_SEARCH" not in os.environ)
 settings.load_profile("rocketpy")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patient_clients() -> None:
+    """Who calls without a time-out of his own waits for longer than the three seconds of RocketMQ's clients: a busy machine may stand
+    still for so long."""
+    for method in (RemotingClient.invoke, RemotingClient.call, RemotingClient.invoke_oneway, RemotingClient.invoke_all):
+        assert method.__kwdefaults__ is not None
+        method.__kwdefaults__["timeout_s"] = PATIENCE_S
 
 
 @pytest.fixture

@@ -23,17 +23,21 @@ PORTS = range(11000, 31000)  # below the kernel's ephemeral range
 BROKER_PORTS = (-2, 0, 1)
 """Relative to listenPort: the VIP listener, the listener, the HA listener."""
 
+PATIENCE_S = 60.0
+"""What must happen is waited for so long, or longer: only a test that fails waits to the end, and a busy machine may stand still."""
+
 RUNNING: list[Process] = []
 """Every process that nobody has stopped or killed yet; failure reports show the ends of their output."""
 
 
 def wait_until(
-    condition: Callable[[], T], timeout: float = 30.0, what: str = "", every: float = 0.01, not_yet: type[Exception] | tuple[()] = ()
+    condition: Callable[[], T], timeout: float = PATIENCE_S, what: str = "", every: float = 0.01, not_yet: type[Exception] | tuple[()] = ()
 ) -> T:
     """The first true value of condition(). After the time-out an AssertionError says what was awaited and what came last.
 
-    An exception of type not_yet is a look that found nothing. `every` is the pause between two looks.
+    An exception of type not_yet is a look that found nothing. `every` is the pause between two looks. timeout: PATIENCE_S at least.
     """
+    timeout = max(timeout, PATIENCE_S)
     end = time.monotonic() + timeout
     while True:
         try:
@@ -142,7 +146,7 @@ class Process:
         except AssertionError as error:
             raise AssertionError(f"{self.name}: {error}\n{self.output_tail()}") from None
 
-    def next_line(self, pattern: str, timeout: float = 30.0) -> re.Match[str]:
+    def next_line(self, pattern: str, timeout: float = PATIENCE_S) -> re.Match[str]:
         """The first line behind the one found before that the pattern is found in."""
 
         def look() -> re.Match[str] | None:
@@ -160,7 +164,7 @@ class Process:
     def send_signal(self, number: signal.Signals) -> None:
         self._popen.send_signal(number)
 
-    def stop(self, timeout: float = 30.0, number: signal.Signals = signal.SIGTERM) -> int:
+    def stop(self, timeout: float = PATIENCE_S, number: signal.Signals = signal.SIGTERM) -> int:
         """Asks it to end; its exit code. One that does not leave in time is killed and reported."""
         self._popen.send_signal(number)
         try:
@@ -173,7 +177,7 @@ class Process:
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone; nothing when it is."""
         self._popen.kill()
-        self._popen.wait(30)
+        self._popen.wait(PATIENCE_S)
         if self._popen.stdin is not None:
             self._popen.stdin.close()
         if self in RUNNING:

@@ -117,7 +117,7 @@ def fuzz_one(library: Any, source: Path, with_clang: bool, seed: int, seconds: i
     directories = [str(corpus), *([str(seeds)] if seeds.is_dir() else [])]
     if with_clang:
         program = build_program(library, source, "-fsanitize=fuzzer")
-        limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=65536", "-timeout=10", "-rss_limit_mb=2048"]
+        limits = [f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=65536", "-timeout=60", "-rss_limit_mb=2048"]
         command = [str(program), *limits, "-print_final_stats=0", f"-artifact_prefix={corpus}/", *directories]
     else:
         program = build_program(library, source, str(ROOT / "tests" / "fuzz_driver.c"))

@@ -19,6 +19,8 @@ from tests.processes import free_port
 from .link import Link
 
 HOUSEKEEPING_MS = 1500
+PATIENT = {"haHousekeepingInterval": 60_000, "slaveTimeout": 60_000}
+"""For tests of a link that is always there: a busy machine may stand still for longer than the others' limits."""
 
 
 @dataclass
@@ -32,9 +34,11 @@ class Pair(ReplicaPair):
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
+def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """With time limits that the tests wait for, unless a test is parametrized with others."""
     ha_port = free_port()
-    common = {"haHousekeepingInterval": HOUSEKEEPING_MS, "haSendHeartbeatInterval": 300, "slaveTimeout": 1000}
+    limits = {"haHousekeepingInterval": HOUSEKEEPING_MS, "haSendHeartbeatInterval": 300, "slaveTimeout": 1000}
+    common = {**limits, **getattr(request, "param", {})}
     with Link(ha_port) as link:
         names = NameServerProcess(tmp_path / "n")
         address = names.address
@@ -49,15 +53,16 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
             yield made
 
 
-def test_ten_milliseconds_of_delay_are_paid_once_per_message_and_not_per_batch(pair: Pair) -> None:
+@pytest.mark.parametrize("pair", [PATIENT], indirect=True)
+def test_a_delay_is_paid_once_per_message_and_not_per_batch(pair: Pair) -> None:
     pair.produce(3)
-    pair.link.delay_s = 0.01
+    pair.link.delay_s = 0.2
     started = time.monotonic()
-    pair.produce(20, producers=16)
+    pair.produce(4, producers=16)
     elapsed = time.monotonic() - started
     assert not pair.ledger.refused
-    # 16 producers share each round trip of 20 ms; one after the other they would need 320 * 20 ms = 6.4 s.
-    assert elapsed < 3.2, f"320 messages took {elapsed:.2f} s"
+    # 16 producers share each round trip of 400 ms: 1.6 s, and what a busy machine needs. One after the other they wait 64 * 0.4 = 25.6 s.
+    assert elapsed < 20, f"64 messages took {elapsed:.2f} s"
     pair.wait_in_sync()
     pair.take_the_master_away_and_check()
 
@@ -65,9 +70,10 @@ def test_ten_milliseconds_of_delay_are_paid_once_per_message_and_not_per_batch(p
 def test_a_partition_is_told_to_producers_and_closes_without_loss(pair: Pair) -> None:
     pair.produce(20)
     pair.link.stall()
+    before = sum(pair.ledger.refused.values())  # by a busy machine
     pair.produce(2)
     assert set(pair.ledger.refused) <= {ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
-    assert sum(pair.ledger.refused.values()) == 16, "nothing can be acknowledged while the slave is cut off"
+    assert sum(pair.ledger.refused.values()) - before == 16, "nothing can be acknowledged while the slave is cut off"
     pair.link.restore()
     pair.wait_in_sync()
     pair.produce(20)
@@ -92,6 +98,7 @@ def test_a_half_open_connection_is_left_without_a_busy_loop(pair: Pair) -> None:
     pair.take_the_master_away_and_check()
 
 
+@pytest.mark.parametrize("pair", [PATIENT], indirect=True)
 def test_single_bytes_make_the_same_log(pair: Pair) -> None:
     pair.link.piece_bytes = 1
     pair.produce(3, producers=4)

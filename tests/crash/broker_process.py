@@ -10,7 +10,7 @@ from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import BROKER_PORTS, Process, free_port, write_properties
 
-START_LIMIT_S = 30.0
+START_LIMIT_S = 120.0
 
 
 class Server:

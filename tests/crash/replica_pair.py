@@ -19,16 +19,16 @@ from rocketpy.remoting.codes import RequestCode
 from .broker_process import BrokerProcess, NameServerProcess
 from .producers import Ledger, produce
 
-CATCH_UP_S = 30.0
+CATCH_UP_S = 120.0
 
 
 async def _status(client: RemotingClient, broker: BrokerProcess) -> dict[str, int]:
-    answer = await client.call(broker.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=5)
+    answer = await client.call(broker.address, RequestCode.GET_BROKER_HA_STATUS, timeout_s=30)
     return dict(json.loads(answer.body))
 
 
 async def _topics(client: RemotingClient, broker: BrokerProcess) -> bytes:
-    return (await client.call(broker.address, RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=5)).body
+    return (await client.call(broker.address, RequestCode.GET_ALL_TOPIC_CONFIG, timeout_s=30)).body
 
 
 async def wait_in_sync(master: BrokerProcess, slave: BrokerProcess) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rocketpy._core.remoting import Command, decode_command, scan_frame
+from tests.processes import PATIENCE_S
 
 FRAME_SIZE_MAX = 64 << 20
 
@@ -26,7 +27,7 @@ class Outcome:
 class Wire:
     """One blocking connection."""
 
-    def __init__(self, port: int, wait_s: float = 10.0, receive_buffer: int = 0) -> None:
+    def __init__(self, port: int, wait_s: float = PATIENCE_S, receive_buffer: int = 0) -> None:
         self._socket = socket.socket()
         if receive_buffer:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

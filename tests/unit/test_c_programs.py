@@ -21,7 +21,7 @@ Run = subprocess.CompletedProcess[str]
 
 def build_and_run(source: Path, library: Any, environment: dict[str, str]) -> Run:
     program = build_program(library, source)
-    return subprocess.run([program], capture_output=True, text=True, timeout=100, check=False, env=environment)
+    return subprocess.run([program], capture_output=True, text=True, timeout=250, check=False, env=environment)
 
 
 @pytest.fixture(scope="module")

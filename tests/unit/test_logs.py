@@ -14,6 +14,7 @@ import pytest
 from rocketpy._core.remoting import Server
 from rocketpy.config import load_config
 from rocketpy.logs import NOTICE, JsonFormatter, LogfmtFormatter, NativeLog, start_logging
+from tests.processes import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +93,7 @@ def test_native_lines_reach_logging(caplog: pytest.LogCaptureFixture) -> None:
             server.start()
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(b"\x00\x00\x00\x01garbage")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 assert await reader.read() == b""  # the server closes a connection that does not speak the protocol
             writer.close()
         native_log.close()

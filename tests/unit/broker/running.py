@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.json_codec import read_json, write_json
+from tests.processes import PATIENCE_S
 
 SMALL = {"mappedFileSizeCommitLog": str(4 << 20), "mappedFileSizeConsumeQueue": "20000", "reactorThreads": "1"}
 
@@ -39,7 +41,7 @@ class Peer:
         """The response to a request; a body that is not bytes is sent as JSON."""
         texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (fields or {}).items()}
         data = body if isinstance(body, bytes) else write_json(body)
-        return await self.client.invoke(address or self.address, code, texts, data, timeout_s=10)
+        return await self.client.invoke(address or self.address, code, texts, data, timeout_s=PATIENCE_S)
 
     async def value(self, code: int, fields: dict[str, Any] | None = None, body: Any = b"") -> Any:
         """The JSON body of a successful response."""
@@ -123,14 +125,22 @@ async def running(home: Path, **settings: str) -> AsyncIterator[Running]:
         await namesrv.stop()
 
 
+def has_ipv6_loopback() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
 def run(test: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(), 60))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(test(), 4 * PATIENCE_S))  # type: ignore[arg-type]
 
 
 async def eventually(holds: Callable[[], Any], what: str = "the condition") -> Any:
     """Waits, bounded, for something that another task or thread brings about."""
-    deadline = asyncio.get_running_loop().time() + 10
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
     while not (value := holds()):
-        assert asyncio.get_running_loop().time() < deadline, f"{what} did not come true within 10 s"
+        assert asyncio.get_running_loop().time() < deadline, f"{what} did not come true within {PATIENCE_S:g} s"
         await asyncio.sleep(0.005)
     return value

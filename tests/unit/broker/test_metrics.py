@@ -15,6 +15,7 @@ from rocketpy._core.errors import NetworkError
 from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode
+from tests.processes import PATIENCE_S
 from tests.unit.broker.running import broker_config, run, running
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
@@ -22,7 +23,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def fetch(port: int) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as answer:
         text: str = answer.read().decode()
     return text
 

@@ -14,7 +14,7 @@ from rocketpy._core.store import decode_message
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_json
-from tests.unit.broker.running import Running, broker_config, eventually, run, running
+from tests.unit.broker.running import Running, broker_config, eventually, has_ipv6_loopback, run, running
 
 
 async def create_topic(at: Running, topic: str, queues: int = 4, **fields: object) -> None:
@@ -579,6 +579,7 @@ def test_without_a_name_server_the_broker_starts_and_says_where_it_is(tmp_path: 
     run(test)
 
 
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="this machine has no IPv6")
 def test_a_broker_of_an_ipv6_host(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, bindAddress="::1", brokerIP1="::1", brokerIP2="::1") as at:
@@ -588,6 +589,4 @@ def test_a_broker_of_an_ipv6_host(tmp_path: Path) -> None:
             answer = await at.peer().pull("g", "t")
             assert decode_message(answer.body).store_host == at.broker.address
 
-    if not Path("/proc/net/if_inet6").exists():
-        pytest.skip("this machine has no IPv6")
     run(test)

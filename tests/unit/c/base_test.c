@@ -128,7 +128,7 @@ static void a_ring_keeps_each_producers_order_and_wakes_the_consumer(void) {
         void *items[16];
         uint32_t taken = rp_ring_take(ring, items, 16);
         if (taken == 0 && rp_ring_prepare_sleep(ring)) {
-            CHECK(is_readable(rp_ring_event_fd(ring), 10000));
+            CHECK(is_readable(rp_ring_event_fd(ring), 60000));
         }
         for (uint32_t index = 0; index < taken; index++) {
             uintptr_t value = (uintptr_t)items[index], number = value >> 32, order = value & 0xFFFFFFFF;

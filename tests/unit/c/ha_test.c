@@ -33,10 +33,10 @@ static void *append_many(void *context) {
     return NULL;
 }
 
-/* Nobody but the appenders and acks wakes the ha thread: a lost wake-up would stand until the heartbeat, five seconds later. */
+/* Nobody but the appenders and acks wakes the ha thread: a lost wake-up would stand until the heartbeat, an hour later. */
 static void many_appenders_at_once_lose_no_wake_up(void) {
     pair both;
-    open_pair(&both);
+    open_silent_pair(&both, 3600 * 1000);
     append(&both, 1);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     for (int round = 0; round < 5; round++) {
@@ -48,11 +48,7 @@ static void many_appenders_at_once_lose_no_wake_up(void) {
         for (int i = 0; i < APPENDERS; i++) {
             CHECK(pthread_join(appenders[i].thread, NULL) == 0);
         }
-        struct timespec before, after;
-        clock_gettime(CLOCK_MONOTONIC, &before);
         CHECK(wait_acked(&both.acked, max_of(&both.master)));
-        clock_gettime(CLOCK_MONOTONIC, &after);
-        CHECK(after.tv_sec - before.tv_sec < 4);
     }
     check_equal(&both);
     close_pair(&both);

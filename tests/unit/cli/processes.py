@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.processes import ROCKETPY, ROOT, Process
 
-WAIT_S = 90.0
+WAIT_S = 200.0
 _numbers = itertools.count(1)
 
 

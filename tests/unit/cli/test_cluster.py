@@ -84,7 +84,7 @@ def test_an_unknown_deployment_names_those_there_are() -> None:
 
 def test_a_synchronous_cluster_takes_messages_and_gives_them_back() -> None:
     command = [sys.executable, "-m", "rocketpy", "up", "--cluster", "2m-2s-sync", "--check", "2000", "--namesrv-port", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "every message came back as it was sent" in done.stdout
     assert "nothing in this release uses them" not in done.stderr, "a sample sets what does something"

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import ROOT
-from tests.unit.cli.processes import run, serve
-
-STOP_LIMIT_S = 2.0
+from tests.unit.cli.processes import WAIT_S, run, serve
 
 
 def namesrv_arguments(tmp_path: Path, *more: str) -> list[str]:
@@ -39,7 +37,7 @@ def broker_arguments(tmp_path: Path, *more: str) -> list[str]:
 def test_the_name_server_says_that_it_runs_and_stops_cleanly(tmp_path: Path) -> None:
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
         server.next_line(r"^The Name Server boot success\. serializeType=JSON, address 127\.0\.0\.1:\d+$")
-        assert server.stop(STOP_LIMIT_S) == 0
+        assert server.stop() == 0
 
 
 def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) -> None:
@@ -50,7 +48,7 @@ def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) 
             broker.next_line(booted + re.escape(address) + "$")
             broker.next_line("Durability.*flushDiskType=ASYNC_FLUSH")
             broker.next_line("Warning.*loopback")
-            assert broker.stop(STOP_LIMIT_S) == 0
+            assert broker.stop() == 0
     assert not (tmp_path / "store" / "abort").exists()
 
 
@@ -73,7 +71,7 @@ def test_ctrl_c_before_the_server_listens_to_it_leaves_no_traceback() -> None:
     interrupt = "import signal, sys; sys.argv = ['rocketpy', 'broker']; import argparse; argparse.ArgumentParser.parse_args = "
     interrupt = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);" + interrupt  # a background job ignores it
     run_it = "lambda *_: signal.raise_signal(signal.SIGINT); from rocketpy.cli.entry import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", interrupt + run_it], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", interrupt + run_it], cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 130 and done.stderr == ""
 
 
@@ -180,7 +178,7 @@ def test_wrong_usage_exits_with_two() -> None:
 def test_a_server_starts_without_the_command_line_library(role: str) -> None:
     """typer, rich and pydantic take longer to import than a server to start."""
     program = f"import sys, json, rocketpy.cli.entry, rocketpy.cli.servers, rocketpy.{role}.service; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=WAIT_S, check=True)
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert not loaded & {"typer", "click", "rich", "pydantic", "lz4", "cffi", "Cython", "setuptools", "pytest"}
 

@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 def rocketpy(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rocketpy", "store", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
 
 
 def flip(path: Path, at: int) -> None:

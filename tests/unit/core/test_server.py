@@ -27,15 +27,14 @@ from rocketpy._core.remoting import (
     encode_command,
     scan_frame,
 )
-
-WAIT_S = 5.0
+from tests.processes import PATIENCE_S
 
 
 class Peer:
     """A client of a few lines: one socket, whole frames."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
         self._buffer = b""
 
     def send(self, *frames: bytes) -> None:
@@ -61,7 +60,7 @@ def take(server: Server, kind: int = KIND_COMMAND) -> Request:
                 return request
             break
         else:
-            readable, _, _ = select.select([server.event_fd], [], [], WAIT_S)
+            readable, _, _ = select.select([server.event_fd], [], [], PATIENCE_S)
             assert readable, f"no event of kind {kind}"
 
 
@@ -180,7 +179,7 @@ def test_close_waits_for_a_call_in_flight(monkeypatch: pytest.MonkeyPatch) -> No
     assert idle.socket.recv(1) == b"", "stop closes it at once"
     monkeypatch.setattr(threading, "Event", late_event)
     closer.start()
-    closer.join(WAIT_S)
+    closer.join(PATIENCE_S)
     assert not closer.is_alive()
     for peer in (idle, slow):
         peer.close()
@@ -251,7 +250,7 @@ server.start()
 @pytest.mark.parametrize("end", ["server.close()", "server.stop(0); server.close()"])
 def test_a_program_ends_without_stray_output(end: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", PROGRAM.format(end=end)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-X", "dev", "-c", PROGRAM.format(end=end)], capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -261,7 +260,7 @@ def test_an_object_that_was_not_closed_warns_and_closes() -> None:
         [sys.executable, "-W", "always", "-c", PROGRAM.format(end="del server; gc.collect()")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0

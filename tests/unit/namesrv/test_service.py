@@ -19,6 +19,7 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from rocketpy.remoting.json_codec import read_json
+from tests.processes import PATIENCE_S
 
 
 def overrides(home: Path, **settings: str) -> dict[str, str]:
@@ -64,7 +65,7 @@ async def route(client: RemotingClient, address: str, topic: str = "t") -> dict[
 
 
 async def until_route(client: RemotingClient, address: str, expected: dict[str, str] | None) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await route(client, address) != expected:
             pass
 
@@ -99,7 +100,7 @@ def test_a_silent_broker_is_gone_and_its_connection_closed(tmp_path: Path) -> No
         async with started(tmp_path, **settings) as (_, address), RemotingClient() as client, RemotingClient() as broker:
             await register(broker, address, heartbeat_timeout_millis=100)
             await until_route(client, address, None)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while broker.is_connected(address):
                     await route(client, address)
 
@@ -120,7 +121,7 @@ def test_brokers_are_told_of_a_new_least_id(tmp_path: Path) -> None:
             async with RemotingClient() as master:
                 await register(master, address, enable_acting_master=True)
                 await register(client, address, 1, slave_address, enable_acting_master=True)
-            fields = await asyncio.wait_for(told.get(), 10)
+            fields = await asyncio.wait_for(told.get(), PATIENCE_S)
             assert fields == {
                 "minBrokerId": "1",
                 "minBrokerAddr": slave_address,

@@ -14,6 +14,7 @@ from rocketpy.remoting.client import RemotingClient, split_address
 from rocketpy.remoting.codes import FLAG_RESPONSE, RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
 from rocketpy.remoting.headers import GetKVConfigRequestHeader
+from tests.processes import PATIENCE_S
 
 Answer = Callable[[Command, asyncio.StreamWriter], Awaitable[None]]
 
@@ -163,7 +164,7 @@ def test_oneway_requests_carry_the_flag_and_await_nothing() -> None:
     async def scenario() -> None:
         async with scripted(silence) as server, RemotingClient() as client:
             await client.invoke_oneway(server.address, 905, {"minBrokerId": "0"})
-            await asyncio.wait_for(server.arrived.wait(), 5)
+            await asyncio.wait_for(server.arrived.wait(), PATIENCE_S)
             assert server.requests[0].is_oneway
 
     asyncio.run(scenario())
@@ -172,7 +173,7 @@ def test_oneway_requests_carry_the_flag_and_await_nothing() -> None:
 def test_a_parallel_call_tells_per_address_what_happened() -> None:
     async def scenario() -> None:
         async with scripted(echo) as good, scripted(hang_up) as rude, RemotingClient() as client:
-            results = await client.invoke_all([good.address, rude.address, good.address], 105, body=b"x", timeout_s=30)
+            results = await client.invoke_all([good.address, rude.address, good.address], 105, body=b"x", timeout_s=PATIENCE_S)
             assert set(results) == {good.address, rude.address}
             assert isinstance(results[good.address], Command)
             assert isinstance(results[rude.address], NetworkError)
@@ -183,8 +184,8 @@ def test_a_parallel_call_tells_per_address_what_happened() -> None:
 def test_the_bound_of_calls_in_flight_is_kept() -> None:
     async def scenario() -> None:
         async with scripted(silence) as server, RemotingClient(in_flight_max=1) as client:
-            first = asyncio.create_task(client.invoke(server.address, 105, timeout_s=5))
-            await asyncio.wait_for(server.arrived.wait(), 5)
+            first = asyncio.create_task(client.invoke(server.address, 105, timeout_s=PATIENCE_S))
+            await asyncio.wait_for(server.arrived.wait(), PATIENCE_S)
             with pytest.raises(Busy):
                 await client.invoke(server.address, 105)
             first.cancel()
@@ -196,8 +197,8 @@ def test_a_stopped_client_refuses_and_fails_what_was_in_flight() -> None:
     async def scenario() -> None:
         async with scripted(silence) as server:
             client = RemotingClient()
-            call = asyncio.create_task(client.invoke(server.address, 105, timeout_s=5))
-            await asyncio.wait_for(server.arrived.wait(), 5)
+            call = asyncio.create_task(client.invoke(server.address, 105, timeout_s=PATIENCE_S))
+            await asyncio.wait_for(server.arrived.wait(), PATIENCE_S)
             await client.stop()
             await client.stop()
             with pytest.raises(NetworkError):

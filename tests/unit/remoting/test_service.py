@@ -17,6 +17,7 @@ from rocketpy.remoting.codes import FLAG_ONEWAY, RequestCode, ResponseCode, Seri
 from rocketpy.remoting.command import CommandError, Response
 from rocketpy.remoting.headers import GetKVConfigRequestHeader, GetKVConfigResponseHeader
 from rocketpy.remoting.service import Handler, RemotingService
+from tests.processes import PATIENCE_S
 
 ECHO, SLOW, BROKEN, REFUSED, SILENT = 1001, 1002, 1003, 1004, 1005
 
@@ -40,7 +41,7 @@ class Running:
         self.changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 self.changed.clear()
                 await self.changed.wait()
@@ -137,7 +138,7 @@ def test_an_answer_that_cannot_be_sent_is_a_failure_and_holds_up_nobody_elses(an
     async def scenario() -> None:
         async with running({ECHO: echo, BROKEN: lambda request: answer, SLOW: later}) as server, RemotingClient() as client:
             codes = [code for _ in range(20) for code in (BROKEN, SLOW, ECHO)]
-            answers = await asyncio.gather(*(client.invoke(server.address, code, timeout_s=5) for code in codes))
+            answers = await asyncio.gather(*(client.invoke(server.address, code) for code in codes))
             for code, response in zip(codes, answers, strict=True):
                 assert response.code == (ResponseCode.SUCCESS if code == ECHO else ResponseCode.SYSTEM_ERROR)
                 assert response.remark or code == ECHO
@@ -156,7 +157,7 @@ def test_coroutines_beyond_the_bound_are_answered_busy_and_the_others_finish() -
         async with running({SLOW: slow, ECHO: echo}, tasks_max=2) as server, RemotingClient() as client:
             calls = [asyncio.create_task(client.invoke(server.address, SLOW)) for _ in range(5)]
             done, waiting = set[Any](), set(calls)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while len(done) < 3:
                     done, waiting = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
             busy = [call.result() for call in done]
@@ -173,16 +174,17 @@ def test_coroutines_beyond_the_bound_are_answered_busy_and_the_others_finish() -
 
 def test_a_handler_may_answer_later_by_itself_or_never() -> None:
     async def scenario() -> None:
-        held: list[Request] = []
+        held: asyncio.Queue[Request] = asyncio.Queue()
 
         def hold(request: Request) -> None:
-            held.append(request)
+            held.put_nowait(request)
 
         async with running({SILENT: hold, ECHO: echo}) as server, RemotingClient() as client:
             call = asyncio.create_task(client.invoke(server.address, SILENT))
+            request = await asyncio.wait_for(held.get(), PATIENCE_S)
             await client.invoke(server.address, ECHO)
             assert not call.done()
-            assert server.service.respond(held[0], Response(body=b"late"))
+            assert server.service.respond(request, Response(body=b"late"))
             assert (await call).body == b"late"
             with pytest.raises(TimedOut):
                 await client.invoke(server.address, SILENT, timeout_s=0.05)
@@ -202,7 +204,7 @@ def test_oneway_requests_are_handled_and_not_answered() -> None:
             host, port = server.address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
             writer.write(encode_command(SILENT, opaque=1, flag=FLAG_ONEWAY) + encode_command(ECHO, opaque=2))
-            frame = await asyncio.wait_for(reader.readexactly(4), 10)
+            frame = await asyncio.wait_for(reader.readexactly(4), PATIENCE_S)
             frame += await reader.readexactly(int.from_bytes(frame, "big"))
             assert handled.is_set() and decode_command(frame).opaque == 2, "the first answer is that of the second request"
             writer.close()
@@ -238,7 +240,7 @@ def test_the_server_asks_and_notifies_its_clients() -> None:
             await client.invoke(server.address, ECHO)
             connection_id = server.events[0][1]
             assert server.service.notify(connection_id, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": "g"})
-            await asyncio.wait_for(arrived.wait(), 10)
+            await asyncio.wait_for(arrived.wait(), PATIENCE_S)
             assert (heard[0].code, heard[0].is_oneway, heard[0].fields["consumerGroup"]) == (40, True, "g")
             with pytest.raises(TimedOut, match="the client did not answer within 50 ms"):
                 await server.service.call_client(connection_id, RequestCode.GET_CONSUMER_RUNNING_INFO, timeout_s=0.05)
@@ -257,7 +259,7 @@ def test_a_call_to_a_client_that_goes_away_fails_at_once() -> None:
             await asyncio.sleep(0)
             await client.stop()
             with pytest.raises(NetworkError, match="closed before it answered"):
-                await asyncio.wait_for(call, 10)
+                await asyncio.wait_for(call, PATIENCE_S)
 
     asyncio.run(scenario())
 
@@ -267,7 +269,9 @@ def test_many_requests_of_many_connections_all_find_their_answer() -> None:
         async with running({ECHO: echo}) as server, contextlib.AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(RemotingClient()) for _ in range(8)]
             bodies = [b"%d" % number for number in range(400)]
-            calls = [clients[number % 8].invoke(server.address, ECHO, body=body, timeout_s=20) for number, body in enumerate(bodies)]
+            calls = [
+                clients[number % 8].invoke(server.address, ECHO, body=body, timeout_s=PATIENCE_S) for number, body in enumerate(bodies)
+            ]
             assert [response.body for response in await asyncio.gather(*calls)] == bodies
 
     asyncio.run(scenario())
@@ -289,7 +293,7 @@ def test_stopping_ends_running_handlers_and_may_be_repeated() -> None:
 
         async with running({SLOW: for_ever}) as server, RemotingClient() as client:
             call = asyncio.create_task(client.invoke(server.address, SLOW))
-            await asyncio.wait_for(started.wait(), 10)
+            await asyncio.wait_for(started.wait(), PATIENCE_S)
             await server.service.stop(drain_s=0.01)
             await server.service.stop()
             assert cancelled == [True]
