@@ -59,6 +59,7 @@ struct rp_ha_slave {
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
     int is_behind;     /* the last frame was a backlog's */
+    int has_asked;     /* the first report has said where to start */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int is_answered;   /* this connection has brought a frame */
     uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
@@ -86,13 +87,13 @@ static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(s
 
 static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     int is_attempt = slave->fd < 0 || slave->refusals > 0; /* the next of many, perhaps */
-    if (slave->fd >= 0)
+    int was_connected = slave->fd >= 0;
+    if (was_connected)
         close(slave->fd);
     slave->fd = -1;
     slave->retry_ns = now_ns(slave) + ((int64_t)slave->options.reconnect_ms << slave->refusals) * MS_NS;
     pthread_mutex_lock(&slave->lock);
-    if (slave->stats.state == RP_HA_SLAVE_TRANSFER)
-        slave->stats.disconnects++;
+    slave->stats.disconnects += (uint64_t)was_connected;
     int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
                   now_ns(slave) - slave->told_ns < TELL_AGAIN_NS;
     slave->stats.state = RP_HA_SLAVE_READY;
@@ -181,12 +182,18 @@ static int flush_ack(rp_ha_slave *slave) {
     return RP_OK;
 }
 
-/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. */
+/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. While the
+ * overlap is compared nothing is said but the first word, which asks for it: a second one would vouch for what we hold. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
     if (status < 0 || slave->ack_left > 0)
         return status;
     int64_t offset = held_offset(slave);
+    if (is_comparing(slave) && slave->has_asked) {
+        slave->last_write_ns = always ? now_ns(slave) : slave->last_write_ns;
+        return RP_OK;
+    }
+    slave->has_asked = 1;
     if (!always && offset == slave->acked_offset)
         return RP_OK;
     rp_put_u64(slave->ack, (uint64_t)offset);
@@ -255,6 +262,13 @@ static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
     return RP_OK;
 }
 
+/* What the master sends now is stored and acknowledged. */
+static void begin_transfer(rp_ha_slave *slave) {
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.state = RP_HA_SLAVE_TRANSFER;
+    pthread_mutex_unlock(&slave->lock);
+}
+
 /* Body bytes that we should have already. */
 static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size, rp_error *error) {
     int64_t same =
@@ -265,6 +279,8 @@ static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size,
     slave->body_offset += same;
     slave->body_left -= (uint32_t)same;
     count_received(slave, (uint32_t)same, now_ns(slave));
+    if (!is_comparing(slave))
+        begin_transfer(slave);
     return RP_OK;
 }
 
@@ -434,14 +450,15 @@ static void try_connect(rp_ha_slave *slave) {
     }
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
-    slave->is_asked = slave->is_answered = slave->is_behind = 0;
+    slave->has_asked = slave->is_asked = slave->is_answered = slave->is_behind = 0;
     rp_overlap_begin(&slave->overlap, slave->options.commit_log);
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);
-    slave->stats.state = RP_HA_SLAVE_TRANSFER;
     slave->stats.connects++;
     pthread_mutex_unlock(&slave->lock);
+    if (!is_comparing(slave))
+        begin_transfer(slave);
     rp_log_write(slave->options.log, RP_LOG_INFO, "ha: connected to master %s, our log ends at %lld", slave->address,
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
     if (report_offset(slave, 1) < 0)

@@ -1,7 +1,8 @@
 /* ha_slave.h: follows one master: receives its commit log straight into ours and says how far it got.
  * RocketMQ: DefaultHAClient (5.3.3 store/ha/). Frames: ha_master.h.
  *
- * States   READY (no address, or waiting to reconnect) → TRANSFER (connected) → READY on any error, after reconnect_ms; → SHUTDOWN.
+ * States   READY (no address, waiting to reconnect, or the master's log not proved to be ours yet) → TRANSFER → READY on any error, after
+ *          reconnect_ms; → SHUTDOWN.
  * Data     a frame's bytes are received into the mapped file and published as they come; the ack follows every read burst.
  *          A frame whose offset is not our max offset (and we are not empty) ends the connection: the stores have diverged or
  *          the master jumped; the log line says both offsets. A connection begins with the last bytes we have (overlap.h): other

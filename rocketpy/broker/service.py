@@ -279,7 +279,8 @@ class BrokerService:
         )
         saved = _saved_states(self._directory("config"), topics, groups, offsets, modes)
         if self._ha.is_slave:
-            self._synchronize = SlaveSynchronize(self._client, copied_states(topics, offsets, groups, modes, saved, self._ha.connection))
+            states = copied_states(topics, offsets, groups, modes, saved, self._ha.connection)
+            self._synchronize = SlaveSynchronize(self._client, states, self._ha)
         return Parts(
             config=config,
             settings_holder=settings,
@@ -506,7 +507,7 @@ class BrokerService:
     async def _synchronize_with_master(self, parts: Parts) -> None:
         """Copies the master's tables; while there is no master, asks the name servers for one instead of waiting for the next period."""
         assert self._synchronize is not None
-        if not parts.ha.is_connected:
+        if parts.ha.connection() is None:
             await parts.registration.register_all()
         await self._synchronize.run_once()
 
@@ -517,7 +518,10 @@ class BrokerService:
         sooner = at_once or asyncio.Event()
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(sooner.wait(), period_s)
+                async with asyncio.timeout(
+                    period_s
+                ):  # wait_for loses a cancellation that comes with the event (3.11), and we would not end
+                    await sooner.wait()
             sooner.clear()
             try:
                 await work()

@@ -2,7 +2,8 @@
 RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 
 One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
-row. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
+row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
+have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
 have committed here since. Only what was set back at a master that has been there all the time is set back here too.
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
@@ -30,12 +31,21 @@ from .topics import SavedTopics, TopicTable
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
+LOOK_AGAIN_S = (0.1, 1.2)
+"""After a new master was named: by then a slave has looked at its log, at the first or second attempt."""
 
 
 class Caller(Protocol):
     """The part of RemotingClient that is needed here."""
 
     async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+
+
+class Log(Protocol):
+    """The part of HaService that is needed here."""
+
+    @property
+    def is_stranger(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +61,23 @@ class CopiedState:
 class SlaveSynchronize:
     """`follow(address)` whenever the master is known; `run_once()` every few seconds, and at once when has_new_master is set."""
 
-    def __init__(self, caller: Caller, states: tuple[CopiedState, ...]) -> None:
+    def __init__(self, caller: Caller, states: tuple[CopiedState, ...], own_log: Log) -> None:
         self._caller = caller
         self._states = states
+        self._own_log = own_log
         self._failing: set[str] = set()
         self.master_address: str | None = None
         self.has_new_master = asyncio.Event()
         self._has_complained = False
+        self._is_waiting = False
 
     def follow(self, address: str | None) -> None:
         if address and address != self.master_address:
             log.info("Update master address from %s to %s", self.master_address, address)
             self.master_address = address
             self.has_new_master.set()
+            for delay_s in LOOK_AGAIN_S:  # its log is on the way
+                asyncio.get_running_loop().call_later(delay_s, self.has_new_master.set)
 
     async def run_once(self) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""
@@ -72,6 +86,12 @@ class SlaveSynchronize:
                 log.warning("no name server knows a master with this brokerName and brokerClusterName: there is nobody to follow yet")
             self._has_complained = True
             return 0
+        if self._own_log.is_stranger:
+            if not self._is_waiting:
+                log.info("nothing is copied from master %s until its commit log has proved to be ours", self.master_address)
+            self._is_waiting = True
+            return 0
+        self._is_waiting = False
         changed = 0
         for state in self._states:
             changed += await self._copy(state, self.master_address)

@@ -85,15 +85,15 @@ class HaService:
         """The port slaves connect to; 0 on a slave."""
         return self._master.port if self._master is not None else 0
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether a slave has a connection to its master; True on a master."""
-        return self._slave is None or self._slave.stats()["state"] == "TRANSFER"
-
     def connection(self) -> int | None:
-        """Which connection to its master a slave has, counted from 1; None while it has none, and on a master."""
+        """Which connection to its master a slave follows the log by, counted from 1; None while it follows none, and on a master."""
         stats = self._slave.stats() if self._slave is not None else {}
         return int(stats["connects"]) if stats.get("state") == "TRANSFER" else None
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether a slave has messages that its master has not proved to have too: it is away, or lost or replaced them."""
+        return self.is_slave and self.connection() is None and self._log_end() > 0
 
     def start(self) -> None:
         """Raises NetworkError when the HA port is taken."""

@@ -1,8 +1,11 @@
-"""A master that was away takes the offsets that consumers committed at its slave meanwhile, before anybody can ask it for them."""
+"""A master that was away takes the offsets that consumers committed at its slave meanwhile, before anybody can ask it for them. One that
+has lost its store takes nothing away from its slave."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -135,3 +138,24 @@ def test_a_slave_that_cannot_tell_its_offsets_does_not_keep_the_master_from_star
             assert any(address in message and "did not tell which offsets" in message for message in caplog.messages)
 
     run(test)
+
+
+def test_the_slave_of_a_master_that_lost_its_store_still_serves_what_only_it_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An empty master has no topics; copied, that would hide the messages that are left."""
+
+    async def test() -> None:
+        async with alone(tmp_path) as away:
+            shutil.rmtree(tmp_path / "master/store")
+            async with away.master_returns() as master:
+                synchronize, parts = away.slave_service._synchronize, away.slave_service.parts
+                assert synchronize is not None and parts is not None
+                await parts.registration.register_all()
+                await eventually(lambda: synchronize.master_address == master.address, "the slave knows the new master")
+                await eventually(lambda: "before it sent anything" in parts.ha.counters()["haSlaveLastError"], "the slave is refused")
+                await synchronize.run_once()
+                assert "t" in parts.topics and "g" in parts.groups
+                assert b"%d" % (MESSAGES - 1) in (await away.slave.pull("g", "t", offset=MESSAGES - 1)).body
+                assert sum("until its commit log has proved to be ours" in message for message in caplog.messages) == 1
+
+    with caplog.at_level(logging.INFO):
+        run(test)

@@ -379,3 +379,26 @@ def test_metrics_of_both_tell_of_the_replication(tmp_path: Path) -> None:
             assert "rocketmq_ha_slaves" not in {name for name, _ in slave}
 
     run(test)
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_stop_that_comes_with_the_news_of_a_master_ends_the_copying(tmp_path: Path, turns: int) -> None:
+    """At whichever turn of the loop: asyncio's wait_for forgets the one over the other."""
+
+    async def test() -> None:
+        async def nothing() -> None:
+            pass
+
+        news = asyncio.Event()
+        service = BrokerService(broker_config(tmp_path))
+        copying = asyncio.create_task(service._every("copying", 60, nothing, at_once=news))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        news.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        copying.cancel()
+        await asyncio.wait({copying}, timeout=5)
+        assert copying.cancelled()
+
+    run(test)
