@@ -36,6 +36,7 @@ typedef struct making {
     const rp_message_rows *rows;
     int64_t row, number;
     rp_slice tags, keys, group; /* columns of their own; data NULL: the map or JSON may say */
+    int has_delay;              /* a column of its own says; DELAY and its kin of the map or JSON are left out */
     int was_delayed;            /* by a timer whose marks were seen: its delays are left out */
     rp_error *error;
 } making;
@@ -91,7 +92,7 @@ static int put_given(making *make, rp_slice name, rp_slice value) {
         return RP_OK;
     int is_delay = is_one_of(name, DELAYS, COUNT(DELAYS)), is_mark = is_one_of(name, TIMER_MARKS, COUNT(TIMER_MARKS));
     make->was_delayed |= is_mark;
-    if (is_mark || (is_delay && make->was_delayed) || is_one_of(name, OWN_PROPERTIES, COUNT(OWN_PROPERTIES)))
+    if (is_mark || (is_delay && (make->was_delayed || make->has_delay)) || is_one_of(name, OWN_PROPERTIES, COUNT(OWN_PROPERTIES)))
         return RP_OK;
     make->message->is_delayed |= is_delay;
     return put_property(make, name, value);
@@ -183,7 +184,7 @@ int rp_sink_message_make(rp_sink_message *message, const rp_message_rows *rows, 
                          const uint8_t id_prefix[RP_ID_PREFIX_SIZE], rp_slice group, rp_error *error) {
     making make = {.message = message, .rows = rows, .row = row, .number = number, .group = group, .error = error};
     rp_slice body;
-    int64_t flag = 0;
+    int64_t flag = 0, number_of_delay;
     int status = rp_message_rows_text(rows, RP_SINK_BODY, row, &body);
     if (status == RP_OK)
         status = rp_message_rows_text(rows, RP_SINK_TAGS, row, &make.tags);
@@ -194,6 +195,8 @@ int rp_sink_message_make(rp_sink_message *message, const rp_message_rows *rows, 
     if (body.data == NULL)
         return rp_sink_row_refuse(error, number, RP_E_INVALID, "body is null");
     rp_message_rows_number(rows, RP_SINK_FLAG, row, &flag);
+    make.has_delay = rp_message_rows_number(rows, RP_SINK_DELAY_LEVEL, row, &number_of_delay) ||
+                     rp_message_rows_number(rows, RP_SINK_DELIVER_TIME_MS, row, &number_of_delay);
     message->flag = (int32_t)flag;
     message->is_delayed = 0;
 

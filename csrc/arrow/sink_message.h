@@ -3,7 +3,8 @@
  *
  * Layout   [4 size][4 0][4 0][4 flag][4 body size][body][2 properties size][properties]
  *          properties: UNIQ_KEY (id prefix and the row's number in eight hex digits), the map or JSON without what a broker or client
- *          writes into a message by itself, then what columns say: TAGS, KEYS, __SHARDINGKEY, DELAY or TIMER_DELIVER_MS.
+ *          writes into a message by itself and without what a column says, then that: TAGS, KEYS, __SHARDINGKEY, DELAY or
+ *          TIMER_DELIVER_MS.
  * Threads  one owner.
  * Owns     its buffers.
  */

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 QUERY_ID = "sql.streaming.queryId"
 EPOCH = "streaming.sql.batchId"
+PARTITION_MAX = 0xFFFF  # what an id has room for
 
 
 @dataclass
@@ -52,10 +53,10 @@ def send_settings_of(options: dict[str, Any]) -> SendSettings:
 
 def row_ids(partition: int, query_id: str | None, epoch: str | None, idempotent: bool) -> RowIds:
     """Ids that a second try makes again when there is an epoch, else ids of their own."""
-    can_repeat = idempotent and query_id is not None and epoch is not None
+    can_repeat = idempotent and query_id is not None and epoch is not None and partition <= PARTITION_MAX
     if can_repeat:
         query = hashlib.sha1(str(query_id).encode(), usedforsecurity=False).hexdigest()[:12].upper()
-        return RowIds(f"{query}{int(str(epoch)) & 0xFFFFFFFF:08X}{partition & 0xFFFF:04X}", True)
+        return RowIds(f"{query}{int(str(epoch)) & 0xFFFFFFFF:08X}{partition:04X}", True)
     return RowIds(uuid.uuid4().hex[:24].upper(), False)
 
 
@@ -85,7 +86,8 @@ class BatchTopicWriter(DataSourceArrowWriter):
 
     def __init__(self, options: dict[str, Any], schema: StructType) -> None:
         check_sink_schema(schema, options["topic"])
-        self.settings = send_settings_of(options)
+        # In foreachBatch there is an epoch, but several writes may have it.
+        self.settings = replace(send_settings_of(options), idempotent=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskReport:
         return write_rows(self.settings, iterator)

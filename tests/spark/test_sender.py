@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import struct
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -120,6 +121,17 @@ def test_a_row_larger_than_a_frame_is_refused_at_once(cluster: Cluster, topic: s
         write(cluster.name_server, topic, row_ids, 10, body=[bytes(17_000_000)])
 
 
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_rows_without_a_byte_of_body_and_with_bytes_for_a_text_are_sent(
+    cluster: Cluster, topic: str, row_ids: RowIds, batch_size: int
+) -> None:
+    import pyarrow as pa
+
+    tags = pa.StringArray.from_buffers(3, pa.py_buffer(struct.pack("<4i", 0, 3, 4, 5)), pa.py_buffer(b"a\xffbcd"))
+    write(cluster.name_server, topic, row_ids, batch_size, body=[b"", b"", b"x"], tags=tags)
+    assert sorted((row["body"], row["tags"]) for row in rows(cluster, topic)) == [(b"", "a\ufffdb"), (b"", "c"), (b"x", "d")]
+
+
 def test_text_that_is_no_utf_8_is_mended_in_every_column(cluster: Cluster, topic: str) -> None:
     send(
         cluster.broker,
@@ -153,3 +165,19 @@ def test_a_delay_is_asked_for_unless_it_is_over(is_map: bool, names: list[str], 
         assert parcel is not None and parcel.is_delayed == is_delayed
         body = bytes(parcel.body)
         assert (b"TIMER_" in body) == is_delayed and (b"a\x0160000\x02" in body) == ("a" in names)
+
+
+@pytest.mark.parametrize("properties", ['{"DELAY":"5","TIMER_DELAY_SEC":"60","a":"b"}', '{"TIMER_DELIVER_MS":"1","a":"b"}'])
+@pytest.mark.parametrize(("column", "number", "name"), [("delayLevel", 3, b"DELAY"), ("deliverTimeMs", 7, b"TIMER_DELIVER_MS")])
+def test_a_column_of_a_delay_stands_instead_of_every_delay_among_the_properties(
+    properties: str, column: str, number: int, name: bytes
+) -> None:
+    import pyarrow as pa
+
+    with MessagePacker(topic="T", id_prefix="0" * 24) as packer:
+        packer.put_topic("T", [0])
+        packer.begin(pa.record_batch({"body": ["later"], "properties": [properties], column: pa.array([number], pa.int32())}))
+        parcel = packer.next()
+        assert parcel is not None and parcel.is_delayed
+        texts = bytes(parcel.body).split(b"UNIQ_KEY")[1].split(b"\x02")[1:]
+        assert texts == [b"a\x01b", name + b"\x01%d" % number, b""]

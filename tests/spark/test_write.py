@@ -93,6 +93,21 @@ def test_rows_of_several_topics_go_to_the_topic_of_their_column(spark: Any, read
         assert sorted(int(bytes(row.body)) for row in read(topic=f"{topic}_{number}").collect()) == list(range(number, 100, 2))
 
 
+def test_several_writes_of_one_epoch_are_all_there(spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    cluster.send(topic, numbered(40))
+    cluster.create_topic(f"{topic}_out", 2)
+    source = spark.readStream.format("rocketmq").options(nameServer=cluster.name_server, topic=topic, startingOffsets="earliest")
+
+    def each(rows: Any, _: int) -> None:
+        for tag in ("even", "odd"):
+            save(rows.filter(f"tags = '{tag}'").select("body"), cluster, topic=f"{topic}_out")
+
+    query = source.load().writeStream.foreachBatch(each).option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    assert query.exception() is None
+    assert sorted(bytes(row.body) for row in read(topic=f"{topic}_out").collect()) == sorted(body for _, body, _ in numbered(40))
+
+
 @pytest.mark.parametrize(("idempotent", "count"), [("true", 400), ("false", 800)])
 def test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise(
     spark: Any, read: Read, cluster: Cluster, topic: str, tmp_path: Path, idempotent: str, count: int
