@@ -29,14 +29,18 @@ static int fill_i64(rp_column *column, rp_record_context *context, uint32_t memb
     return status;
 }
 
-/* Milliseconds as Arrow's microseconds; a damaged record's nonsense must not overflow. */
+/* The years 1 to 9999, which is what Spark's timestamps and Python's reach. */
+#define MS_MIN INT64_C(-62135596800000)
+#define MS_MAX INT64_C(253402300799999)
+
+/* Milliseconds as Arrow's microseconds. A client writes what it likes, and a damaged record has nonsense: that is null. */
 static int fill_ms(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
     (void)context;
     int status = rp_column_reserve(column, count, 0);
     for (uint32_t i = 0; i < count && status == RP_OK; i++) {
         int64_t ms;
         memcpy(&ms, (const uint8_t *)&messages[i] + member, sizeof ms);
-        if (ms > INT64_MAX / 1000 || ms < INT64_MIN / 1000)
+        if (ms > MS_MAX || ms < MS_MIN)
             status = rp_column_put_nulls(column, 1);
         else
             rp_column_add_i64(column, ms * 1000);

@@ -34,6 +34,12 @@ from ..remoting.route import MASTER_ID, TopicRoute
 Result = TypeVar("Result")
 RETRY_PAUSE_S = 0.2
 TRANSIENT = (NetworkError, TimedOut, Busy)
+# RocketMQ: TopicValidator, MixAll (5.3.3 common/).
+SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "%LMQ%", "rmq_sys_", "RMQ_SYS_")
+SYSTEM_TOPICS = {
+    "TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "TRANS_CHECK_MAX_TIME_TOPIC",
+    "CHECKPOINT_TOPIC",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -109,29 +115,39 @@ class Cluster:
 
     def matching_topics(self, pattern: str) -> list[str]:
         """Topics whose whole name matches; retry, dead letter and system topics only when the pattern begins like them."""
-        hidden = ("%RETRY%", "%DLQ%", "RMQ_SYS_", "SCHEDULE_TOPIC_", "TBW102", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "BenchmarkTest")
         compiled = re.compile(pattern)
+        found = [topic for topic in self.topics() if compiled.fullmatch(topic)]
+        hidden = SYSTEM_TOPICS | self._topics_of_servers() if found else SYSTEM_TOPICS
 
         def is_shown(topic: str) -> bool:
-            return not topic.startswith(hidden) or any(pattern.startswith(start) for start in hidden if topic.startswith(start))
+            start = topic if topic in hidden else next((start for start in SYSTEM_PREFIXES if topic.startswith(start)), "")
+            return pattern.startswith(start)
 
-        return [topic for topic in self.topics() if compiled.fullmatch(topic) and is_shown(topic)]
+        return [topic for topic in found if is_shown(topic)]
 
     def route(self, topic: str) -> TopicRoute:
         return self._call(f"the route of topic {topic}", lambda client: self._route(client, topic))
 
-    def queues(self, topics: Iterable[str], perm: int = PERM_READ) -> list[Queue]:
-        """Readable (or writable) queues. Raises NotFound for a topic without a route; for one without such queues unless topics_exist."""
+    def queues(self, topics: Iterable[str], perm: int = PERM_READ, *, readable_only: bool = False) -> list[Queue]:
+        """Readable (or writable) queues. Raises NotFound for a topic without a route, and for one without such queues unless topics_exist;
+        readable_only leaves such topics out."""
+        wanted = list(topics)
 
         async def work(client: RemotingClient) -> list[Queue]:
             found: list[Queue] = []
-            for topic in topics:
+            for topic in wanted:
                 known = len(found)
-                for data in (await self._route(client, topic)).queue_datas:
+                try:
+                    route = await self._route(client, topic)
+                except NotFound:
+                    if readable_only:
+                        continue
+                    raise
+                for data in route.queue_datas:
                     count = data.read_queue_nums if perm == PERM_READ else data.write_queue_nums
                     if data.perm & perm:
                         found += [Queue(topic, data.broker_name, queue_id) for queue_id in range(count)]
-                if len(found) == known and not self.topics_exist:
+                if len(found) == known and not self.topics_exist and not readable_only:
                     verb = "readable" if perm == PERM_READ else "writable"
                     raise NotFound(f"topic {topic!r} has no {verb} queue; mqadmin updateTopicPerm -p 6 makes it so")
             return sorted(found)
@@ -193,6 +209,16 @@ class Cluster:
         self._call(f"committing offsets of group {group}", work)
 
     # ---- inside ----
+
+    def _topics_of_servers(self) -> set[str]:
+        """Every cluster and every broker has topics of its name."""
+
+        async def work(client: RemotingClient) -> set[str]:
+            tables = read_object((await self._ask_name_server(client, RequestCode.GET_BROKER_CLUSTER_INFO, None)).body)
+            clusters = set(tables.get("clusterAddrTable") or {})
+            return clusters | {f"{name}_REPLY_TOPIC" for name in clusters} | set(tables.get("brokerAddrTable") or {})
+
+        return self._call("the brokers", work)
 
     def _offsets(
         self, queues: Iterable[Queue], code: int, header: Callable[[Queue], Any], missing_code: int | None = None

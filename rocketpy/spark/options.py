@@ -98,11 +98,17 @@ def _timestamp_ms(text: str) -> int:
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
+DURATION_MAX_MS = NUMBER_MAX  # 24 days: what goes into a poll
+
+
 def _duration_ms(text: str) -> int:
     found = re.fullmatch(r"(\d+)\s*(ms|s|m|h|d)?", text.strip())
     if found is None:
         raise ValueError("takes a duration such as 500ms, 30s, 15m")
-    return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+    value = int(found[1]) * _UNITS_MS[found[2] or "ms"]
+    if value > DURATION_MAX_MS:
+        raise ValueError("takes at most 24d")
+    return value
 
 
 def _limit_ms(text: str) -> int:
@@ -210,7 +216,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("topic", _name, None, ALL, "One topic. For a sink it overrides the column `topic`."),
     Option("topics", _names, None, READS, "Several topics, separated by commas.", ("subscribe",)),
-    Option("topicPattern", _pattern, None, READS, "Every topic whose whole name matches this regular expression.", ("subscribePattern",)),
+    Option("topicPattern", _pattern, None, READS,
+           "Every readable topic whose whole name matches this regular expression; retry, dead "
+           "letter and system topics when it begins as they do.", ("subscribePattern",)),
     Option(
         "startingOffsets", _offsets, None, READS, "earliest, latest (a stream) or JSON topic → broker → queue → offset; -2 earliest, -1 "
         "latest. Default: earliest for a batch, latest for a stream; a stream's new queues start at their first message.",
@@ -322,6 +330,18 @@ def parse_options(given: Mapping[str, str], uses: frozenset[Use]) -> dict[str, A
         except ValueError as error:
             raise InvalidArgument(f"option {name}={text!r}: {error}") from None
     return values
+
+
+CATALOG_MARK = "provider"
+"""What Spark's catalog adds to the options of CREATE TABLE."""
+AS_VIEW = "CREATE TEMPORARY VIEW name USING format OPTIONS (…) makes a table of the session"
+
+
+def options_of(given: Mapping[str, str]) -> dict[str, str]:
+    """Raises InvalidArgument for a table of a catalog: Spark (4.3 too) keeps its options and does not hand them to a Python source."""
+    if CATALOG_MARK in given:
+        raise InvalidArgument(f"Spark gives a Python source none of the options of CREATE TABLE when it is read; {AS_VIEW}")
+    return {name: given[name] for name in given}
 
 
 def is_refused(name: str, use: Use) -> bool:

@@ -28,7 +28,7 @@ from pyspark.sql.types import StructType
 from .._core.errors import InvalidArgument, NotFound, RocketpyError
 from .cluster import Cluster, Endpoint, Queue, flatten
 from .columns import check_columns, record_schema
-from .options import READS, Use, parse_options, refuse_contradictions, refuse_unused, whole_ms
+from .options import AS_VIEW, READS, Use, options_of, parse_options, refuse_contradictions, refuse_unused, whole_ms
 from .plan import QueuePartition, Range, check_range, split_ranges
 from .positions import Topics
 from .queue_read import EXPRESSION_BYTES_MAX, ReadSettings, is_plain_tag, parse_tags, read_queue
@@ -76,14 +76,16 @@ class TopicSelection:
     def __init__(self, options: dict[str, Any]) -> None:
         given = [name for name in ("topic", "topics", "topicPattern") if options[name] is not None]
         if len(given) != 1:
-            raise InvalidArgument(f"give one of the options topic, topics, topicPattern{f', not {given}' if given else ''}")
+            hint = "" if given or options["nameServer"] else f"; a table of CREATE TABLE comes without its options: {AS_VIEW}"
+            raise InvalidArgument(f"give one of the options topic, topics, topicPattern{f', not {given}' if given else hint}")
         self.names: tuple[str, ...] = (options["topic"],) if options["topic"] else options["topics"] or ()
         self.pattern: str | None = options["topicPattern"]
 
-    def find(self, cluster: Cluster) -> list[str]:
+    def queues(self, cluster: Cluster) -> list[Queue]:
+        """What is read. Of a pattern the topics that may be read; there is one at least, unless cluster.topics_exist."""
         if self.pattern is None:
-            return list(self.names)
-        found = cluster.matching_topics(self.pattern)
+            return cluster.queues(self.names)
+        found = cluster.queues(cluster.matching_topics(self.pattern), readable_only=True)
         if not found and not cluster.topics_exist:
             raise NotFound(f"no topic matches topicPattern {self.pattern!r}")
         return found
@@ -97,7 +99,7 @@ class RocketMQDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self.given = {name: options[name] for name in options}
+        self.given = options_of(options)
 
     @classmethod
     def name(cls) -> str:
@@ -230,7 +232,7 @@ class QueueTableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         cluster = Cluster(self.settings.endpoint)
-        queues = cluster.queues(self.selection.find(cluster))
+        queues = self.selection.queues(cluster)
         known = Topics(cluster, self.settings, queues, cluster.min_offsets(queues), cluster.max_offsets(queues))
         begins, ends = known.starts(self.options, "earliest"), known.ends(self.options)
         refuse_backwards(self.options, ends)

@@ -23,7 +23,7 @@ from .._core.arrow import RecordBatch, SegmentReader
 from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrupt
 from ..store.directory import StoreDirectory
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
-from .options import Use, parse_options
+from .options import AS_VIEW, Use, options_of, parse_options
 from .rows import row_settings_of, shape_batch
 from .worker import buffers, freeze_imports
 
@@ -69,9 +69,10 @@ class RocketMQStoreDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self.chosen = parse_options({name: options[name] for name in options}, frozenset({Use.STORE}))
+        self.chosen = parse_options(options_of(options), frozenset({Use.STORE}))
         if self.chosen["storePath"] is None:
-            raise InvalidArgument("option 'storePath' is required: the broker's storePathRootDir")
+            hint = "" if list(options) else f"; a table of CREATE TABLE comes without its options: {AS_VIEW}"
+            raise InvalidArgument(f"option 'storePath' is required: the broker's storePathRootDir{hint}")
 
     @classmethod
     def name(cls) -> str:

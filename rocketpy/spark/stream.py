@@ -43,12 +43,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.selection = TopicSelection(options)
         self.settings = settings_of(options, columns)
         self.last_trigger_s: float | None = None
-        self.fence: dict[Queue, int] | None = None  # where a run with availableNow ends
+        self.has_fence = False  # a run with availableNow
+        self.fence: dict[Queue, int] | None = None  # where it ends
         self.has_seen_strangers = self.has_seen_closed = False
 
     def initialOffset(self) -> dict[str, Any]:
         cluster = Cluster(self.settings.endpoint)
-        queues = cluster.queues(self.selection.find(cluster))
+        queues = self.selection.queues(cluster)
         min_offsets, max_offsets = cluster.min_offsets(queues), cluster.max_offsets(queues)
         begins = Topics(cluster, self.settings, queues, min_offsets, max_offsets).starts(self.options, "latest")
         if self.options["failOnDataLoss"]:
@@ -70,11 +71,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.fence = self._latest()
+        self.has_fence = True  # it is put up later: only then is it known whether there is a checkpoint, whose topics are waited for
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begins = flatten(start)
         latest = self._latest() if self.fence is None else dict(self.fence)
+        if self.has_fence and self.fence is None:
+            self.fence = dict(latest)
         fresh = [queue for queue in latest if queue not in begins]
         if fresh:
             begins |= Cluster(self.settings.endpoint, topics_exist=True).min_offsets(fresh)
@@ -137,7 +140,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _latest(self) -> dict[Queue, int]:
         cluster = Cluster(self.settings.endpoint, topics_exist=True)
-        return cluster.max_offsets(cluster.queues(self.selection.find(cluster)))
+        return cluster.max_offsets(self.selection.queues(cluster))
 
     def _refuse_other_topics(self, begins: dict[Queue, int]) -> None:
         strangers = sorted({queue.topic for queue in begins if not self.selection.names_topic(queue.topic)})

@@ -185,6 +185,17 @@ def test_compressed_bodies_are_decompressed_unless_told_otherwise(read: Read, cl
     assert bodies(read(topic=topic, decompress="false")) == sorted([zlib.compress(plain), lz4.frame.compress(plain)])
 
 
+def test_a_view_of_sql_is_read_and_written(spark: Any, read: Read, cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(8))
+    options = f"OPTIONS (nameServer '{cluster.name_server}', topic '{topic}')"
+    spark.sql(f"CREATE TEMPORARY VIEW viewed USING rocketmq {options}")
+    assert spark.table("viewed").count() == 8
+    spark.sql("INSERT INTO viewed SELECT * FROM viewed")
+    assert read(topic=topic).count() == 16
+    with pytest.raises(Exception, match="none of the options of CREATE TABLE"):
+        spark.sql(f"CREATE TABLE kept USING rocketmq {options}")
+
+
 def test_a_small_arrow_batch_changes_nothing(read: Read, cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(400))
     assert bodies(read(topic=topic, batchRows=7, pullBatchSize=5, checkCrc="true", pullTimeoutMs=9000)) == sorted(

@@ -13,18 +13,21 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ro
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql.datasource import GreaterThanOrEqual, In, LessThanOrEqual
+from pyspark.sql.datasource import DataSource, GreaterThanOrEqual, In, LessThanOrEqual
+from pyspark.sql.types import StringType, StructField, StructType
 
 from rocketpy._core.errors import InvalidArgument, OffsetOutOfRange
 from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
+from rocketpy.spark.columns import record_schema
 from rocketpy.spark.options import READS, Use, parse_options, refuse_contradictions
 from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, split_ranges
 from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
 from rocketpy.spark.rows import decompress_bodies
-from rocketpy.spark.source import FilteredTableReader, Pushed
-from rocketpy.spark.writer import row_ids
+from rocketpy.spark.source import FilteredTableReader, Pushed, RocketMQDataSource
+from rocketpy.spark.store_source import RocketMQStoreDataSource
+from rocketpy.spark.writer import BatchTopicWriter, StreamTopicWriter, row_ids
 
 A, B = Queue("T", "a", 0), Queue("T", "a", 1)
 BATCH = frozenset({Use.BATCH})
@@ -47,6 +50,8 @@ def test_names_ignore_case_and_know_their_aliases() -> None:
         ({"pullBatchSize": "99999999999"}, "at most 2147483647"),
         ({"batchBytes": "3g"}, "at most 1g"),
         ({"pullTimeoutMs": "0"}, "at least 1 ms"),
+        ({"timeoutMs": "99999999999999999"}, "at most 24d"),
+        ({"retryTimeoutMs": "25d"}, "at most 24d"),
         ({"topic": " "}, "names nothing"),
         ({"endingOffsets": "earliest"}, "takes latest or JSON"),
         ({"endingOffsets": '{"T":{"a":{"0":-2}}}'}, "an offset or -1 latest"),
@@ -194,6 +199,24 @@ def test_row_ids_are_the_same_for_a_repeated_epoch_only() -> None:
     first, again, later = (row_ids(3, "query", epoch, True).prefix for epoch in ("5", "5", "6"))
     assert first == again != later and len(first) == 24
     assert row_ids(3, None, None, True).prefix != row_ids(3, None, None, True).prefix
+
+
+def test_a_partition_that_an_id_has_no_room_for_gets_ids_of_its_own() -> None:
+    assert row_ids(65535, "query", "5", True).can_repeat and not row_ids(65536, "query", "5", True).can_repeat
+
+
+def test_a_batch_write_gives_new_ids_in_an_epoch_too() -> None:
+    options = parse_options({"nameServer": "h:1", "topic": "T"}, frozenset({Use.WRITE}))
+    schema = StructType([StructField("body", StringType())])
+    assert StreamTopicWriter(options, schema).settings.idempotent and not BatchTopicWriter(options, schema).settings.idempotent
+
+
+@pytest.mark.parametrize("source", [RocketMQDataSource, RocketMQStoreDataSource])
+def test_a_table_of_a_catalog_is_refused_because_spark_would_lose_its_options(source: type[DataSource]) -> None:
+    with pytest.raises(InvalidArgument, match="CREATE TEMPORARY VIEW"):
+        source({"provider": "rocketmq", "nameserver": "h:1", "option.nameserver": "h:1", "owner": "me"})
+    with pytest.raises(InvalidArgument, match="a table of CREATE TABLE comes without its options"):
+        source({}).reader(record_schema())
 
 
 def test_a_report_escapes_what_it_shows(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,9 +16,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rocketpy._core.errors import NotFound, OffsetOutOfRange
 from rocketpy.spark.cluster import Cluster as View
 from rocketpy.spark.options import Use, parse_options
+from rocketpy.spark.rows import RowSettings
 from rocketpy.spark.stream import QueueStreamReader
 from tests.processes import wait_until
-from tests.spark.servers import Cluster
+from tests.spark.servers import Cluster, send
 from tests.spark.test_batch import numbered
 
 Offsets = dict[str, Any]
@@ -84,6 +87,42 @@ def test_a_pattern_whose_topics_are_away_for_a_moment_stands_still(cluster: Clus
     assert source.latestOffset(start, EVERYTHING) == start
     with pytest.raises(NotFound, match="no topic matches topicPattern"):
         reader(cluster, topicPattern=f"{topic}.*").initialOffset()
+
+
+def test_a_pattern_reads_what_is_readable_and_no_topic_of_the_servers(cluster: Cluster, topic: str) -> None:
+    cluster.create_topic(f"{topic}_closed", 0)
+    cluster.create_topic("TBW102s")
+    cluster.send(topic, numbered(4))
+    found = set(reader(cluster, topicPattern=".*").initialOffset())
+    assert {topic, "TBW102s"} <= found and f"{topic}_closed" not in found
+    assert not any(name.startswith(("TBW102_", "rmq_sys_", "RMQ_SYS_", "broker-a", "DefaultCluster")) or name == "TBW102" for name in found)
+    assert set(reader(cluster, topicPattern="rmq_sys_wheel.*").initialOffset()) == {"rmq_sys_wheel_timer"}
+
+
+def test_a_misspelt_topic_is_told_at_once_when_a_run_is_to_end_too(cluster: Cluster, topic: str) -> None:
+    source = reader(cluster, topic=f"{topic}s")
+    source.prepareForTriggerAvailableNow()
+    with pytest.raises(NotFound, match="is not known at name server"):
+        source.initialOffset()
+
+
+def test_a_run_that_is_to_end_reads_what_there_was_when_it_began(cluster: Cluster, topic: str) -> None:
+    cluster.send(topic, numbered(4))
+    source = reader(cluster, topic=topic)
+    source.prepareForTriggerAvailableNow()
+    first = source.latestOffset(source.initialOffset(), EVERYTHING)
+    cluster.send(topic, numbered(4))
+    assert source.latestOffset(first, EVERYTHING) == first == offsets(topic, 1, 1, 1, 1)
+
+
+def test_times_that_no_calendar_has_are_null(cluster: Cluster, topic: str) -> None:
+    for born in (2**63 - 1, -(2**62), 10**15, 1000):
+        send(cluster.broker, topic, [(0, b"", "")], g=str(born))
+    source = reader(cluster, topic=topic)
+    source.settings = replace(source.settings, rows=RowSettings(("bornTimestamp",)))
+    (part,) = source.partitions(source.initialOffset(), offsets(topic, 4, 0, 0, 0))
+    born = [row["bornTimestamp"] for batch in source.read(part) for row in batch.to_pylist()]
+    assert born == [None, None, None, datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)]
 
 
 def test_a_first_batch_waits_for_nothing_and_a_later_one_for_volume(cluster: Cluster, topic: str) -> None:
