@@ -47,6 +47,7 @@ def session(name: str) -> SparkSession:
     if active is None:
         builder = SparkSession.builder.appName(f"rocketpy {name}").config("spark.ui.showConsoleProgress", "false")
         active = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    active.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")  # a client may have given a property twice: RocketMQ takes the last
     return register(active)
 
 

@@ -30,6 +30,18 @@ def test_the_lake_has_every_message_once_with_typed_json(spark: Any, cluster: Cl
     rows = spark.read.parquet(str(tmp_path / "small"))
     assert sorted(row.id for row in rows.select("json.id").dropna().collect()) == list(range(101)) and rows.count() == 102
     assert len(list((tmp_path / "small").glob("topic=*/day=*/*.parquet"))) == len(list((tmp_path / "small").glob("topic=*/day=*")))
+    # what the first run knew of the bodies is still there
+    assert sorted(row.x for row in rows.selectExpr("json.`in-side`.`a b` as x").dropna().collect()) == [*range(99)]
+
+
+def test_a_compacted_lake_keeps_the_names_of_its_topics(spark: Any, tmp_path: Path) -> None:
+    from rocketpy.spark.pipelines import lake
+
+    rows = spark.range(3).selectExpr("'007' as topic", "date'2026-11-22' as day", "id")
+    rows.write.partitionBy("topic", "day").parquet(str(tmp_path / "lake"))
+    assert lake.compact(spark, str(tmp_path / "lake"), str(tmp_path / "small")) == 3
+    assert [path.name for path in (tmp_path / "small").glob("topic=*/day=*")] == ["day=2026-11-22"]
+    assert (tmp_path / "small" / "topic=007").is_dir()
 
 
 def test_an_inferred_schema_takes_any_name_that_json_may_have(spark: Any) -> None:
@@ -58,7 +70,7 @@ def test_lag_and_delay_are_what_offsets_and_traces_say(
 ) -> None:
     from rocketpy.spark.cluster import Cluster as View
     from rocketpy.spark.cluster import Endpoint, Queue
-    from rocketpy.spark.pipelines import lag
+    from rocketpy.spark.pipelines import lag, traffic
 
     cluster.send(topic, numbered(40))
     assert read(topic=topic, consumerGroup="late-group").count() == 40  # a first pull makes the group
@@ -73,11 +85,31 @@ def test_lag_and_delay_are_what_offsets_and_traces_say(
     def record(*parts: object) -> str:
         return "\x01".join(str(part) for part in parts) + "\x02"
 
-    traces = record("Pub", 1000, "r", "g", "orders", "ID1", "", "", "h:1", 10, 3, 0, "off", "true") + record(
-        "SubBefore", 1250, "r", "readers", "req", "ID1", 0, ""
+    old = record("Pub", 2000, "r", "g", "orders", "ID2", "", "", "h:1", 10, 3, 0, "false")  # of a client that names no broker's id
+    junk = record("Pub", "soon", "r", "g") + record("Pub") + "none" + record("SubBefore", 2250, "r", "readers", "req", "ID2", "one", "")
+    sends = traffic.per_producer(spark.createDataFrame([((old + junk + old.replace("false", "true")).encode(),)], "body binary"))
+    assert [(row.producerGroup, row.topic, row.sends, row.failed) for row in sends.collect()] == [("g", "orders", 2, 1)]
+    traces = (
+        junk
+        + record("Pub", 1000, "r", "g", "orders", "ID1", "", "", "h:1", 10, 3, 0, "off", "true")
+        + record("SubBefore", 1250, "r", "readers", "req", "ID1", 0, "")
     )
     rows = lag.delays(spark.createDataFrame([(traces.encode(),)], "body binary")).collect()
     assert [(row.topic, row.consumerGroup, row.deliveries, row["p50"]) for row in rows] == [("orders", "readers", 1, 250.0)]
+
+
+def test_traces_are_read_of_the_same_time_and_not_by_the_offsets_of_the_topics(
+    spark: Any, cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rocketpy.spark.job import arguments
+    from rocketpy.spark.pipelines import trace
+
+    cluster.send(topic, numbered(4))
+    monkeypatch.setattr(trace, "TRACE_TOPIC", topic)
+    late = ("--option", f"startingTimestamp={2**41}")
+    given = ["-n", cluster.name_server, "-t", "Other", "--option", 'startingOffsets={"Other":{"broker-a":{"0":1}}}']
+    assert trace.trace_table(spark, arguments("x", "").parse_args([*given, "--option", "subExpression=odd"])).count() == 4
+    assert trace.trace_table(spark, arguments("x", "").parse_args([*given, *late])).count() == 0
 
 
 def test_dead_letters_are_replayed_by_choice_to_where_they_came_from(read: Read, cluster: Cluster, topic: str) -> None:
@@ -116,10 +148,11 @@ def test_a_copy_keeps_queues_and_maps_offsets(spark: Any, read: Read, cluster: C
     with Cluster(tmp_path / "other") as other:
         cluster.send(topic, numbered(40))
         other.create_topic(topic)
+        other.send(topic, [(0, b"no copy", "COPIED_FROM\x01somewhere@else@twice\x02")])
         arguments = ["-n", cluster.name_server, "-t", topic, "--to-name-server", other.name_server]
         assert copy.main([*arguments, "--map", str(tmp_path / "map"), "--checkpoint", str(tmp_path / "checkpoint")]) == 0
         theirs = spark.read.format("rocketmq").options(nameServer=other.name_server, topic=topic).load()
-        assert sorted((row.queueId, bytes(row.body)) for row in theirs.collect()) == sorted(
+        assert sorted((row.queueId, bytes(row.body)) for row in theirs.filter("body <> 'no copy'").collect()) == sorted(
             (queue, body) for queue, body, _ in numbered(40)
         )
         mapped = spark.read.parquet(str(tmp_path / "map")).collect()

@@ -31,12 +31,12 @@ def offset_map(spark: SparkSession, name_server: str, topics: str) -> DataFrame:
     from pyspark.sql import functions as f
 
     copies = spark.read.format("rocketmq").options(nameServer=name_server, topics=topics, propertiesAsMap="true").load()
-    source = f.split(f.col("properties")[MARK], "@")
-    return copies.filter(f.col("properties")[MARK].isNotNull()).select(
+    mark, place = f.col("properties")[MARK], "^(.+)@([0-9]+)@([0-9]+)$"
+    return copies.filter(mark.rlike(place)).select(
         "topic",
-        f.get(source, f.lit(0)).alias("sourceBroker"),
-        f.get(source, f.lit(1)).cast("int").alias("sourceQueueId"),
-        f.get(source, f.lit(2)).cast("long").alias("sourceOffset"),
+        f.regexp_extract(mark, place, 1).alias("sourceBroker"),
+        f.regexp_extract(mark, place, 2).try_cast("int").alias("sourceQueueId"),
+        f.regexp_extract(mark, place, 3).try_cast("long").alias("sourceOffset"),
         f.col("brokerName").alias("targetBroker"),
         f.col("queueId").alias("targetQueueId"),
         f.col("queueOffset").alias("targetOffset"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..cluster import Cluster, Endpoint, name_server_addresses
-from ..job import arguments, say, session, table
+from ..job import arguments, say, session
 from ..report import Report
-from .trace import TRACE_TOPIC, delivered, published
+from .trace import TRACE_TOPIC, delivered, published, trace_table
 from .traffic import has_topic
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def delays(traces: DataFrame) -> DataFrame:
     """topic, consumerGroup, deliveries, and percentiles of the delay in ms; of first deliveries."""
     from pyspark.sql import functions as f
 
-    sent = published(traces).select("msgId", "topic", f.col("at").alias("sentAt")).dropDuplicates(["msgId"])
+    sent = published(traces).groupBy("msgId", "topic").agg(f.min("at").alias("sentAt"))  # the first try counts
     taken = delivered(traces).filter("retryTimes = 0").groupBy("msgId", "consumerGroup").agg(f.min("at").alias("takenAt"))
     joined = sent.join(taken, "msgId").withColumn("delayMs", f.col("takenAt") - f.col("sentAt"))
     wanted = [f.percentile("delayMs", f.lit(share)).alias(f"p{share * 100:g}") for share in PERCENTILES]
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     report.bars("Messages behind, per group", sorted(totals, key=lambda total: -total[1]))
     report.table("Per queue", ["group", "topic", "broker", "queue", "committed", "end", "lag"], rows)
     if has_topic(options.name_server, TRACE_TOPIC):
-        found = delays(table(session("lag"), options, topics=TRACE_TOPIC)).collect()
+        found = delays(trace_table(session("lag"), options)).collect()
         columns = ["topic", "group", "deliveries", *(f"p{share * 100:g} ms" for share in PERCENTILES)]
         report.table("Delay from producer to consumer", columns, [tuple(row) for row in found])
     else:

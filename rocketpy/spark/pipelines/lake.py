@@ -45,11 +45,20 @@ def shape(frame: DataFrame, json_schema: StructType | str | None) -> DataFrame:
     return shaped if json_schema is None else shaped.withColumn("json", f.from_json(f.col("body").cast("string"), json_schema))
 
 
+INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
 def compact(spark: SparkSession, lake: str, target: str) -> int:
-    """Rewrites a lake with one file per partition directory. Rows written."""
-    rows = spark.read.parquet(lake)
-    rows.repartition("topic", "day").write.partitionBy("topic", "day").mode("errorifexists").parquet(target)
-    return spark.read.parquet(target).count()
+    """Rewrites a lake with one file per partition directory. Rows written. Its files may have been written with other schemas of `json`:
+    the new ones have every field. A topic is a text, were it 007."""
+    known = spark.conf.get(INFERENCE)
+    spark.conf.set(INFERENCE, "false")
+    try:
+        rows = spark.read.option("mergeSchema", "true").parquet(lake)
+        rows.repartition("topic", "day").write.partitionBy("topic", "day").mode("errorifexists").parquet(target)
+        return spark.read.parquet(target).count()
+    finally:
+        spark.conf.set(INFERENCE, known)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,15 +1,34 @@
 """Trace messages as tables: what clients with tracing on write to RMQ_SYS_TRACE_TOPIC.
 RocketMQ: TraceDataEncoder (5.3.3 client/trace/): records end with \\x02, fields with \\x01.
+
+Anybody may write there: what is no number is null, what is no record is left out.
 """
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
+from ..job import table
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
+OF_TOPICS = frozenset(
+    {
+        "startingoffsets", "endingoffsets", "startingoffsetsbytimestamp", "endingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy",
+        "subexpression", "consumergroup", "group", "rocketmq.client.consumergroup",
+    }
+)  # fmt: skip
+"""Options that say something about the topics of a pipeline, and nothing about the trace topic."""
+
+
+def trace_table(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
+    """The trace topic, in the time that the pipeline's topics are read of."""
+    kept = [(name, value) for name, value in options.option if name.lower() not in OF_TOPICS]
+    chosen = argparse.Namespace(**{**vars(options), "option": kept})
+    return table(spark, chosen, topics=TRACE_TOPIC, startingOffsetsByTimestampStrategy="latest")
 
 
 def _records(traces: DataFrame, kind: str) -> DataFrame:
@@ -20,16 +39,17 @@ def _records(traces: DataFrame, kind: str) -> DataFrame:
 
 
 def published(traces: DataFrame) -> DataFrame:
-    """at (ms), producerGroup, topic, msgId, bytes, costMs, isSuccess."""
+    """at (ms), producerGroup, topic, msgId, bytes, costMs, isSuccess; of old clients too, whose records lack the broker's id."""
     return _records(traces, "Pub").selectExpr(
-        "cast(get(p, 1) as long) as at", "get(p, 3) as producerGroup", "get(p, 4) as topic", "get(p, 5) as msgId",
-        "cast(get(p, 9) as long) as bytes", "cast(get(p, 10) as long) as costMs", "coalesce(get(p, 13), 'true') = 'true' as isSuccess",
-    )  # fmt: skip
+        "try_cast(get(p, 1) as long) as at", "get(p, 3) as producerGroup", "get(p, 4) as topic", "get(p, 5) as msgId",
+        "try_cast(get(p, 9) as long) as bytes", "try_cast(get(p, 10) as long) as costMs",
+        "coalesce(get(p, if(size(p) = 13, 12, 13)), 'true') = 'true' as isSuccess",
+    ).filter("at is not null")  # fmt: skip
 
 
 def delivered(traces: DataFrame) -> DataFrame:
     """at (ms), consumerGroup, requestId, msgId, retryTimes."""
     return _records(traces, "SubBefore").selectExpr(
-        "cast(get(p, 1) as long) as at", "get(p, 3) as consumerGroup", "get(p, 4) as requestId", "get(p, 5) as msgId",
-        "cast(get(p, 6) as int) as retryTimes",
-    )  # fmt: skip
+        "try_cast(get(p, 1) as long) as at", "get(p, 3) as consumerGroup", "get(p, 4) as requestId", "get(p, 5) as msgId",
+        "try_cast(get(p, 6) as int) as retryTimes",
+    ).filter("at is not null")  # fmt: skip

@@ -1,4 +1,4 @@
-"""traffic: messages and bytes per topic and minute, and per consumer group and minute where trace messages tell."""
+"""traffic: messages and bytes per topic and minute, and sends and deliveries per group and minute where trace messages tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..._core.errors import NotFound
 from ..cluster import Cluster, Endpoint, name_server_addresses
 from ..job import arguments, say, session, table
 from ..report import Report
-from .trace import TRACE_TOPIC, delivered
+from .trace import TRACE_TOPIC, delivered, published, trace_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,6 +26,15 @@ def per_group(traces: DataFrame) -> DataFrame:
     """consumerGroup, minute, deliveries."""
     rows = delivered(traces).selectExpr("consumerGroup", "date_trunc('minute', timestamp_millis(at)) as minute")
     return rows.groupBy("consumerGroup", "minute").count().withColumnRenamed("count", "deliveries").orderBy("consumerGroup", "minute")
+
+
+def per_producer(traces: DataFrame) -> DataFrame:
+    """producerGroup, topic, minute, sends, failed: as clients saw it."""
+    rows = published(traces).selectExpr("producerGroup", "topic", "date_trunc('minute', timestamp_millis(at)) as minute", "isSuccess")
+    counts = rows.selectExpr("*", "if(isSuccess, 0, 1) as fault").groupBy("producerGroup", "topic", "minute")
+    return counts.agg({"*": "count", "fault": "sum"}).withColumnsRenamed({"count(1)": "sends", "sum(fault)": "failed"}).orderBy(
+        "producerGroup", "topic", "minute"
+    )  # fmt: skip
 
 
 def has_topic(name_server: str, topic: str) -> bool:
@@ -52,9 +61,14 @@ def main(argv: list[str] | None = None) -> int:
     report.bars("Messages per topic", totals.most_common())
     report.table("Per topic and minute", ["topic", "minute", "messages", "bytes"], [tuple(row) for row in rows])
     if has_topic(options.name_server, TRACE_TOPIC):
-        groups = per_group(table(spark, options, topics=TRACE_TOPIC)).collect()
+        traces = trace_table(spark, options).select("body").persist()
+        groups = per_group(traces).collect()
         report.table("Deliveries per group and minute", ["group", "minute", "deliveries"], [tuple(row) for row in groups])
+        producers = per_producer(traces).select("producerGroup", "topic", "minute", "sends", "failed").collect()
+        columns = ["producer group", "topic", "minute", "sends", "failed"]
+        report.table("Sends per producer group and minute", columns, [tuple(row) for row in producers])
+        traces.unpersist()
     else:
-        report.note("No trace topic: deliveries per consumer group are not known. Turn message tracing on in the clients.")
+        report.note("No trace topic: sends and deliveries per group are not known. Turn message tracing on in the clients.")
     say(f"{totals.total()} messages of {len(totals)} topics; report: {report.write(options.report)}")
     return 0
