@@ -59,7 +59,6 @@ struct rp_ha_slave {
     uint8_t ack[ACK_SIZE];
     uint32_t ack_left; /* ack bytes that the socket did not take yet */
     int is_behind;     /* the last frame was a backlog's */
-    int has_asked;     /* the first report has said where to start */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int is_answered;   /* this connection has brought a frame */
     uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
@@ -182,18 +181,17 @@ static int flush_ack(rp_ha_slave *slave) {
     return RP_OK;
 }
 
-/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. While the
- * overlap is compared nothing is said but the first word, which asks for it: a second one would vouch for what we hold. */
+/* Says how far we hold the log when that moved, or always. An ack that waits for the socket is finished first: whole or nothing. In the
+ * middle of bytes that are compared nothing is said: a second word would vouch for what we hold, and the next byte may differ. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
     if (status < 0 || slave->ack_left > 0)
         return status;
     int64_t offset = held_offset(slave);
-    if (is_comparing(slave) && slave->has_asked) {
-        slave->last_write_ns = always ? now_ns(slave) : slave->last_write_ns;
+    if (is_comparing(slave) && slave->body_left > 0) {
+        slave->last_write_ns = always ? now_ns(slave) : slave->last_write_ns; /* its time has come and gone */
         return RP_OK;
     }
-    slave->has_asked = 1;
     if (!always && offset == slave->acked_offset)
         return RP_OK;
     rp_put_u64(slave->ack, (uint64_t)offset);
@@ -450,7 +448,7 @@ static void try_connect(rp_ha_slave *slave) {
     }
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
-    slave->has_asked = slave->is_asked = slave->is_answered = slave->is_behind = 0;
+    slave->is_asked = slave->is_answered = slave->is_behind = 0;
     rp_overlap_begin(&slave->overlap, slave->options.commit_log);
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
