@@ -110,3 +110,8 @@ uint64_t rp_log_dropped(rp_log *log) {
     pthread_mutex_unlock(&log->lock);
     return dropped;
 }
+
+int rp_log_is_due(_Atomic int64_t *due_ns) {
+    int64_t now_ns = rp_clock_monotonic_ns(NULL), due = atomic_load_explicit(due_ns, memory_order_relaxed);
+    return now_ns >= due && atomic_compare_exchange_strong(due_ns, &due, now_ns + RP_LOG_AGAIN_MS * INT64_C(1000000));
+}

@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../base/log_inl.h"
 #include "commit_log_inl.h"
 #include "message.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp_error *error) {
     rp_commit_log *log = calloc(1, sizeof *log);
@@ -183,14 +182,17 @@ int rp_commit_log_failure(rp_commit_log *log, rp_error *error) {
 }
 
 int rp_commit_log_tell_unreadable(rp_commit_log *log, const rp_error *error) {
-    int64_t now_ns = rp_clock_monotonic_ns(log->setup.clock),
-            next_ns = atomic_load_explicit(&log->unreadable_next_ns, memory_order_relaxed);
-    if (now_ns >= next_ns &&
-        atomic_compare_exchange_strong(&log->unreadable_next_ns, &next_ns, now_ns + RP_UNREADABLE_TOLD_MS * NS_PER_MS)) {
+    if (rp_log_is_due(&log->unreadable_due_ns)) {
         rp_log_write(log->setup.log, RP_LOG_ERROR, "store: %s [%s]; its readers %s", error->message, error->file,
                      rp_status_is_passing(error->status) ? "are told to come again" : "pass over what it held");
     }
     return error->status;
+}
+
+void rp_commit_log_tell_refused(rp_commit_log *log, const rp_error *error) {
+    if (rp_log_is_due(&log->refused_due_ns)) {
+        rp_log_write(log->setup.log, RP_LOG_ERROR, "sends are refused: %s [%s]", error->message, error->file);
+    }
 }
 
 int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range) {

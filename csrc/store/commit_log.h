@@ -68,8 +68,6 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
  * next start cuts them off. Any thread. */
 int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error);
 
-#define RP_UNREADABLE_TOLD_MS 10000
-
 /* Bytes of the log lent to the caller with a pin on their file. */
 typedef struct rp_log_range {
     const uint8_t *address;
@@ -80,8 +78,8 @@ typedef struct rp_log_range {
 } rp_log_range;
 
 /* Pins size bytes at offset (all in one file). RP_OK; RP_E_RANGE outside min..max or across a file end; RP_E_NOT_FOUND: the file was taken
- * away from outside. What goes away by itself, with nothing lost, and is in the log every RP_UNREADABLE_TOLD_MS: RP_E_IO, RP_E_NO_MEMORY
- * (no descriptor or no map for the file). */
+ * away from outside. What goes away by itself, with nothing lost: RP_E_IO, RP_E_NO_MEMORY (no descriptor or no map for the file;
+ * the log's lines name the cause now and then). */
 int rp_commit_log_read(rp_commit_log *log, int64_t offset, uint32_t size, rp_log_range *range);
 void rp_log_range_release(void *pin);
 

@@ -186,7 +186,14 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
         (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
         rc = write_staged(log, items);
     }
-    rc = rc == RP_OK && consumed ? rp_consume_queue_reserve(queue, NULL) : rc;
+    if (rc == RP_OK && consumed) {
+        rp_error error;
+        error.status = RP_OK;
+        rc = rp_consume_queue_reserve(queue, &error);
+        if (rc != RP_OK) {
+            rp_commit_log_tell_refused(log, &error);
+        }
+    }
     return rc == RP_OK ? make_room(log, items, item->size) : rc;
 }
 

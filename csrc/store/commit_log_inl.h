@@ -30,7 +30,7 @@ struct rp_commit_log {
     _Atomic uint64_t refused_busy; /* counter, relaxed */
     _Atomic int64_t locked_ns; /* since when an append has held the lock, 0: none does; relaxed: whoever looks may be late */
 
-    _Atomic int64_t unreadable_next_ns; /* when a file that cannot be read may be told of again; relaxed: a hint */
+    _Atomic int64_t unreadable_due_ns, refused_due_ns; /* when each may be told of again: rp_log_is_due */
 
     pthread_mutex_t append_lock; /* first of the store's locks: extend_lock and the rows' are taken under it */
     int64_t position; /* guarded by append_lock: end of the log, equal to max_offset outside an append */

@@ -77,6 +77,8 @@ void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset);
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error);
 /* A file of the store cannot be opened or mapped for a reader: said now and then. The error's status. Any thread. */
 int rp_commit_log_tell_unreadable(rp_commit_log *log, const rp_error *error);
+/* Why an append found no space or file for its entry or record: said now and then. Any thread. */
+void rp_commit_log_tell_refused(rp_commit_log *log, const rp_error *error);
 /* RP_OK, or the status of the failure with its error. */
 int rp_commit_log_failure(rp_commit_log *log, rp_error *error);
 

@@ -91,12 +91,17 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     if (rp_mapped_file_queue_end(queue->row) != 0 || rp_consume_queue_max_offset(queue) != 0) {
         return RP_OK;
     }
+    rp_error local;
+    error = error == NULL ? &local : error;
+    error->status = RP_OK;
     rp_mapped_file *file = find_or_make_file(queue, 0, error);
-    if (file == NULL) {
-        return RP_E_IO;
+    int rc = file == NULL ? RP_E_IO : make_space(queue, file, 0, step_end(0, (int64_t)file->size), error);
+    if (file != NULL) {
+        rp_mapped_file_release(file);
     }
-    int rc = make_space(queue, file, 0, step_end(0, (int64_t)file->size), error);
-    rp_mapped_file_release(file);
+    if (rc != RP_OK && error->status != RP_OK) {
+        rp_commit_log_tell_refused(queue->setup->log, error);
+    }
     return rc;
 }
 

@@ -207,10 +207,10 @@ static int make_ready(rp_preallocation *p, int64_t end, int (*step)(rp_prealloca
     int rc = RP_OK;
     error = error == NULL ? &local : error;
     pthread_mutex_lock(&p->extend_lock);
-    while (rc == RP_OK && p->zeroed_end < end) {
+    while (rc == RP_OK && p->zeroed_end < end) { /* what was ready before says nothing about the disk now, and is not reported */
         rc = step(p, end, error);
+        report(p, rc, error);
     }
-    report(p, rc, error);
     if (p->zeroed_end > atomic_load_explicit(&p->ready_end, memory_order_relaxed)) {
         atomic_store_explicit(&p->ready_end, p->zeroed_end, memory_order_release); /* not mapped yet: the appender will fault */
     }

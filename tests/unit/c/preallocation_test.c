@@ -1,7 +1,9 @@
 /* preallocation_test.c: the thread that makes the log ready, while the log it works on moves away from under it. */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "../../../csrc/base/file_ops.h"
+#include "../../../csrc/store/preallocation.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -67,7 +69,79 @@ static void an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there(
     fixture_remove(path);
 }
 
+static _Atomic int is_full;
+
+static int allocate_or_not(void *context, int fd, int64_t offset, int64_t size) {
+    errno = ENOSPC;
+    return atomic_load(&is_full) ? -1 : rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+static int lines_with(rp_log *log, const char *text) {
+    rp_log_line line;
+    int found = 0;
+    while (rp_log_take(log, &line, 1) == 1) {
+        found += strstr(line.text, text) != NULL;
+    }
+    return found;
+}
+
+/* A slave on a full disk goes on writing what its master sends into the space that it has. */
+static void a_full_disk_is_told_once_though_what_is_left_is_used_up(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.allocate = allocate_or_not;
+    rp_log *log = NULL;
+    rp_mapped_file_queue *row = NULL;
+    rp_mapped_file_queue_options row_options = {.ops = &ops, .directory = path, .file_size = 1 << 20, .mode = RP_MAP_WRITE};
+    CHECK(rp_log_create(&log) == RP_OK && rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+    rp_preallocation_options options = {.ops = &ops, .row = row, .log = log, .ahead_bytes = 1 << 20};
+    rp_preallocation *ahead = NULL;
+    rp_error error = {0};
+    CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+    CHECK(rp_preallocation_claim(ahead, 3 << 16, &error) == RP_OK);
+    atomic_store(&is_full, 1);
+    for (int i = 0; i < 100; i++) {
+        CHECK(rp_preallocation_require(ahead, (1 << 20) + 1, &error) == RP_E_DISK_FULL);
+        CHECK(rp_preallocation_claim(ahead, i, &error) == RP_OK);
+    }
+    CHECK(lines_with(log, "No space left") == 1);
+    atomic_store(&is_full, 0);
+    CHECK(rp_preallocation_require(ahead, (1 << 20) + 1, &error) == RP_OK && lines_with(log, "space is there again") == 1);
+    rp_preallocation_close(ahead);
+    rp_mapped_file_queue_destroy(row);
+    rp_log_destroy(log);
+    fixture_remove(path);
+}
+
+static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.allocate = allocate_or_not;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    CHECK(rp_log_create(&options.log) == RP_OK);
+    rp_message_store *store = fixture_open(&options);
+    CHECK(fixture_append(store, fixture_queue(store, "T", 0), 0) == RP_OK);
+    rp_consume_queue *queue = fixture_queue(store, "T", 1);
+    atomic_store(&is_full, 1);
+    for (int i = 0; i < 1000; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_E_DISK_FULL);
+    }
+    int lines = lines_with(options.log, "sends are refused: no space for queue entries");
+    CHECK(lines >= 1 && lines < 10);
+    atomic_store(&is_full, 0);
+    CHECK(fixture_append(store, queue, 0) == RP_OK);
+    fixture_close(store);
+    rp_log_destroy(options.log);
+    fixture_remove(path);
+}
+
 int main(void) {
+    RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
+    RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);
     return 0;
 }
