@@ -103,13 +103,19 @@ async def start_all(services: Sequence[Service]) -> None:
             raise
 
 
-async def stop_all(services: Sequence[Service]) -> None:
-    """Stops in reverse order; a failing one does not keep the others running."""
+async def stop_all(services: Sequence[Service]) -> bool:
+    """Stops in reverse order; a failing one does not keep the others running. False: one did not stop cleanly."""
+    is_clean = True
     for service in reversed(services):
         try:
             await service.stop()
+        except (RocketpyError, OSError) as error:
+            is_clean = False
+            log.error("%s did not stop cleanly: %s", type(service).__name__, error)
         except Exception:  # outer edge of the process
+            is_clean = False
             log.exception("%s did not stop cleanly", type(service).__name__)
+    return is_clean
 
 
 Make = Callable[[NativeLog], Sequence[Service]]
@@ -128,9 +134,10 @@ async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], N
             announce()
             for config in configs:
                 config.report_unread()
-            return await work(stop)
+            code = await work(stop)
         finally:
-            await stop_all(services)
+            is_clean = await stop_all(services)
+        return code if is_clean else code or 1
     finally:
         native_log.close()
 

@@ -52,6 +52,15 @@ def test_the_broker_registers_says_so_and_states_its_durability(tmp_path: Path) 
     assert not (tmp_path / "store" / "abort").exists()
 
 
+def test_a_broker_whose_store_does_not_reach_the_disk_ends_with_one(tmp_path: Path) -> None:
+    with serve(tmp_path, *broker_arguments(tmp_path)) as broker:
+        broker.next_line("boot success")
+        (tmp_path / "store").rename(tmp_path / "elsewhere")
+        assert broker.stop() == 1
+        broker.next_line("BrokerService did not stop cleanly: .*No such file or directory.*checkpoint")
+        assert "Traceback" not in broker.output()
+
+
 def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
         server.next_line("boot success")
