@@ -22,6 +22,7 @@
 
 #include "../base/thread.h"
 #include "ha_connection.h"
+#include "ha_master_options.h"
 
 #define MS_NS 1000000LL
 #define REST_NS (1000 * MS_NS)
@@ -42,6 +43,7 @@ struct rp_ha_master {
     pthread_mutex_t transfer_lock; /* all that connections send and receive */
     pthread_mutex_t table_lock;
     pthread_mutex_t tell_lock; /* from counting acks until their callback has returned: else the later word could be the older one */
+    int64_t settled; /* the furthest that was told to be acknowledged, -1 at first; guarded by tell_lock */
     char last_drop[sizeof((rp_ha_master_stats *)0)->last_drop]; /* guarded by table_lock */
     /* written by the ha thread under both locks, so that either protects a reader */
     rp_ha_connection *slots[RP_HA_SLAVES_MAX];
@@ -63,39 +65,6 @@ struct rp_ha_master {
 static void count(atomic_uint_fast64_t *counter, uint64_t more) { atomic_fetch_add_explicit(counter, more, memory_order_relaxed); }
 static uint64_t figure(const atomic_uint_fast64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
 
-void rp_ha_master_options_default(rp_ha_master_options *options) {
-    *options = (rp_ha_master_options){
-        .commit_log_file_size = 1ull << 30,
-        .bind_address = "0.0.0.0",
-        .slaves_max = 16,
-        .slaves_required = 1,
-        .transfer_bytes = 32768,
-        .transfer_bytes_max = 1u << 20,
-        .heartbeat_interval_ms = 5000,
-        .housekeeping_interval_ms = 20000,
-    };
-}
-
-static int check_options(const rp_ha_master_options *options, rp_error *error) {
-    if (options->commit_log == NULL || options->commit_log_file_size == 0 || options->bind_address == NULL)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "ha master needs a commit log, its file size and a bind address");
-    if (options->slaves_max < 1 || options->slaves_max > RP_HA_SLAVES_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "slaves_max is %u, must be 1..%u", options->slaves_max, RP_HA_SLAVES_MAX);
-    if (options->slaves_min > options->slaves_max)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "minInSyncReplicas needs %u slaves, must be 0..%u", options->slaves_min,
-                            options->slaves_max);
-    if (options->slaves_required < 1 || options->slaves_required > options->slaves_max)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "inSyncReplicas needs %u slaves, must be 1..%u", options->slaves_required,
-                            options->slaves_max);
-    if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes ||
-        options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes,
-                            RP_HA_FRAME_BYTES_MAX);
-    if (options->heartbeat_interval_ms < 1 || options->housekeeping_interval_ms < 1)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haSendHeartbeatInterval and haHousekeepingInterval must be at least 1 ms");
-    return RP_OK;
-}
-
 static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, uint64_t tag) {
     struct epoll_event event = {.events = events, .data.u64 = tag};
     return epoll_ctl(master->epoll_fd, operation, fd, &event);
@@ -111,8 +80,10 @@ static void tell_acked(rp_ha_master *master) {
     uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
     if (options->on_in_sync != NULL && min > 0)
         options->on_in_sync(options->context, rp_ha_master_acked_offset(master, min));
+    int64_t acked = rp_ha_master_acked_offset(master, required);
+    master->settled = acked > master->settled ? acked : master->settled;
     if (options->on_acked != NULL)
-        options->on_acked(options->context, rp_ha_master_acked_offset(master, required));
+        options->on_acked(options->context, acked);
     pthread_mutex_unlock(&master->tell_lock);
 }
 
@@ -197,6 +168,18 @@ static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
     }
 }
 
+/* A first word asks for bytes, by which a slave finds out whether its log is ours: it vouches for nothing that somebody waits for. */
+static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer) {
+    int64_t acked = rp_ha_connection_acked(newcomer);
+    pthread_mutex_lock(&master->tell_lock);
+    int64_t settled = master->settled;
+    pthread_mutex_unlock(&master->tell_lock);
+    if (settled < 0 || acked <= settled) /* nobody waits before there was a slave */
+        return acked;
+    rp_ha_connection_ask(newcomer);
+    return settled;
+}
+
 static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
     rp_error error;
     rp_ha_connection *connection = master->slots[slot];
@@ -210,8 +193,10 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
     count(&master->counters.acks, moved > 0);
     if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed))
         return;
-    if (is_new)
+    if (is_new) {
         doubt_older_connections(master, slot);
+        acked = trusted_at_first(master, connection);
+    }
     atomic_store_explicit(&master->acked[slot], acked, memory_order_release);
     tell_acked(master);
 }
@@ -483,7 +468,7 @@ static void free_master(rp_ha_master *master) {
 }
 
 int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened, rp_error *error) {
-    int status = check_options(options, error);
+    int status = rp_ha_master_options_check(options, error);
     if (status < 0)
         return status;
     rp_ha_master *master = calloc(1, sizeof *master);
@@ -496,6 +481,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
     master->listen_again_ns = INT64_MAX;
+    master->settled = -1;
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     pthread_mutex_init(&master->tell_lock, NULL);

@@ -19,8 +19,8 @@
  * Bounds   slaves_max connections: then a newcomer takes the place of whoever has said nothing for longest, or is refused; lines about
  *          them 20 a second; no queue: what is not sent yet is in the log.
  * Rules    an acked offset above the master's own max, or above what the connection was sent, drops that connection, is counted, and
- *          completes nothing. A connection whose host has connected again since counts only for what was settled by then, until it
- *          speaks: a half-open one is no second replica.
+ *          completes nothing. A connection's first word asks where to start: until its next it counts only for what was settled by then.
+ *          So does one whose host has connected again since, until it speaks: a half-open one is no second replica.
  */
 #ifndef RP_HA_HA_MASTER_H
 #define RP_HA_HA_MASTER_H

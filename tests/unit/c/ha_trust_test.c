@@ -50,6 +50,32 @@ static void an_offset_that_was_never_sent_is_not_acknowledged(void) {
     close_pair(&both);
 }
 
+/* Whose log has diverged asks for bytes as any other does: only by what it says of them is it told from a slave. */
+static void who_has_just_come_vouches_for_nothing_that_others_wait_for(void) {
+    pair both;
+    uint8_t heartbeat[RP_HA_HEADER_SIZE];
+    open_pair(&both);
+    append(&both, 5);
+    int64_t settled = max_of(&both.master);
+    CHECK(wait_acked(&both.acked, settled));
+    int stalled = connect_from(&both, 2);
+    report(stalled, settled);
+    wait_connected(&both, 2);
+    close_slave(&both);
+    wait_connected(&both, 1);
+    append(&both, 5);
+    int newcomer = connect_from(&both, 3);
+    report(newcomer, max_of(&both.master));
+    CHECK(recv(newcomer, heartbeat, sizeof heartbeat, MSG_WAITALL) == (ssize_t)sizeof heartbeat && rp_get_u32(heartbeat + 8) == 0);
+    CHECK(wait_acked(&both.acked, settled));
+    report(newcomer, max_of(&both.master));
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close(newcomer);
+    close(stalled);
+    open_slave(&both);
+    close_pair(&both);
+}
+
 static void wait_last_error(pair *both, const char *text) {
     struct timespec pause = {.tv_nsec = 200000};
     rp_ha_slave_stats stats;
@@ -196,6 +222,7 @@ int main(void) {
     for (appenders_send = 0; appenders_send <= 1; appenders_send++) {
         RUN(a_stranger_that_claims_too_much_is_dropped_and_completes_nothing);
         RUN(an_offset_that_was_never_sent_is_not_acknowledged);
+        RUN(who_has_just_come_vouches_for_nothing_that_others_wait_for);
         RUN(a_master_that_has_grown_anew_past_its_slave_is_not_followed);
         RUN(nor_is_one_that_lost_the_end_of_its_log);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
