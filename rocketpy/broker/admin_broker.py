@@ -62,7 +62,7 @@ class BrokerAdmin:
             root_path=root,
             commit_log_path=parts.config.text("storePathCommitLog") or str(Path(root) / "commitlog"),
             earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
-            broker=parts.native.stats(),
+            broker=parts.stats.counters(),
             store=store,
         )
         return {**runtime_info(facts, parts.stats), **parts.ha.counters()}

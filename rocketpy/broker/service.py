@@ -293,7 +293,12 @@ class BrokerService:
             producers=ProducerTable(monotonic_ms, expires_ms=expires_ms),
             locks=RebalanceLocks(monotonic_ms),
             request_modes=modes,
-            stats=BrokerStats(native, monotonic_ms, settings.current.cluster_name),
+            stats=BrokerStats(
+                native,
+                monotonic_ms,
+                settings.current.cluster_name,
+                replicated=functools.partial(_appended, store) if self._ha.is_slave else None,
+            ),
             saved=saved,
             registration=registration,
             routes=routes,
@@ -566,6 +571,12 @@ def _saved_states(directory: Path, topics: TopicTable, groups: GroupTable, offse
 def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
     config = topics.get(topic)
     return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]
+
+
+def _appended(store: MessageStore) -> tuple[int, int]:
+    """Messages and bytes since the start."""
+    stats = store.stats()
+    return stats["messages_appended"], stats["bytes_appended"]
 
 
 def _plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:

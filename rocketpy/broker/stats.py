@@ -120,11 +120,17 @@ class Series:
 class BrokerStats:
     """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is monotonic: only spans count.
 
-    The whole broker's series are kept under the name of its cluster, as RocketMQ's exporter for Prometheus asks for them.
+    On a slave, what its master sends counts as put in the totals: mqadmin clusterList shows it as InTPS, as it does for RocketMQ's. Series
+    count what clients sent, which is nothing there. The whole broker's series are kept under the name of its cluster, as RocketMQ's
+    exporter for Prometheus asks for them.
     """
 
-    def __init__(self, source: StatsSource, now_ms: Callable[[], int], cluster: str) -> None:
+    def __init__(
+        self, source: StatsSource, now_ms: Callable[[], int], cluster: str, *, replicated: Callable[[], tuple[int, int]] | None = None
+    ) -> None:
+        """`replicated` of a slave: messages and bytes so far."""
         self._source = source
+        self._replicated = replicated
         self._cluster = cluster
         self._now_ms = now_ms
         self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
@@ -139,9 +145,16 @@ class BrokerStats:
     def sample_rates(self) -> None:
         self._rates.append((self._now_ms(), self.totals()))
 
+    def counters(self) -> Mapping[str, object]:
+        """The broker's native counters."""
+        if self._replicated is None:
+            return self._source.stats()
+        messages, size = self._replicated()
+        return {**self._source.stats(), "messages_in": messages, "bytes_in": size}
+
     def totals(self) -> dict[str, int]:
-        """The broker's native counters that are numbers."""
-        return {name: value for name, value in self._source.stats().items() if isinstance(value, int)}
+        """Those that are numbers."""
+        return {name: value for name, value in self.counters().items() if isinstance(value, int)}
 
     def rate(self, counter: str, seconds: int) -> float | None:
         """Counts a second over the last `seconds`; None before there are samples of that span."""
@@ -169,9 +182,9 @@ class BrokerStats:
                 key = f"{topic}@{group}"
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
-        totals = self.totals()
+        sent = self._source.stats()
         for name, counter in ((BROKER_PUT_NUMS, "messages_in"), (BROKER_GET_NUMS, "messages_out")):
-            if count := totals.get(counter, 0):
+            if isinstance(count := sent.get(counter, 0), int) and count:
                 self._add(name, self._cluster, Sample(now, count, count))
         self._forget_still(now)
         self._sampled_ms = now

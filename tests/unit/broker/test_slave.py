@@ -214,6 +214,26 @@ def test_lag_and_rate_of_replication_are_in_the_runtime_info_of_both(tmp_path: P
     run(test)
 
 
+def test_what_a_slave_is_sent_counts_as_put_as_clusterlist_shows_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for _ in range(3):
+                assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            stats = both.slave_service.parts.stats  # type: ignore[union-attr]
+            await eventually(lambda: stats.totals()["messages_in"] == 3)
+            ours = (await both.master.value(RequestCode.GET_BROKER_RUNTIME_INFO))["table"]
+            theirs = (await both.slave.value(RequestCode.GET_BROKER_RUNTIME_INFO))["table"]
+            assert theirs["putMessageTimesTotal"] == theirs["msgPutTotalTodayNow"] == ours["msgPutTotalTodayNow"] == "3"
+            assert theirs["putMessageSizeTotal"] == theirs["commitLogMaxOffset"]
+            stats.sample_rates()
+            await eventually(lambda: stats.rate("messages_in", 1) is not None, "two samples")
+            stats.sample_series()
+            assert stats.series("BROKER_PUT_NUMS", "DefaultCluster") is None, "no client sent it here"
+
+    run(test)
+
+
 def test_why_no_slave_is_there_is_in_the_runtime_info(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
