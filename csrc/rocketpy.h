@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/fault_report.h"
 #include "base/file_ops.h"
 #include "base/hash.h"
 #include "base/histogram.h"

@@ -39,6 +39,7 @@ int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *
     snprintf(thread->name, sizeof thread->name, "%s", name);
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* of a mapped file: a blocked one would end the process without its last words (fault_report.h) */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread->handle, NULL, thread_main, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -35,3 +35,6 @@ def crc32_implementation() -> str:
 
 def hash_java(text: str) -> int:
     """Java's String.hashCode."""
+
+def report_faults() -> None:
+    """From now on a process that the disk lets down under a mapped file (SIGBUS) ends with a line that names the file and the byte."""

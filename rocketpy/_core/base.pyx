@@ -17,6 +17,9 @@ cdef extern from "base/crc32.h" nogil:
     uint32_t rp_crc32(uint32_t crc, const void *data, size_t size)
     const char *rp_crc32_implementation()
 
+cdef extern from "base/fault_report.h" nogil:
+    int rp_fault_report_install()
+
 cdef extern from "base/hash.h" nogil:
     int32_t rp_hash_java(const uint8_t *utf8, size_t size)
 
@@ -292,3 +295,7 @@ def crc32_implementation():
 def hash_java(str text not None):
     cdef rp_slice slice = slice_of_text(text)
     return rp_hash_java(slice.data, slice.size)
+
+
+def report_faults():
+    check(rp_fault_report_install(), NULL)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from .._core.base import report_faults
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError
 from ..logs import NativeLog
@@ -155,6 +156,7 @@ def run(
     work: Work = wait_for_signal,
 ) -> int:
     """Runs services while `work` does, by default until a signal. The exit code."""
+    report_faults()
     raise_open_files()
     for config in configs:
         config.report_remarks()
