@@ -37,6 +37,7 @@ class ReadSettings:
     check_crc: bool = False
 
 
+READER_GROUP = "spark-rocketmq-source"
 EXPRESSION_BYTES_MAX = 1023  # of the native reader
 
 

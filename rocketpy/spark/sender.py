@@ -12,19 +12,21 @@ import itertools
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._core.arrow import MessagePacker, RecordBatch, column_mask
 from .._core.arrow import Parcel as Packed
-from .._core.errors import Busy, NetworkError, NotFound, RocketpyError, TimedOut
+from .._core.errors import Busy, NetworkError, NotFound, OffsetOutOfRange, RocketpyError, TimedOut
 from .._core.remoting import decode_command, encode_command
 from ..remoting.bodies import PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.route import MASTER_ID
 from .cluster import TRANSIENT, Cluster, Endpoint, Queue, pause_before_retry
-from .queue_read import connect
+from .plan import QueuePartition, Range
+from .queue_read import READER_GROUP, ReadSettings, connect, read_queue
+from .rows import RowSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +39,7 @@ ROW_ID_SIZE = 32
 FRAME_HEAD_MAX = 64 << 10  # header and properties of a single message: a body has the rest of a frame
 # Where a broker keeps, and indexes, a delayed message until its time comes.
 DELAYED_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
+DELAYS = frozenset({"DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"})
 # Answers that may be different in a moment: the broker is busy, starts, stops, or is not the master any more.
 TRY_AGAIN = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY})
 STORED = frozenset(
@@ -233,21 +236,42 @@ class Sender:
         return self._parcels <= self.settings.in_flight_max or self._is_replay
 
     def _not_stored(self, parcel: Parcel) -> Parcel | None:
-        """What of the parcel the brokers do not have; None: they have all of it. Where they have its first and last row as one request has
-        put them, they have what is between. They have a part when an earlier try made other parcels (batchSize was another), or a broker
-        died over one."""
+        """What of the parcel the brokers do not have; None: they have all of it. They have a part when an earlier try made other parcels
+        (batchSize was another), a broker died over one, or the rows came in another order, as they may behind a shuffle: an id alone does
+        not make a row, it has to hold the same."""
         messages = list(messages_of(parcel.body))
-        first = self._find(parcel, message_id(messages[0]))
-        last = self._find(parcel, message_id(messages[-1])) if len(messages) > 1 else first
+        first = self._find(parcel, messages[0])
+        last = self._find(parcel, messages[-1]) if len(messages) > 1 else first
         if first is None and last is None:
             return parcel
-        if first is not None and last == replace(first, queue_offset=first.queue_offset + len(messages) - 1):
+        if first is not None and first == last:
             return None
-        missing = [message for message in messages if self._find(parcel, message_id(message)) is None]
+        if first is not None and last is not None and self._are_in_a_row(parcel.queue.topic, messages, first):
+            return None
+        missing = [message for message in messages if self._find(parcel, message) is None]
         return replace(parcel, rows=len(missing), body=b"".join(missing)) if missing else None
 
-    def _find(self, parcel: Parcel, row_id: str) -> Place | None:
+    def _are_in_a_row(self, topic: str, messages: list[bytes], first: Place) -> bool:
+        """Whether these messages lie there behind each other, as one request puts them: then one pull tells of all."""
+        queue, end = Queue(topic, first.broker_name, first.queue_id), first.queue_offset + len(messages)
+        if self._cluster.max_offsets([queue])[queue] < end:
+            return False
+        settings = ReadSettings(
+            self.settings.endpoint,
+            RowSettings(("body", "properties"), properties_as_map=True, decompress=False),
+            READER_GROUP,
+            fail_on_data_loss=False,
+        )
+        try:
+            batches = list(read_queue(settings, QueuePartition(Range(queue, first.queue_offset, end), (self._master(queue),))))
+        except (NotFound, OffsetOutOfRange):  # who may write may not always read
+            return False
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        return len(rows) == len(messages) and all(map(is_message, rows, messages))
+
+    def _find(self, parcel: Parcel, message: bytes) -> Place | None:
         """Where a row is stored, whoever wrote it there."""
+        row_id = message_id(message)
         names = (parcel.queue.topic, *(DELAYED_TOPICS if parcel.is_delayed else ()))
         for queue in {queue.broker_name: queue for queue in self._topics[parcel.topic].queues}.values():
             for name in names:
@@ -258,7 +282,7 @@ class Sender:
                 answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
                 if answer.code in TRY_AGAIN:
                     raise Busy(f"broker {queue.broker_name!r}: CODE: {answer.code}  DESC: {answer.remark}")
-                if answer.code == ResponseCode.SUCCESS and (place := place_of(row_id, queue.broker_name, answer.body)) is not None:
+                if answer.code == ResponseCode.SUCCESS and (place := place_of(message, queue.broker_name, answer.body)) is not None:
                     return place
         return None
 
@@ -428,15 +452,26 @@ def message_id(message: bytes) -> str:
     return message[begin : begin + ROW_ID_SIZE].decode()
 
 
-def place_of(row_id: str, broker_name: str, records: bytes) -> Place | None:
-    """The message with this id among a broker's answer, which has all whose keys have its hash code."""
+def is_message(row: Mapping[str, Any], message: bytes) -> bool:
+    """Whether a row that was read is this message: id, body and what it was given, beside what brokers add. Of a delay nothing is left
+    when it is over, and text that was no UTF-8 has been mended."""
+    body_size = struct.unpack_from(">I", message, 16)[0]
+    given = (pair.split("\x01", 1) for pair in message[22 + body_size :].decode(errors="replace").split("\x02") if pair)
+    stored = dict(row["properties"])
+    return row["body"] == message[20 : 20 + body_size] and all(
+        stored.get(name) == value for name, value in given if value and name not in DELAYS and "\ufffd" not in name + value
+    )
+
+
+def place_of(message: bytes, broker_name: str, records: bytes) -> Place | None:
+    """Where this message is among a broker's answer, which has all whose keys have the hash code of its id."""
     import pyarrow as pa
 
-    batch = RecordBatch(column_mask=column_mask(("queueId", "queueOffset", "msgId")), rows_max=1000)
+    batch = RecordBatch(column_mask=column_mask(("queueId", "queueOffset", "body", "properties")), properties_as_map=1, rows_max=1000)
     try:
         batch.put_records(records, 0)
         for row in pa.record_batch(batch.export()).to_pylist():
-            if row["msgId"] == row_id:
+            if is_message(row, message):
                 return Place(broker_name, row["queueId"], row["queueOffset"])
     finally:
         batch.close()

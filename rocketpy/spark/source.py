@@ -31,7 +31,7 @@ from .columns import check_columns, record_schema
 from .options import AS_VIEW, READS, Use, options_of, parse_options, refuse_contradictions, refuse_unused, whole_ms
 from .plan import QueuePartition, Range, check_range, split_ranges
 from .positions import Topics
-from .queue_read import EXPRESSION_BYTES_MAX, ReadSettings, is_plain_tag, parse_tags, read_queue
+from .queue_read import EXPRESSION_BYTES_MAX, READER_GROUP, ReadSettings, is_plain_tag, parse_tags, read_queue
 from .rows import row_settings_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from .stream import QueueStreamReader, RefusedStream
     from .writer import BatchTopicWriter, StreamTopicWriter
-
-DEFAULT_GROUP = "spark-rocketmq-source"
 
 
 def endpoint_of(options: dict[str, Any]) -> Endpoint:
@@ -55,7 +53,7 @@ def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettin
     return ReadSettings(
         endpoint=endpoint_of(options),
         rows=row_settings_of(options, columns, parse_tags(options["subExpression"])),
-        group=options["consumerGroup"] or DEFAULT_GROUP,
+        group=options["consumerGroup"] or READER_GROUP,
         sub_expression=options["subExpression"].strip() or "*",
         fail_on_data_loss=options["failOnDataLoss"],
         pull_batch=options["pullBatchSize"],

@@ -1,8 +1,8 @@
 """The sinks: rows of a batch or a streaming query become messages, sent in batches by the tasks.
 
 A streaming sink gives each row the message id of (query, epoch, partition, row). A task that runs an epoch again finds by these ids
-what is stored already and skips it; this holds when the partition has the same rows in the same order, as it has from a checkpointed
-source without a shuffle in between. A batch query has no epoch: at least once.
+what is stored already with the same content and skips it: all of it when the partition has the same rows in the same order, as it has from
+a checkpointed source without a shuffle in between. A batch query, in foreachBatch too, is at least once.
 """
 
 from __future__ import annotations

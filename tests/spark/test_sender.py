@@ -99,6 +99,16 @@ def test_rows_missing_from_an_earlier_try_are_sent_whatever_its_parcels_were(
     assert len({row["msgId"] for row in found}) == 600
 
 
+def test_no_row_is_lost_when_a_second_try_has_them_in_another_order(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
+    numbers = [str(number) for number in range(600)]
+    write(cluster.name_server, topic, row_ids, 100, body=numbers[:300])
+    wait_until(lambda: is_indexed(cluster.broker, topic, f"{row_ids.prefix}{299:08X}"), 30, "the index has the last row")
+    swapped = [*numbers[:110], *reversed(numbers[110:190]), *numbers[190:200], *reversed(numbers[200:])]
+    sent = write(cluster.name_server, topic, row_ids, 100, body=swapped)
+    assert sent.skipped == 100 + 10 + 10  # the parcel that is the same, and both ends of the one whose middle is not
+    assert {int(row["body"]) for row in rows(cluster, topic)} == set(range(600))
+
+
 def test_rows_under_way_are_sent_again_when_their_connection_breaks_under_the_next_request(
     cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
