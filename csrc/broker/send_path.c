@@ -84,11 +84,20 @@ static int check_broker(const send_request *request) {
     int64_t stuck_ms = rp_commit_log_stuck_ms(request->lane->broker->commit_log, rp_reactor_now_ns(request->lane->reactor));
     if (stuck_ms > 0)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED RP_SLOW_APPEND, stuck_ms);
-    if (!are_slaves_enough(request->lane->broker))
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT, "in-sync replicas not enough");
     if (rp_parked_responses_are_full(&request->lane->parked, request->lane->sends.send_count))
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     return RP_OK;
+}
+
+/* Who does not wait for slaves (WAIT=false) does not need them. */
+static int check_slaves(send_request *request) {
+    if (are_slaves_enough(request->lane->broker))
+        return RP_OK;
+    if (rp_sent_properties_scan(request->header.properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
+    if (request->properties.wait == 0)
+        return RP_OK;
+    return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT, "in-sync replicas not enough");
 }
 
 static int answer_bad_queue(const send_request *request, int32_t read_queues, int32_t write_queues) {
@@ -295,6 +304,8 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     int outcome = check_broker(&request);
     if (outcome == RP_OK && rp_send_header_read(command, &lane->send_layout, &request.header, &fault) != RP_OK)
         outcome = rp_answer_fault(request.to, &fault);
+    if (outcome == RP_OK)
+        outcome = check_slaves(&request);
     if (outcome == RP_OK)
         outcome = check_topic(&request);
     if (outcome == RP_OK)

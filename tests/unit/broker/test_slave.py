@@ -188,11 +188,12 @@ def test_with_too_few_replicas_in_sync_nothing_is_stored(tmp_path: Path) -> None
             assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"minInSyncReplicas=3\n")).code == 0
             refused = await both.master.send("t", b"two")
             assert refused.code == ResponseCode.SYSTEM_ERROR and refused.remark == "in-sync replicas not enough"
+            assert (await both.master.send("t", b"not waiting", "WAIT\x01false\x02")).code == 0, "who does not wait for slaves needs none"
             assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"minInSyncReplicas=1\n")).code == 0
             assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"inSyncReplicas=3\n")).code == 0
             alone = await both.master.send("t", b"three")
             assert alone.code == ResponseCode.SLAVE_NOT_AVAILABLE and "inSyncReplicas" in (alone.remark or "")
-            assert alone.fields["queueOffset"] == "1", "the refused one was not stored, this one was"
+            assert alone.fields["queueOffset"] == "2", "the refused one was not stored, this one was"
 
     run(test)
 
