@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COMPRESSED = 0x1
+BODY_BYTES_MAX = 1 << 30  # a column of a batch has less than 2 GB
 # The type of a compressed body in bits 8 to 10 of sysFlag. RocketMQ: CompressionType; 0 is a client from before there were others.
 COMPRESSION_NAMES = {0: "zlib", 1: "lz4", 2: "zstd", 3: "zlib"}
 
@@ -36,7 +37,7 @@ class RowSettings:
         if self.tags:
             needed.append("tags")
         if self.decompress and "body" in needed:
-            needed.append("sysFlag")
+            needed += ["sysFlag", "queueOffset"]  # which one cannot be decompressed
         return tuple(dict.fromkeys(needed)) or ("queueOffset",)
 
     def batch_options(self, broker_name: str) -> RecordBatchOptions:
@@ -81,23 +82,37 @@ def decompress_bodies(table: pa.RecordBatch, bytes_max: int) -> Iterator[pa.Reco
     bodies: list[bytes | None] = []
     for row, flag in enumerate(flags):
         body = packed[row].as_py()
-        bodies.append(decompress_body(body, flag) if flag is not None and flag & COMPRESSED else body)
+        if flag is not None and flag & COMPRESSED:
+            try:
+                body = decompress_body(body, flag)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"offset {table.column('queueOffset')[row]}: {error}; read with decompress=false") from None
+        bodies.append(body)
         size += len(bodies[-1] or b"")
         if size >= bytes_max or row + 1 == table.num_rows:
             yield table.slice(begin, row + 1 - begin).set_column(index, field, pa.array(bodies, pa.binary()))
             begin, size, bodies = row + 1, 0, []
 
 
-def decompress_body(body: bytes, sys_flag: int) -> bytes:
+def decompress_body(body: bytes, sys_flag: int, bytes_max: int = BODY_BYTES_MAX) -> bytes:
+    """Raises InvalidArgument for what is not what its flag says, or is larger than a column takes: 4 MB can be made of 4 GB."""
     import pyarrow as pa
 
     kind = COMPRESSION_NAMES.get(sys_flag >> 8 & 7)
     try:
         if kind == "zlib":
-            return zlib.decompress(body)
-        if kind in ("lz4", "zstd"):
-            with pa.CompressedInputStream(pa.BufferReader(body), kind) as stream:
-                return bytes(stream.read())
+            stream = zlib.decompressobj()
+            plain, is_whole = stream.decompress(body, bytes_max), stream.eof
+            if not is_whole and not stream.unconsumed_tail and len(plain) < bytes_max:
+                raise InvalidArgument(f"a body marked as {kind} cannot be decompressed: it ends too early")
+        elif kind in ("lz4", "zstd"):
+            with pa.CompressedInputStream(pa.BufferReader(body), kind) as packed:
+                plain = bytes(packed.read(bytes_max + 1))
+            is_whole = len(plain) <= bytes_max
+        else:
+            raise InvalidArgument(f"a body has the unknown compression type {sys_flag >> 8 & 7}")
     except (zlib.error, OSError, pa.ArrowInvalid) as error:
-        raise InvalidArgument(f"a body marked as {kind} cannot be decompressed: {error}; read with decompress=false") from None
-    raise InvalidArgument(f"a body has the unknown compression type {sys_flag >> 8 & 7}; read with decompress=false")
+        raise InvalidArgument(f"a body marked as {kind} cannot be decompressed: {error}") from None
+    if not is_whole:
+        raise InvalidArgument(f"a body marked as {kind} has more than {bytes_max:,} bytes when it is decompressed")
+    return plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
 
+import lz4.frame
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import DataSource, GreaterThanOrEqual, In, LessThanOrEqual
@@ -24,10 +26,17 @@ from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, 
 from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
-from rocketpy.spark.rows import decompress_bodies
+from rocketpy.spark.rows import decompress_bodies, decompress_body
 from rocketpy.spark.source import FilteredTableReader, Pushed, RocketMQDataSource
 from rocketpy.spark.store_source import RocketMQStoreDataSource
 from rocketpy.spark.writer import BatchTopicWriter, StreamTopicWriter, row_ids
+
+
+def zstd_compress(data: bytes) -> bytes:
+    import pyarrow as pa
+
+    return bytes(pa.compress(data, codec="zstd", asbytes=True))
+
 
 A, B = Queue("T", "a", 0), Queue("T", "a", 1)
 BATCH = frozenset({Use.BATCH})
@@ -236,6 +245,20 @@ def test_bodies_are_decompressed_around_rows_that_stand_for_damage() -> None:
     )
     (whole,) = decompress_bodies(table, 1000)
     assert whole.column("body").to_pylist() == [b"plain", None, b"packed"]
+
+
+@pytest.mark.parametrize(("kind", "pack"), [(0, zlib.compress), (1, lz4.frame.compress), (2, zstd_compress)])
+def test_a_body_that_cannot_be_decompressed_is_named_and_one_without_end_is_not_taken(kind: int, pack: Callable[[bytes], bytes]) -> None:
+    import pyarrow as pa
+
+    flag, packed = 1 | kind << 8, pack(bytes(5000))
+    assert decompress_body(packed, flag, 5000) == bytes(5000)
+    with pytest.raises(InvalidArgument, match="more than 4,999 bytes"):
+        decompress_body(packed, flag, 4999)
+    for broken in (b"plain", packed[:-9]):
+        table = pa.RecordBatch.from_pydict({"sysFlag": pa.array([0, flag], pa.int32()), "queueOffset": [7, 8], "body": [b"", broken]})
+        with pytest.raises(InvalidArgument, match=r"^offset 8: a body marked as .* cannot be decompressed: .*; read with decompress=false"):
+            list(decompress_bodies(table, 1000))
 
 
 def test_bodies_that_grow_when_they_are_decompressed_come_in_several_batches() -> None:
