@@ -46,6 +46,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.has_fence = False  # a run with availableNow
         self.fence: dict[Queue, int] | None = None  # where it ends
         self.has_seen_strangers = self.has_seen_closed = False
+        self.away: set[str] = set()  # brokers, as the log has it
 
     def initialOffset(self) -> dict[str, Any]:
         cluster = Cluster(self.settings.endpoint)
@@ -155,6 +156,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         that is away come back."""
         offered = {(queue.topic, queue.broker_name) for queue in latest}
         closed = [queue for queue in begins if queue not in latest and (queue.topic, queue.broker_name) in offered]
+        away = {queue.broker_name for queue in begins if self.selection.names_topic(queue.topic)} - {name for _, name in offered}
+        if away != self.away:
+            self.away = away
+            log.warning("brokers that are away, whose queues stand still: %s", ", ".join(sorted(away)) or "none any more")
         if closed and not self.has_seen_closed:
             self.has_seen_closed = True
             self._lost(

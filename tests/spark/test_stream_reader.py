@@ -79,6 +79,18 @@ def test_queues_that_were_closed_are_an_error_or_stand_still(cluster: Cluster, t
     assert reader(cluster, topic=topic, failOnDataLoss="false").latestOffset(start, EVERYTHING) == offsets(topic, 10, 10, 9, 10)
 
 
+def test_a_broker_that_is_away_is_told_once_and_when_it_is_back(cluster: Cluster, topic: str, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.send(topic, numbered(4))
+    source = reader(cluster, topic=topic)
+    gone = {topic: {**offsets(topic, 0, 0, 0, 0)[topic], "broker-b": {"0": 5}}}
+    for start in (gone, gone, offsets(topic, 0, 0, 0, 0)):
+        assert source.latestOffset(start, EVERYTHING)[topic]["broker-a"] == {str(queue): 1 for queue in range(4)}
+    assert [record.message.rpartition(": ")[2] for record in caplog.records if record.name == "rocketpy.spark.stream"] == [
+        "broker-b",
+        "none any more",
+    ]
+
+
 def test_a_pattern_whose_topics_are_away_for_a_moment_stands_still(cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.send(topic, numbered(4))
     source = reader(cluster, topicPattern=f"{topic}.*")
