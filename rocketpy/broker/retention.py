@@ -79,6 +79,29 @@ def decide(
     return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", expired)
 
 
+@dataclass(frozen=True, slots=True)
+class ActiveFile:
+    """The commit log file that messages are written to, as its directory has it. identity: device and inode."""
+
+    name: str
+    size: int
+    identity: tuple[int, int]
+
+
+def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile | None) -> str:
+    """Why what is written to the file of that name and size would be lost at the next start; empty: it would not. found: what the
+    directory has under the name; before: what the look before this one found. Short: it goes into the answers to producers."""
+    if found is None:
+        what = "is gone from its directory"
+    elif found.size < size:
+        what = f"was cut to {found.size} bytes"
+    elif before is not None and before.name == name and before.identity != found.identity:
+        what = "was replaced by another file"
+    else:
+        return ""
+    return f"commit log file {name} {what}: put it back, or restart the broker"
+
+
 def _too_many(bytes_max: int, files: Sequence[LogFile]) -> int:
     """How many of the oldest files must go for the others to hold no more than bytes_max."""
     excess = sum(file.size for file in files) - bytes_max if bytes_max else 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from .._core.broker import Broker
 from .._core.errors import RocketpyError
 from .._core.store import MessageStore
-from .retention import Decision, LogFile, RetentionSettings, decide
+from .retention import ActiveFile, Decision, LogFile, RetentionSettings, decide, fault_of
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +24,17 @@ log = logging.getLogger(__name__)
 class RetentionService:
     """`await run_once()` every cleanResourceInterval."""
 
-    def __init__(self, settings: RetentionSettings, store: MessageStore, native: Broker, log_path: Path, queue_path: Path) -> None:
+    def __init__(
+        self, settings: RetentionSettings, store: MessageStore, native: Broker, log_path: Path, queue_path: Path, log_file_size: int
+    ) -> None:
         self._settings = settings
         self._store = store
         self._native = native
         self._log_path = log_path
         self._queue_path = queue_path
-        self._is_writable = True
+        self._log_file_size = log_file_size
+        self._active: ActiveFile | None = None
+        self._reason = ""
         self._lock = asyncio.Lock()
 
     def apply(self, settings: RetentionSettings) -> None:
@@ -61,6 +65,8 @@ class RetentionService:
 
     def _decide(self, now: bool) -> Decision:
         stats = self._store.stats()
+        if fault := self._active_fault(stats["commit_log_max_offset"]):
+            return Decision(0, False, fault, 0)
         low, safe = stats["commit_log_min_offset"], min(stats["flushed_offset"], stats["commit_log_max_offset"])
         files = []
         for path in sorted(path for path in self._log_path.iterdir() if len(path.name) == 20 and path.name.isdigit()):
@@ -70,6 +76,22 @@ class RetentionService:
         used_percent = max(_used_percent(path) for path in (self._log_path, self._queue_path))
         hour = datetime.now().hour
         return decide(self._settings, files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
+
+    def _active_fault(self, log_end: int) -> str:
+        base = log_end - log_end % self._log_file_size
+        if base == log_end:
+            return ""  # the next message makes or enters a file
+        path = self._log_path / f"{base:020}"
+        before = self._active
+        try:
+            info = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return fault_of(path.name, self._log_file_size, None, before)
+        found = ActiveFile(path.name, info.st_size, (info.st_dev, info.st_ino))
+        fault = fault_of(path.name, self._log_file_size, found, before)
+        if not fault:
+            self._active = found
+        return fault
 
     def _delete_one(self) -> bool:
         begin = self._store.stats()["commit_log_min_offset"]
@@ -83,12 +105,15 @@ class RetentionService:
         return True
 
     def _set_writable(self, decision: Decision) -> None:
-        if decision.is_writable == self._is_writable:
+        if decision.reason == self._reason:  # empty while it is writable
             return
-        self._is_writable = decision.is_writable
+        is_new = decision.is_writable == bool(self._reason)
+        self._reason = decision.reason
         self._native.set_settings(store_writable=int(decision.is_writable), store_reason=decision.reason)
+        if not is_new:
+            return
         if decision.is_writable:
-            log.warning("the disk has space again: sends are taken")
+            log.warning("the store can be written to again: sends are taken")
         else:
             log.error("sends are refused: %s", decision.reason)
 

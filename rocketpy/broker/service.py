@@ -314,7 +314,8 @@ class BrokerService:
 
     def _make_retention(self, store: MessageStore, native: Broker) -> RetentionService:
         log_path = Path(self.config.text("storePathCommitLog") or self._directory("commitlog"))
-        return RetentionService(retention_settings(self.config), store, native, log_path, self._directory("consumequeue"))
+        file_size = self.config.integer("mappedFileSizeCommitLog")
+        return RetentionService(retention_settings(self.config), store, native, log_path, self._directory("consumequeue"), file_size)
 
     def _directory(self, name: str) -> Path:
         return Path(self.config.text("storePathRootDir")) / name

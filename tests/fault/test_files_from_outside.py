@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +17,13 @@ from tests.processes import wait_until
 from .requests_wire import Wire
 from .test_full_disk import send
 
-END_LIMIT_S = 60.0
+LIMIT_S = 60.0
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     small = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
-    process = BrokerProcess(tmp_path, **small)
+    process = BrokerProcess(tmp_path, cleanResourceInterval=50, **small)
     process.start()
     try:
         yield process
@@ -40,6 +41,32 @@ def test_a_broker_whose_mapped_file_is_cut_short_says_which_before_it_ends(broke
         os.truncate(log_file(broker), 0)
         with pytest.raises((AssertionError, OSError)):
             send(wire, 1)
-    wait_until(lambda: not broker.process.is_running(), END_LIMIT_S, "the end of the broker")
+    wait_until(lambda: not broker.process.is_running(), LIMIT_S, "the end of the broker")
     assert broker.process.stop() == -signal.SIGBUS
     assert f"of {log_file(broker)}: the file was cut short from outside" in broker.process.output()
+
+
+def wait_for_answer(broker: BrokerProcess, code: ResponseCode, text: str = "") -> None:
+    """Sends until one is answered so."""
+    with Wire(broker.port) as wire:
+
+        def is_answered_so() -> bool:
+            answer = send(wire, 1)
+            return answer.code == code and text in (answer.remark or "")
+
+        wait_until(is_answered_so, LIMIT_S, f"a send answered {code.name} with {text!r}")
+
+
+def test_no_send_is_acknowledged_into_a_file_that_the_next_start_would_not_find(broker: BrokerProcess) -> None:
+    wait_for_answer(broker, ResponseCode.SUCCESS)
+    directory, elsewhere, aside = broker.store / "commitlog", broker.store / "elsewhere", broker.store / "aside"
+    directory.rename(elsewhere)
+    gone = f"[commit log file {log_file(broker).name} is gone from its directory: put it back, or restart the broker]"
+    wait_for_answer(broker, ResponseCode.SERVICE_NOT_AVAILABLE, gone)
+    elsewhere.rename(directory)
+    wait_for_answer(broker, ResponseCode.SUCCESS)
+    log_file(broker).rename(aside)
+    shutil.copyfile(aside, log_file(broker))
+    wait_for_answer(broker, ResponseCode.SERVICE_NOT_AVAILABLE, "was replaced by another file")
+    aside.rename(log_file(broker))
+    wait_for_answer(broker, ResponseCode.SUCCESS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.store import MessageStore
-from rocketpy.broker.retention import MS_PER_HOUR, LogFile, RetentionSettings, decide, parse_hours
+from rocketpy.broker.retention import MS_PER_HOUR, ActiveFile, LogFile, RetentionSettings, decide, fault_of, parse_hours
 
 NOW = 1_700_000_000_000
 SETTINGS = RetentionSettings()
@@ -52,6 +52,15 @@ def test_a_limit_in_bytes_takes_the_oldest_files() -> None:
     for limit, deleted in ((0, 0), (500, 0), (499, 1), (400, 1), (250, 3), (1, 5)):
         decision = decide(RetentionSettings(bytes_max=limit), aged, used_percent=10.0, now_ms=NOW, hour=5)
         assert (decision.delete_count, decision.is_writable) == (deleted, True), limit
+
+
+def test_a_file_that_is_no_longer_the_one_that_is_written_to_refuses_sends() -> None:
+    ours, copy, cut = ActiveFile("a", 100, (1, 1)), ActiveFile("a", 100, (1, 2)), ActiveFile("a", 40, (1, 1))
+    assert fault_of("a", 100, ours, None) == "" and fault_of("a", 100, ours, ours) == ""
+    assert fault_of("a", 100, ours, ActiveFile("before it", 100, (1, 7))) == ""
+    assert "is gone" in fault_of("a", 100, None, ours)
+    assert "40 bytes" in fault_of("a", 100, cut, None)
+    assert "replaced" in fault_of("a", 100, copy, ours)
 
 
 def test_hours_of_the_day_are_named_with_semicolons_between_them() -> None:
