@@ -166,10 +166,15 @@ class ConsumerOffsets:
         """Takes over offsets of a master or a file; returns how many changed.
 
         `forward_only`: an offset never goes back, but for one that is still what the same master, there ever since, said `before`: then
-        it was set back at the master, by an operator or a consumer's seek."""
+        it was set back at the master, by an operator or a consumer's seek. What it has forgotten since, with a group or a topic, is
+        forgotten here too: else it would take it for something new when it returns (returning_master.py)."""
         changed = 0
         earlier = before.offsets if before is not None else {}
         self._index = None
+        for key in earlier.keys() - saved.offsets.keys():
+            topic, _, group = key.partition(SEPARATOR)
+            self._table.delete_offsets(group, topic)
+            changed += 1
         for key, queues in saved.offsets.items():
             topic, _, group = key.partition(SEPARATOR)
             for queue_id, offset in queues.items():
