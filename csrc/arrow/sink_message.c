@@ -20,13 +20,15 @@
 /* What a broker or client writes into a message by itself: not carried over from one that was read. */
 static const rp_slice OWN_PROPERTIES[] = {
 #define TEXT(text) {(const uint8_t *)text, sizeof text - 1}
-    TEXT("UNIQ_KEY"), TEXT("WAIT"),     TEXT("MIN_OFFSET"), TEXT("MAX_OFFSET"), TEXT("MSG_REGION"), TEXT("TRACE_ON"),
-    TEXT("CLUSTER"),  TEXT("__CRC32#"), TEXT("TRAN_MSG"),   TEXT("REAL_TOPIC"), TEXT("REAL_QID"),
+    TEXT("UNIQ_KEY"), TEXT("WAIT"),    TEXT("MIN_OFFSET"), TEXT("MAX_OFFSET"), TEXT("MSG_REGION"),
+    TEXT("TRACE_ON"), TEXT("CLUSTER"), TEXT("__CRC32#"),   TEXT("TRAN_MSG"),   TEXT("REAL_QID"),
 };
 
-/* What asks a broker for a delay, and what its timer leaves in a message it has delivered: with one of these the delay is over. */
+/* What asks a broker for a delay, and what a message has that was delivered after one: with one of these the delay is over, though
+ * RocketMQ leaves DELAY in it. */
 static const rp_slice DELAYS[] = {TEXT("DELAY"), TEXT("TIMER_DELIVER_MS"), TEXT("TIMER_DELAY_SEC"), TEXT("TIMER_DELAY_MS")};
-static const rp_slice TIMER_MARKS[] = {TEXT("TIMER_OUT_MS"), TEXT("TIMER_ENQUEUE_MS"), TEXT("TIMER_DEQUEUE_MS"), TEXT("TIMER_ROLL_TIMES")};
+static const rp_slice DELAY_MARKS[] = {TEXT("TIMER_OUT_MS"), TEXT("TIMER_ENQUEUE_MS"), TEXT("TIMER_DEQUEUE_MS"), TEXT("TIMER_ROLL_TIMES"),
+                                       TEXT("REAL_TOPIC")};
 #undef TEXT
 #define COUNT(names) (sizeof names / sizeof *names)
 
@@ -37,7 +39,7 @@ typedef struct making {
     int64_t row, number;
     rp_slice tags, keys, group; /* columns of their own; data NULL: the map or JSON may say */
     int has_delay;              /* a column of its own says; DELAY and its kin of the map or JSON are left out */
-    int was_delayed;            /* by a timer whose marks were seen: its delays are left out */
+    int was_delayed;            /* a mark was seen: its delays are left out */
     rp_error *error;
 } making;
 
@@ -90,7 +92,7 @@ static int put_given(making *make, rp_slice name, rp_slice value) {
         (make->keys.data != NULL && is_same(name, text_of("KEYS"))) ||
         (make->group.data != NULL && is_same(name, text_of("__SHARDINGKEY"))))
         return RP_OK;
-    int is_delay = is_one_of(name, DELAYS, COUNT(DELAYS)), is_mark = is_one_of(name, TIMER_MARKS, COUNT(TIMER_MARKS));
+    int is_delay = is_one_of(name, DELAYS, COUNT(DELAYS)), is_mark = is_one_of(name, DELAY_MARKS, COUNT(DELAY_MARKS));
     make->was_delayed |= is_mark;
     if (is_mark || (is_delay && (make->was_delayed || make->has_delay)) || is_one_of(name, OWN_PROPERTIES, COUNT(OWN_PROPERTIES)))
         return RP_OK;

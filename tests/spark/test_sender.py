@@ -161,6 +161,8 @@ def test_text_that_is_no_utf_8_is_mended_in_every_column(cluster: Cluster, topic
         (["TIMER_DELAY_MS", "a"], True),
         (["TIMER_DELAY_SEC", "a", "TIMER_OUT_MS"], False),
         (["TIMER_DEQUEUE_MS", "TIMER_DELIVER_MS", "a"], False),
+        (["DELAY", "a"], True),
+        (["DELAY", "a", "REAL_TOPIC", "REAL_QID"], False),
     ],
 )
 def test_a_delay_is_asked_for_unless_it_is_over(is_map: bool, names: list[str], is_delayed: bool) -> None:
@@ -174,7 +176,7 @@ def test_a_delay_is_asked_for_unless_it_is_over(is_map: bool, names: list[str], 
         parcel = packer.next() or packer.flush()
         assert parcel is not None and parcel.is_delayed == is_delayed
         body = bytes(parcel.body)
-        assert (b"TIMER_" in body) == is_delayed and (b"a\x0160000\x02" in body) == ("a" in names)
+        assert (names[0].encode() in body) == is_delayed and b"REAL_" not in body and (b"a\x0160000\x02" in body) == ("a" in names)
 
 
 @pytest.mark.parametrize("properties", ['{"DELAY":"5","TIMER_DELAY_SEC":"60","a":"b"}', '{"TIMER_DELIVER_MS":"1","a":"b"}'])
