@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy._core.errors import InvalidArgument, NotFound
 from tests.spark.servers import Cluster, copy_store, send
 from tests.spark.test_batch import numbered
 
@@ -42,6 +43,12 @@ def test_a_compacted_lake_keeps_the_names_of_its_topics(spark: Any, tmp_path: Pa
     assert lake.compact(spark, str(tmp_path / "lake"), str(tmp_path / "small")) == 3
     assert [path.name for path in (tmp_path / "small").glob("topic=*/day=*")] == ["day=2026-11-22"]
     assert (tmp_path / "small" / "topic=007").is_dir()
+    rows.selectExpr("topic", "day", "string(id) as id").write.mode("append").partitionBy("topic", "day").parquet(str(tmp_path / "lake"))
+    with pytest.raises(InvalidArgument, match=r'do not fit together: .*"(BIGINT|STRING)" and .*; another --json type'):
+        lake.compact(spark, str(tmp_path / "lake"), str(tmp_path / "smaller"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(NotFound, match="has no file yet"):
+        lake.compact(spark, str(tmp_path / "empty"), str(tmp_path / "smaller"))
 
 
 def test_an_inferred_schema_takes_any_name_that_json_may_have(spark: Any) -> None:

@@ -8,8 +8,10 @@ stays. Compaction writes a finished lake anew with few files per partition, into
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
+from ..._core.errors import InvalidArgument, NotFound
 from ..job import add_trigger, arguments, run_stream, say, session, stream, table
 from ..options import Use, is_refused
 
@@ -54,11 +56,30 @@ def compact(spark: SparkSession, lake: str, target: str) -> int:
     known = spark.conf.get(INFERENCE)
     spark.conf.set(INFERENCE, "false")
     try:
-        rows = spark.read.option("mergeSchema", "true").parquet(lake)
+        rows = merged(spark, lake)
         rows.repartition("topic", "day").write.partitionBy("topic", "day").mode("errorifexists").parquet(target)
         return spark.read.parquet(target).count()
     finally:
         spark.conf.set(INFERENCE, known)
+
+
+def merged(spark: SparkSession, lake: str) -> DataFrame:
+    """All files of a lake under one schema. Raises NotFound, InvalidArgument."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.option("mergeSchema", "true").parquet(lake)
+    except AnalysisException as error:
+        if error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
+            raise NotFound(f"{lake} has no file yet: there is nothing to compact") from None
+        raise
+    except Py4JJavaError as error:  # Spark has no error of its own for it
+        found = re.search(r"Failed to merge incompatible data types [^.]*", str(error))
+        cause = found[0] if found else str(error.java_exception).splitlines()[0]
+        raise InvalidArgument(
+            f"the files of {lake} do not fit together: {cause}; another --json type of a field needs another --out"
+        ) from None
 
 
 def main(argv: list[str] | None = None) -> int:
