@@ -31,7 +31,7 @@ PUT_TIME_TEXTS: Final = (
 )
 
 _RATES: Final = {
-    "putTps": ("messages_in",),
+    "putTps": ("messages_put",),
     "getFoundTps": ("pulls_found",),
     "getMissTps": ("pulls_missed",),
     "getTotalTps": ("pulls_found", "pulls_missed"),
@@ -129,8 +129,8 @@ _NO_TIMERS: Final = {
 
 def _counters(facts: RuntimeFacts) -> dict[str, str]:
     broker, store = facts.broker, facts.store
-    messages = _number(broker, "messages_in")
-    size = _number(broker, "bytes_in")
+    messages = _number(broker, "messages_put")
+    size = _number(broker, "bytes_put")
     return {
         "putMessageTimesTotal": str(max(1, messages)),
         "putMessageFailedTimes": str(_number(broker, "sends_failed")),

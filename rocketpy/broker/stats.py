@@ -120,9 +120,9 @@ class Series:
 class BrokerStats:
     """Samples of one broker. `sample_rates` is called every second, `sample_series` every ten; `now_ms` is monotonic: only spans count.
 
-    On a slave, what its master sends counts as put in the totals: mqadmin clusterList shows it as InTPS, as it does for RocketMQ's. Series
-    count what clients sent, which is nothing there. The whole broker's series are kept under the name of its cluster, as RocketMQ's
-    exporter for Prometheus asks for them.
+    messages_put and bytes_put are what was stored: on a slave what its master sent, which mqadmin clusterList shows as InTPS, as for
+    RocketMQ's. All else counts what clients sent. The whole broker's series are kept under the name of its cluster, as RocketMQ's exporter
+    for Prometheus asks for them.
     """
 
     def __init__(
@@ -146,11 +146,10 @@ class BrokerStats:
         self._rates.append((self._now_ms(), self.totals()))
 
     def counters(self) -> Mapping[str, object]:
-        """The broker's native counters."""
-        if self._replicated is None:
-            return self._source.stats()
-        messages, size = self._replicated()
-        return {**self._source.stats(), "messages_in": messages, "bytes_in": size}
+        """The broker's native counters, and what was put."""
+        counters = self._source.stats()
+        put = self._replicated() if self._replicated is not None else (counters.get("messages_in", 0), counters.get("bytes_in", 0))
+        return {**counters, "messages_put": put[0], "bytes_put": put[1]}
 
     def totals(self) -> dict[str, int]:
         """Those that are numbers."""
@@ -182,9 +181,9 @@ class BrokerStats:
                 key = f"{topic}@{group}"
                 self._add(GROUP_GET_NUMS, key, Sample(now, messages_out, messages_out))
                 self._add(GROUP_GET_SIZE, key, Sample(now, bytes_out, messages_out))
-        sent = self._source.stats()
+        totals = self.totals()
         for name, counter in ((BROKER_PUT_NUMS, "messages_in"), (BROKER_GET_NUMS, "messages_out")):
-            if isinstance(count := sent.get(counter, 0), int) and count:
+            if count := totals.get(counter, 0):
                 self._add(name, self._cluster, Sample(now, count, count))
         self._forget_still(now)
         self._sampled_ms = now

@@ -241,13 +241,14 @@ def test_what_a_slave_is_sent_counts_as_put_as_clusterlist_shows_it(tmp_path: Pa
                 assert (await both.master.send("t")).code == 0
             await both.in_sync()
             stats = both.slave_service.parts.stats  # type: ignore[union-attr]
-            await eventually(lambda: stats.totals()["messages_in"] == 3)
+            await eventually(lambda: stats.totals()["messages_put"] == 3)
             ours = (await both.master.value(RequestCode.GET_BROKER_RUNTIME_INFO))["table"]
             theirs = (await both.slave.value(RequestCode.GET_BROKER_RUNTIME_INFO))["table"]
-            assert theirs["putMessageTimesTotal"] == theirs["msgPutTotalTodayNow"] == ours["msgPutTotalTodayNow"] == "3"
+            assert theirs["putMessageTimesTotal"] == ours["putMessageTimesTotal"] == ours["msgPutTotalTodayNow"] == "3"
+            assert theirs["msgPutTotalTodayNow"] == "0", "no client sent it there"
             assert theirs["putMessageSizeTotal"] == theirs["commitLogMaxOffset"]
             stats.sample_rates()
-            await eventually(lambda: stats.rate("messages_in", 1) is not None, "two samples")
+            await eventually(lambda: stats.rate("messages_put", 1) is not None, "two samples")
             stats.sample_series()
             assert stats.series("BROKER_PUT_NUMS", "DefaultCluster") is None, "no client sent it here"
 

@@ -190,7 +190,7 @@ def test_values_have_the_forms_that_cluster_list_parses(tmp_path: Path) -> None:
         clock.ms += 1000
         counters.values["messages_in"] += 3
         stats.sample_rates()
-    table = runtime_info(facts(tmp_path, messages_in=4, bytes_in=1000, put_ns_p99=26_000_000, put_ms=list(range(13))), stats)
+    table = runtime_info(facts(tmp_path, messages_put=4, bytes_put=1000, put_ns_p99=26_000_000, put_ms=list(range(13))), stats)
     assert float(table["putTps"].split(" ")[0]) == 3.0 and table["putTps"] == "3.0  "
     assert table["getTotalTps"] == "0.0 0.0 0.0"
     assert table["runtime"] == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
