@@ -23,7 +23,7 @@ PORTS = range(11000, 31000)  # below the kernel's ephemeral range
 BROKER_PORTS = (-2, 0, 1)
 """Relative to listenPort: the VIP listener, the listener, the HA listener."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 50.0
 """What must happen is waited for so long, or longer: only a test that fails waits to the end, and a busy machine may stand still."""
 
 RUNNING: list[Process] = []

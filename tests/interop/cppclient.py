@@ -44,7 +44,7 @@ class CppClient:
     def send(self, topic: str, *bodies: str, how: str = "sync", **fields: Any) -> list[Any]:
         return self.call("send", topic=topic, bodies=list(bodies), how=how, **fields)
 
-    def received(self, count: int, timeout: float = 30.0) -> list[dict[str, Any]]:
+    def received(self, count: int, timeout: float = 50.0) -> list[dict[str, Any]]:
         messages = self.call("received", count=count, timeout=timeout)
         return [{**each, "body": base64.b64decode(each["body"])} for each in messages]
 
@@ -72,7 +72,7 @@ class _Child:
         self.arrived = threading.Condition()
 
     def producer_start(self, group: str = "GID-cpp-producer", **_: Any) -> None:
-        self.producer = self.client.Producer(group, timeout=10_000)
+        self.producer = self.client.Producer(group, timeout=30_000)
         self.producer.set_namesrv_addr(self.namesrv)
         self.producer.start()
 
@@ -112,7 +112,7 @@ class _Child:
         for message in messages:
             self.producer.send_async(message, lambda result: take(self._result(result)), lambda error: take(str(error)))
         with self.arrived:
-            self.arrived.wait_for(lambda: len(results) == len(messages), 20)
+            self.arrived.wait_for(lambda: len(results) == len(messages), 50)
             return list(results)
 
     @staticmethod

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import PATIENCE_S
+
 HERE = Path(__file__).resolve().parent
 SOURCES = sorted((HERE / "java").rglob("*.java"))
 CURRENT, OLD = "5.5.0", "4.9.7"
@@ -30,6 +32,8 @@ MODULE_OPTIONS = [
     ),
     *(f"--add-exports=java.base/{each}=ALL-UNNAMED" for each in ("sun.nio.ch", "jdk.internal.ref", "jdk.internal.misc")),
 ]
+REBALANCE_MS = 90_000
+"""How often a client shares out its queues unasked, of 20,000: not within any wait of a test, so that what is awaited came of a notice."""
 QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
 
@@ -108,6 +112,7 @@ class Jvm:
             f"-Drocketmq.home.dir={home}",
             "-Drocketmq.client.logUseSlf4j=true",
             "-Dcom.rocketmq.remoting.client.connect.timeout=20000",  # of 3000: dozens of clients start at once on a busy machine
+            f"-Drocketmq.client.rebalance.waitInterval={REBALANCE_MS}",
         ]
         command += [f"-Drocketmq.serialize.type={serialize}", f"-Drocketmq.client.logRoot={home}", *(options or [])]
         command += ["-cp", f"{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver"]
@@ -126,7 +131,7 @@ class Jvm:
             self._popen.stdin.flush()
         return future
 
-    def call(self, op: str, timeout: float = 60.0, **fields: Any) -> Any:
+    def call(self, op: str, timeout: float = 2 * PATIENCE_S, **fields: Any) -> Any:
         return self.start(op, **fields).result(timeout)
 
     def close(self) -> None:
@@ -176,7 +181,7 @@ class Handle:
         self.is_open = True
         self.started = jvm.call(f"{self.kind}.start", name=name, namesrv=namesrv, **fields)
 
-    def call(self, verb: str, timeout: float = 60.0, **fields: Any) -> Any:
+    def call(self, verb: str, timeout: float = 2 * PATIENCE_S, **fields: Any) -> Any:
         return self.jvm.call(f"{self.kind}.{verb}", timeout, name=self.name, **fields)
 
     def begin(self, verb: str, **fields: Any) -> Future[Any]:
@@ -197,7 +202,7 @@ class Producer(Handle):
         *messages: dict[str, Any] | bytes | str,
         how: str = "sync",
         queue: dict[str, Any] | None = None,
-        timeout: float = 60.0,
+        timeout: float = 2 * PATIENCE_S,
         **fields: Any,
     ) -> list[dict[str, Any]]:
         if queue is not None:
@@ -208,7 +213,7 @@ class Producer(Handle):
 class PushConsumer(Handle):
     kind = "push"
 
-    def received(self, count: int = 0, timeout: float = 30.0) -> list[dict[str, Any]]:
+    def received(self, count: int = 0, timeout: float = PATIENCE_S) -> list[dict[str, Any]]:
         """What came so far, after waiting until it is at least `count` or the time is over."""
         return decode_messages(self.call("received", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
 
@@ -230,7 +235,7 @@ class PullConsumer(Handle):
 class LiteConsumer(Handle):
     kind = "lite"
 
-    def poll(self, count: int, timeout: float = 30.0) -> list[dict[str, Any]]:
+    def poll(self, count: int, timeout: float = PATIENCE_S) -> list[dict[str, Any]]:
         return decode_messages(self.call("poll", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
 
 

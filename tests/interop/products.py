@@ -178,6 +178,7 @@ class Broker(Server):
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
             "autoCreateTopicEnable": True,
+            "registerNameServerPeriod": 60_000,  # the longest: within a wait of a test what changed travels by itself
             **SMALL_STORE,
             **(settings or {}),
         }

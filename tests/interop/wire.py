@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from tests.processes import PATIENCE_S
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -62,7 +64,7 @@ def read_reply(connection: socket.socket) -> Reply:
     return Reply(header["code"], header.get("remark"), header.get("extFields") or {}, frame[4 + size :])
 
 
-def call(address: str, code: int, fields: dict[str, str] | None = None, body: bytes = b"", timeout: float = 5.0) -> Reply:
+def call(address: str, code: int, fields: dict[str, str] | None = None, body: bytes = b"", timeout: float = PATIENCE_S) -> Reply:
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout) as connection:
         connection.sendall(encode(code, fields, body))

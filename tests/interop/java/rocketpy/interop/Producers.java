@@ -37,7 +37,7 @@ final class Producers {
     private Object start(Request request) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer(request.text("group"));
         request.configure(producer);
-        producer.setSendMsgTimeout((int) request.integer("timeoutMs", 5000));
+        producer.setSendMsgTimeout((int) request.integer("timeoutMs", 30000));
         producer.setRetryTimesWhenSendFailed((int) request.integer("retries", 2));
         producer.setRetryTimesWhenSendAsyncFailed((int) request.integer("retries", 2));
         producer.setMaxMessageSize((int) request.integer("maxMessageSize", 4 << 20));
