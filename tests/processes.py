@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
-ROCKETPY = os.environ.get("ROCKETPY_COMMAND", f"{sys.executable} -m rocketpy").split()
+ROCKETPY = shlex.split(os.environ.get("ROCKETPY_COMMAND", "")) or [sys.executable, "-m", "rocketpy"]
 """The command that tests run: this tree's, or what ROCKETPY_COMMAND names, such as an installed `rocketpy`."""
 PORTS = range(11000, 31000)  # below the kernel's ephemeral range
 BROKER_PORTS = (-2, 0, 1)
