@@ -34,6 +34,8 @@ MODULE_OPTIONS = [
 ]
 REBALANCE_MS = 90_000
 """How often a client shares out its queues unasked, of 20,000: not within any wait of a test, so that what is awaited came of a notice."""
+UTF_8 = {"LC_ALL": "C.UTF-8"}
+"""Of every JVM's environment: in the C locale Java reaches no path that is not ASCII, and answers with question marks."""
 QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
 
@@ -83,7 +85,7 @@ def classes(version: str = CURRENT) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not stamp.exists() or any(each.stat().st_mtime > stamp.stat().st_mtime for each in SOURCES):
             command = ["javac", "-nowarn", "-Xlint:-options", "-d", str(target), "-cp", f"{jars}/*", *map(str, SOURCES)]
-            subprocess.run(command, check=True, capture_output=True, text=True)
+            subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **UTF_8})
             stamp.touch()
     return target
 
@@ -117,7 +119,16 @@ class Jvm:
         command += [f"-Drocketmq.serialize.type={serialize}", f"-Drocketmq.client.logRoot={home}", *(options or [])]
         command += ["-cp", f"{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver"]
         with self.log.open("wb") as log:
-            self._popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1)
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                bufsize=1,
+                encoding="utf-8",
+                env={**os.environ, **UTF_8},
+            )
         self._reader = threading.Thread(target=self._read, name=f"jvm-{version}", daemon=True)
         self._reader.start()
 

@@ -16,7 +16,7 @@ from typing import Any
 from tests.processes import BROKER_PORTS, ROCKETPY, ROOT, Process, free_port, port_accepts, wait_until, write_properties
 
 from . import wire
-from .javaenv import CURRENT, MODULE_OPTIONS, QUICK_JVM, java, library
+from .javaenv import CURRENT, MODULE_OPTIONS, QUICK_JVM, UTF_8, java, library
 
 GET_BROKER_CLUSTER_INFO, GET_ROUTE_INFO_BY_TOPIC = 106, 105
 
@@ -99,7 +99,7 @@ class Peer(Product):
         for name in ("logback_broker.xml", "logback_namesrv.xml"):  # 4.x does not start without them, 5.x has its own
             (home / "conf").mkdir(parents=True, exist_ok=True)
             (home / "conf" / name).write_text(LOGBACK)
-        return {"ROCKETMQ_HOME": str(home)}
+        return {"ROCKETMQ_HOME": str(home), **UTF_8}
 
 
 class Server:

@@ -13,15 +13,15 @@ import pytest
 
 from tests.processes import ROOT
 
-from .javaenv import java, library
+from .javaenv import UTF_8, java, library
 from .products import Cluster
 
 EXAMPLES = ROOT / "examples"
 
 
 def run(command: list[str], cluster: Cluster, home: Path) -> str:
-    environment = {**os.environ, "NAMESRV_ADDR": cluster.address, "HOME": str(home)}
-    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=100, check=False)
+    environment = {**os.environ, **UTF_8, "NAMESRV_ADDR": cluster.address, "HOME": str(home)}
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
