@@ -34,7 +34,7 @@ def test_the_defaults_are_rocketmqs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_user_without_a_home_keeps_its_files_where_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A container's user that has neither HOME nor an entry in /etc/passwd."""
-    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda uid: {}[uid])
     monkeypatch.chdir(tmp_path)
     assert load_config("broker").text("storePathRootDir") == str(tmp_path / "store")
