@@ -13,6 +13,7 @@ public class FirstMessages {
     public static void main(String[] arguments) throws Exception {
         DefaultMQProducer producer = new DefaultMQProducer("group-p");
         producer.setNamesrvAddr(NAME_SERVER);
+        producer.setSendMsgTimeout(30_000); // a JVM that has just started on a busy machine may need more than the usual 3 seconds
         producer.start();
         System.out.println(producer.send(new Message("TopicTest", "TagA", "order-1", "hello".getBytes())));
 
