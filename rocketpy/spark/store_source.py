@@ -16,20 +16,23 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamWriter, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
 from .._core.arrow import RecordBatch, SegmentReader
 from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrupt
 from ..store.directory import StoreDirectory
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
-from .options import AS_VIEW, Use, options_of, parse_options
+from .options import AS_VIEW, TIME_MAX_MS, Use, options_of, parse_options
 from .rows import row_settings_of, shape_batch
 from .worker import buffers, freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .stream import RefusedStream
+
+WRITTEN_BY_BROKER = "the files of a store are written by its broker; format('rocketmq') sends to one"
 CHUNK_ENTRIES = 50_000
 QUEUE_ENTRY = struct.Struct(">qiq")
 INDEX_HEADER_SIZE = 40
@@ -93,6 +96,17 @@ class RocketMQStoreDataSource(DataSource):
             "index": IndexTableReader,
         }
         return readers[self.chosen["table"]](self.chosen, check_columns(schema, self.schema()))
+
+    def streamReader(self, schema: StructType) -> RefusedStream:
+        from .stream import RefusedStream
+
+        return RefusedStream(InvalidArgument("files are read by batch queries; format('rocketmq') streams from a broker"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        raise InvalidArgument(WRITTEN_BY_BROKER)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        raise InvalidArgument(WRITTEN_BY_BROKER)
 
 
 def _directory(options: dict[str, Any]) -> StoreDirectory:
@@ -289,10 +303,15 @@ class IndexTableReader(StoreTableReader):
                     "entry": pa.array(numbers, pa.int32()),
                     "keyHash": pa.array(hashes, pa.int32()),
                     "commitLogOffset": pa.array(places, pa.int64()),
-                    "storeTimestamp": pa.array([(first_ms + 1000 * late) * 1000 for late in seconds], pa.timestamp("us", "UTC")),
+                    "storeTimestamp": pa.array([stored_us(first_ms + 1000 * late) for late in seconds], pa.timestamp("us", "UTC")),
                     "previousEntry": pa.array(previous, pa.int32()),
                 }
                 yield pa.record_batch({name: arrays[name] for name in self.columns})
+
+
+def stored_us(ms: int) -> int | None:
+    """None for what no calendar has, as in records."""
+    return ms * 1000 if 0 <= ms <= TIME_MAX_MS else None
 
 
 def index_slots(size: int, count: int) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +125,26 @@ def test_unknown_topics_are_named(segments: Path) -> None:
         rows(segments, topic="Cutt")
     with pytest.raises(InvalidArgument, match="an index has no topics"):
         rows(segments, table="index")
+
+
+def test_a_store_is_for_batch_reads_only(segments: Path) -> None:
+    source = RocketMQStoreDataSource({"storePath": str(segments)})
+    with pytest.raises(InvalidArgument, match="read by batch queries"):
+        source.streamReader(source.schema()).initialOffset()
+    for writer in (source.writer, source.streamWriter):
+        with pytest.raises(InvalidArgument, match="written by its broker"):
+            writer(source.schema(), False)
+
+
+def test_times_of_a_damaged_index_are_null(store: Path) -> None:
+    (store / "index").mkdir(exist_ok=True)
+    for first_ms, stored in ((2**62, None), (-5000, None), (1000, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC))):
+        entry = struct.pack(">iqii", 7, 0, 2, 0)
+        (store / "index" / "20260101000000000").write_bytes(struct.pack(">qqqqii", first_ms, 0, 0, 0, 1, 2) + bytes(4) + entry * 4)
+        source = RocketMQStoreDataSource({"storePath": str(store), "table": "index"})
+        table = source.reader(source.schema())
+        found = [row["storeTimestamp"] for part in table.partitions() for batch in table.read(part) for row in batch.to_pylist()]
+        assert found == [stored]
 
 
 def test_blank_queue_entries_are_no_rows(store: Path) -> None:
