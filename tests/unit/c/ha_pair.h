@@ -91,7 +91,7 @@ typedef struct pair {
     acks acked;
     int64_t appended;
     int64_t flow_bytes_per_second;
-    uint32_t silence_ms; /* until a side speaks unasked, or leaves one that does not; 0: the default */
+    uint32_t heartbeat_ms, housekeeping_ms; /* until a side speaks unasked, and leaves one that does not; 0: the defaults */
     rp_log *log, *slave_log; /* NULL: stderr */
 } pair;
 
@@ -116,8 +116,10 @@ static inline void open_master(pair *both) {
     options.commit_log_file_size = FIXTURE_LOG_FILE_SIZE;
     options.bind_address = "127.0.0.1";
     options.flow_bytes_per_second = both->flow_bytes_per_second;
-    if (both->silence_ms > 0)
-        options.heartbeat_interval_ms = options.housekeeping_interval_ms = both->silence_ms;
+    if (both->heartbeat_ms > 0)
+        options.heartbeat_interval_ms = both->heartbeat_ms;
+    if (both->housekeeping_ms > 0)
+        options.housekeeping_interval_ms = both->housekeeping_ms;
     options.appenders_send = appenders_send;
     options.on_acked = on_acked;
     options.context = &both->acked;
@@ -145,8 +147,10 @@ static inline void open_slave(pair *both) {
     rp_ha_slave_options_default(&options);
     options.commit_log = rp_message_store_commit_log(both->slave.store);
     options.reconnect_ms = 10;
-    if (both->silence_ms > 0)
-        options.report_interval_ms = options.housekeeping_interval_ms = both->silence_ms;
+    if (both->heartbeat_ms > 0)
+        options.report_interval_ms = both->heartbeat_ms;
+    if (both->housekeeping_ms > 0)
+        options.housekeeping_interval_ms = both->housekeeping_ms;
     options.log = both->slave_log;
     rp_error error;
     CHECK(rp_ha_slave_open(&options, &both->ha_slave, &error) == RP_OK);
@@ -158,9 +162,10 @@ static inline void close_slave(pair *both) {
     fixture_close(both->slave.store);
 }
 
-static inline void open_silent_pair(pair *both, uint32_t silence_ms) {
+static inline void open_pair_with(pair *both, uint32_t heartbeat_ms, uint32_t housekeeping_ms) {
     memset(both, 0, sizeof *both);
-    both->silence_ms = silence_ms;
+    both->heartbeat_ms = heartbeat_ms;
+    both->housekeeping_ms = housekeeping_ms;
     pthread_mutex_init(&both->acked.lock, NULL);
     pthread_cond_init(&both->acked.moved, NULL);
     both->acked.offset = -1;
@@ -170,7 +175,7 @@ static inline void open_silent_pair(pair *both, uint32_t silence_ms) {
     open_slave(both);
 }
 
-static inline void open_pair(pair *both) { open_silent_pair(both, 0); }
+static inline void open_pair(pair *both) { open_pair_with(both, 0, 0); }
 
 static inline void close_pair(pair *both) {
     close_slave(both);

@@ -36,7 +36,7 @@ static void *append_many(void *context) {
 /* Nobody but the appenders and acks wakes the ha thread: a lost wake-up would stand until the heartbeat, an hour later. */
 static void many_appenders_at_once_lose_no_wake_up(void) {
     pair both;
-    open_silent_pair(&both, 3600 * 1000);
+    open_pair_with(&both, 3600 * 1000, 3600 * 1000);
     append(&both, 1);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     for (int round = 0; round < 5; round++) {
@@ -222,7 +222,7 @@ static void answer_heartbeat(int fd, int64_t offset) {
 
 static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
     pair both;
-    open_pair(&both);
+    open_pair_with(&both, 200, 3600 * 1000); /* heartbeats are waited for */
     close_slave(&both);
     CHECK(rp_ha_master_require(both.ha_master, slaves_required, slaves_min) == RP_OK);
     append(&both, 5);
