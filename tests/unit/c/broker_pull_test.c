@@ -361,7 +361,7 @@ static void reading_a_queue_without_messages_makes_no_file(void) {
     CHECK(client_pull(&c, &request).code == NOT_FOUND);
     rp_command response = offset_call(&c, 30, "3", NULL, NULL); /* its greatest offset */
     CHECK(response.code == SUCCESS && field_number(&response, "offset") == 0);
-    char path[128];
+    char path[sizeof fx.path + 64];
     snprintf(path, sizeof path, "%s/consumequeue/T", fx.path);
     CHECK(access(path, F_OK) != 0);
     send_many(&c, 3, 1, "A");

@@ -106,7 +106,7 @@ static void no_message_is_passed_over(void) {
 static void a_file_that_was_taken_away_is_passed_over(void) {
     fixture fx;
     open_filled(&fx);
-    char path[200];
+    char path[sizeof fx.path + 64];
     snprintf(path, sizeof path, "%s/commitlog/%020d", fx.path, 0);
     CHECK(unlink(path) == 0);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
@@ -149,7 +149,7 @@ static void the_index_says_what_it_waits_for(void) {
     rp_broker_close(fx.broker);
     rp_server_close(fx.server);
     must(rp_message_store_close(fx.store, &error), &error, "close store");
-    char path[100];
+    char path[sizeof fx.path + 64];
     snprintf(path, sizeof path, "%s/index", fx.path);
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); /* all of it is built again */
     CHECK(rp_log_create(&fx.store_options.log) == RP_OK);
