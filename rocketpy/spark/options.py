@@ -295,7 +295,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("table", _choice("commitlog", "consumequeue", "index"), "commitlog", frozenset({Use.STORE}), "What is read."),
     Option("brokerName", str, "", frozenset({Use.STORE}), "What the column brokerName shows."),
     Option("audit", _boolean, False, frozenset({Use.STORE}), "Adds `valid` and `damage`; damage becomes rows instead of an error."),
-    Option("splitBytes", _bytes, 512 << 20, frozenset({Use.STORE}), "Bytes of a segment per partition. Takes 64m."),
+    Option("splitBytes", _bytes, 512 << 20, frozenset({Use.STORE}), "Bytes of the log per partition, about; all have the same. Takes 64m."),
 )  # fmt: skip
 
 _BY_NAME = {name.lower(): option for option in OPTIONS for name in (option.name, *option.aliases)}

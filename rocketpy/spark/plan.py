@@ -4,7 +4,7 @@ Spark: KafkaOffsetRangeCalculator, KafkaOffsetReaderAdmin (the conventions follo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -92,6 +92,25 @@ def _cut(part: Range, pieces: int) -> list[Range]:
     pieces = max(1, min(pieces, part.size))
     edges = [part.begin + part.size * i // pieces for i in range(pieces + 1)]
     return [Range(part.queue, begin, end) for begin, end in pairwise(edges)]
+
+
+def share_out(stretches: Sequence[tuple[int, int]], size: int) -> list[list[tuple[int, int]]]:
+    """Stretches (begin, end) in parts of about `size`, all the same size and, above one, even in number: cores that share them end
+    together. A part may go over the end of one stretch into the next."""
+    total = sum(end - begin for begin, end in stretches)
+    count = max(1, min(total, 2 * round(total / (2 * size))))
+    parts: list[list[tuple[int, int]]] = [[]]
+    dealt = 0
+    for begin, end in stretches:
+        while begin < end:
+            room = total * len(parts) // count - dealt
+            if room == 0:
+                parts.append([])
+                continue
+            taken = min(end - begin, room)
+            parts[-1].append((begin, begin + taken))
+            begin, dealt = begin + taken, dealt + taken
+    return parts
 
 
 def limit_offsets(start: Mapping[Queue, int], latest: Mapping[Queue, int], limit: int) -> dict[Queue, int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import struct
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator, MutableMapping, Sequence
 from enum import IntEnum
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrup
 from ..store.directory import StoreDirectory
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import AS_VIEW, TIME_MAX_MS, Use, options_of, parse_options
+from .plan import share_out
 from .rows import row_settings_of, shape_batch
 from .worker import buffers, freeze_imports
 
@@ -57,6 +60,14 @@ class FilePartition(InputPartition):
         super().__init__(f"{path}[{begin},{end})")
         self.path, self.begin, self.end = path, begin, end
         self.topic, self.queue_id, self.tail = topic, queue_id, tail
+
+
+class LogPartition(InputPartition):
+    """Stretches of the commit log, one behind the other."""
+
+    def __init__(self, pieces: Sequence[FilePartition]) -> None:
+        super().__init__(" ".join(piece.value for piece in pieces))
+        self.pieces = pieces
 
 
 class MissingPartition(InputPartition):
@@ -143,22 +154,30 @@ class LogTableReader(StoreTableReader):
         _refuse_unknown_topic(store, self.options["topic"])
         while len(files) > 1 and _is_unwritten(files[-1][2]):  # made ahead
             files.pop()
-        step = self.options["splitBytes"]
         known_end = end_by_queues(store)
-        parts: list[InputPartition] = []
-        for (start, size, path), following in zip_longest(files, files[1:]):
-            cuts = [*range(start, min(start + size, known_end), step)] or [start]
-            # A record starts behind every cut. The last piece goes to the end of the file: behind the known end lies what has no
-            # queue entry yet, mostly nothing.
-            pieces = list(pairwise([*cuts, start + size]))
-            last = Tail.FOLLOWED if following is not None else Tail.LIVE if (store.root / "abort").exists() else Tail.UNKNOWN
-            tails = [*[Tail.FOLLOWED] * (len(pieces) - 1), last]
-            parts += [FilePartition(str(path), begin, end, tail=tail) for (begin, end), tail in zip(pieces, tails, strict=True)]
-            if following is not None and following[0] > start + size:
-                parts.append(MissingPartition(str(store.commit_log_path), start + size, following[0]))
+        filled = [(start, start + size) for start, size, _ in files]
+        start, end = filled[-1]
+        filled[-1] = (start, min(end, known_end) if known_end > start else end)
+        last_tail = Tail.LIVE if (store.root / "abort").exists() else Tail.UNKNOWN
+
+        def piece(begin: int, end: int) -> FilePartition:
+            """A record starts behind every cut. The last piece goes to the end of the file: behind the known end lies what has no queue
+            entry yet, mostly nothing."""
+            start, size, path = files[bisect_right(files, begin, key=itemgetter(0)) - 1]
+            if end < filled[-1][1]:
+                return FilePartition(str(path), begin, end, tail=Tail.FOLLOWED)
+            return FilePartition(str(path), begin, start + size, tail=last_tail)
+
+        shares = share_out(filled, self.options["splitBytes"])
+        parts: list[InputPartition] = [LogPartition([piece(begin, end) for begin, end in share]) for share in shares]
+        for (start, size, _), (following, _, _) in pairwise(files):
+            if following > start + size:
+                parts.append(MissingPartition(str(store.commit_log_path), start + size, following))
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, LogPartition):
+            return chain.from_iterable(map(self.read_file, partition.pieces))
         return self._tell_missing(partition) if isinstance(partition, MissingPartition) else super().read(partition)
 
     def _tell_missing(self, partition: MissingPartition) -> Iterator[pa.RecordBatch]:

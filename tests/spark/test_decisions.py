@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from rocketpy._core.errors import InvalidArgument, OffsetOutOfRange
 from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
 from rocketpy.spark.columns import record_schema
 from rocketpy.spark.options import READS, Use, parse_options, refuse_contradictions
-from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, split_ranges
+from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, share_out, split_ranges
 from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
@@ -150,6 +151,20 @@ def test_pieces_cover_their_ranges_without_overlap(sizes: list[tuple[int, int]],
         mine = sorted((part.begin, part.end) for part in parts if part.queue == queue_range.queue)
         edges = [queue_range.begin, *(end for _, end in mine)]
         assert [begin for begin, _ in mine] == edges[: len(mine)] and (not mine or edges[-1] == queue_range.end)
+
+
+@pytest.mark.parametrize(
+    ("ends", "size", "count"),
+    [((100, 200, 211), 50, 4), ((100,), 100, 1), ((100, 130), 100, 2), ((10,), 100, 1), ((), 100, 1), ((7, 7), 1, 7)],
+)
+def test_a_log_is_dealt_out_evenly_and_whole(ends: tuple[int, ...], size: int, count: int) -> None:
+    stretches = list(pairwise((0, *ends)))
+    parts = share_out(stretches, size)
+    sizes = [sum(end - begin for begin, end in part) for part in parts]
+    assert max(sizes) - min(sizes) <= 1 and len(parts) == count
+    whole = [at for part in parts for begin, end in part for at in range(begin, end)]
+    assert whole == [at for begin, end in stretches for at in range(begin, end)]
+    assert all(any(low <= begin < end <= high for low, high in stretches) for part in parts for begin, end in part)
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=8), st.integers(1, 10**6))
