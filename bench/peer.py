@@ -104,9 +104,20 @@ def all_paused_but(measured: Server | None, servers: Sequence[Server]) -> Iterat
         yield
 
 
+def fill_pull_topic(brokers: Sequence[BrokerServer], plan: Plan) -> None:
+    """Right before the pulls: in front of gigabytes of sends they would read what is in memory on one server and on disk on the other."""
+    for server in brokers:
+        server.make_topic(PULL_TOPIC, QUEUES)
+        load_once(server.address, plan, "16x32", topic=PULL_TOPIC, count=plan.pull_messages)
+        if isinstance(server, PeerServer):
+            load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
+
+
 def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Console) -> list[Sample]:
     samples = []
     for shape in plan.shapes:
+        if shape == "pull":
+            fill_pull_topic([server for server in servers if isinstance(server, BrokerServer)], plan)
         for round_number in range(1, plan.rounds + 1):
             with all_paused_but(None, servers):
                 if shape == "1x1" and plan.durability.flush == "SYNC_FLUSH":
@@ -155,11 +166,6 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
             if isinstance(server, PeerServer):
                 console.print(f"warming {server.name} up for {plan.peer_warm_up_s:.0f} s", highlight=False)
                 load_once(server.address, plan, "16x16", duration_ms=int(plan.peer_warm_up_s * 1000))
-            if "pull" in plan.shapes:
-                server.make_topic(PULL_TOPIC, QUEUES)
-                load_once(server.address, plan, "16x32", topic=PULL_TOPIC, count=plan.pull_messages)
-                if isinstance(server, PeerServer):
-                    load_once(server.address, plan, "pull", duration_ms=int(plan.peer_warm_up_s * 500))
         samples = measure(servers, plan, directory, console)
         footprints = [footprint_of(server, plan) for server in brokers] if plan.memory_messages else []
     durabilities = {server.name: server.durability for server in servers} | {

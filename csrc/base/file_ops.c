@@ -13,6 +13,8 @@
 #define PIPE_COPY_BYTES (16 * 1024)
 #define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
 #define AT_ONCE_BYTES ((size_t)1024 * 1024)
+#define WRITE_OUT_BYTES ((size_t)16 * 1024 * 1024)
+#define WRITE_AND_WAIT (SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER)
 #define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below that the call costs what it saves */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -209,17 +211,32 @@ static int system_in_memory(void *context, const void *address, size_t size) {
     return all;
 }
 
-void rp_file_leave_page_tables(void *address, size_t size) {
+static void leave_page_tables(void *address, size_t size) {
     size_t whole_pages = size & ~(size_t)(PAGE_SIZE - 1);
     if (whole_pages >= UNMAP_BYTES_MIN) {
         (void)madvise(address, whole_pages, MADV_DONTNEED); /* of a shared map; without it the sync is slower, nothing else */
     }
 }
 
+/* Not a failed write, but a call that cannot be made here: an old kernel, a sandbox, no regular file. */
+static bool is_refused(int os_errno) { return os_errno == ENOSYS || os_errno == EPERM || os_errno == EINVAL || os_errno == ESPIPE; }
+
+int rp_file_write_out(int fd, void *address, int64_t offset, size_t size) {
+    uint8_t *start = address;
+    for (size_t at = 0; at < size; at += WRITE_OUT_BYTES) {
+        size_t piece = size - at < WRITE_OUT_BYTES ? size - at : WRITE_OUT_BYTES;
+        leave_page_tables(start + at, piece);
+        bool is_last = at + piece == size; /* the sync that follows writes it */
+        if (fd >= 0 && !is_last && sync_file_range(fd, offset + (int64_t)at, (off_t)piece, WRITE_AND_WAIT) != 0 && !is_refused(errno)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static int system_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
-    (void)context, (void)fd, (void)offset;
-    rp_file_leave_page_tables(address, size);
-    return msync(address, size, MS_SYNC);
+    (void)context;
+    return rp_file_write_out(fd, address, offset, size) != 0 ? -1 : msync(address, size, MS_SYNC);
 }
 
 static int system_rename(void *context, const char *source, const char *target) {

@@ -39,7 +39,7 @@ typedef struct rp_file_ops {
     /* 1: all of a mapping's pages are in memory; 0: not all, or it cannot be told (mincore). Touches nothing. */
     int (*in_memory)(void *context, const void *address, size_t size);
     /* The bytes [offset, offset + size) of a file, mapped at address (a page's start), are durable: msync, after
-     * rp_file_leave_page_tables. fd may be -1. */
+     * rp_file_write_out. fd may be -1. */
     int (*sync_range)(void *context, int fd, void *address, int64_t offset, size_t size);
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);
@@ -49,11 +49,13 @@ typedef struct rp_file_ops {
 /* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
 
-/* Before a mapped range is synced: the kernel write-protects every mapped page before it writes it out, with an interrupt to all cores
- * that run the process: 0.5 s a GiB, and as much again for who is interrupted. Pages that left the page tables before, under one interrupt
- * for all, need none. They stay in the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last
- * page, which may still be written to. */
-void rp_file_leave_page_tables(void *address, size_t size);
+/* Before a mapped range is synced. 0; -1 with errno: bytes of it are lost, as when a sync fails. fd may be -1.
+ * The kernel write-protects every mapped page before it writes it out, with an interrupt to all cores that run the process: 0.5 s a GiB,
+ * and as much again for who is interrupted. Pages that left the page tables before, under one interrupt for all, need none. They stay in
+ * the page cache, but the next touch of each costs a fault: so small ranges stay mapped, and the last page, which may still be written to.
+ * A large range is written 16 MiB at a time. All at once it would fill the disk's queue for 100 ms and more, and a block bitmap that the
+ * file system has to read for the log's next bytes would wait behind it, and every producer for that. */
+int rp_file_write_out(int fd, void *address, int64_t offset, size_t size);
 
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */

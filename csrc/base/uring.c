@@ -76,8 +76,8 @@ static int uring_sync_range(void *context, int fd, void *address, int64_t offset
     int rc = -1;
     errno = EBUSY;
     if (fd >= 0 && size != 0) {
-        rp_file_leave_page_tables(address, size);
-        rc = sync_by_ring(context, fd, offset, size);
+        rc = rp_file_write_out(fd, address, offset, size);
+        rc = rc == 0 ? sync_by_ring(context, fd, offset, size) : rc;
     }
     return rc != 0 && errno == EBUSY ? rp_file_ops_system()->sync_range(NULL, fd, address, offset, size) : rc;
 }

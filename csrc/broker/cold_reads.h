@@ -44,6 +44,8 @@ typedef struct rp_cold_looks {
     uint32_t wanted_count;
 } rp_cold_looks;
 
+/* 1: the region of a log offset was in memory within the last second. context: the lane. For rp_get_request. */
+int rp_cold_reads_saw(const void *context, int64_t log_offset);
 /* Starts the reader. NULL: no memory, or no thread left. */
 rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
 /* NULL is allowed. Reads that were asked for are forgotten. */

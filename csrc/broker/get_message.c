@@ -73,6 +73,12 @@ void rp_get_release(rp_get_scratch *scratch, const rp_get_result *result) {
         scratch->ranges[i].release(scratch->ranges[i].owner);
 }
 
+static int is_in_memory(const get_walk *walk, int64_t log_offset) {
+    const rp_get_request *request = walk->request;
+    return walk->log_max - log_offset <= walk->limits->memory_bytes ||
+           (request->is_in_memory != NULL && request->is_in_memory(request->context, log_offset));
+}
+
 static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     const rp_get_result *result = walk->result;
     const rp_get_limits *limits = walk->limits;
@@ -80,7 +86,7 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
         return 0;
     if ((int64_t)result->count + 1 > walk->request->max_messages || (int64_t)result->bytes + entry->size > walk->bytes_max)
         return 1;
-    int in_memory = walk->log_max - entry->commit_log_offset <= limits->memory_bytes;
+    int in_memory = is_in_memory(walk, entry->commit_log_offset);
     uint32_t bytes_max = in_memory ? limits->transfer_bytes_memory : limits->transfer_bytes_disk;
     uint32_t count_max = in_memory ? limits->transfer_count_memory : limits->transfer_count_disk;
     return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;

@@ -34,7 +34,7 @@ const char *rp_get_status_name(int status);
 typedef struct rp_get_limits {
     uint32_t transfer_bytes_memory, transfer_count_memory, transfer_bytes_disk, transfer_count_disk;
     uint32_t filter_bytes_max;
-    int64_t memory_bytes;  /* what of the log's end counts as in memory */
+    int64_t memory_bytes;  /* what of the log's end counts as in memory unasked */
     int32_t keep_bad_offset; /* slave without offsetCheckInSlave: a wrong offset is not corrected */
 } rp_get_limits;
 
@@ -56,6 +56,9 @@ typedef struct rp_get_request {
     int32_t max_messages;
     int64_t max_bytes;
     const rp_tag_filter *filter;
+    /* 1: the record at the log offset is known to be in memory, however far behind the log's end; NULL: nothing is known. */
+    int (*is_in_memory)(const void *context, int64_t log_offset);
+    const void *context;
 } rp_get_request;
 
 typedef struct rp_get_result {

@@ -119,6 +119,8 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter,
         .max_messages = pull->max_messages,
         .max_bytes = pull->max_bytes,
         .filter = filter,
+        .is_in_memory = rp_cold_reads_saw,
+        .context = lane,
     };
     rp_get_message(&request, &limits, &lane->scratch, result);
 }

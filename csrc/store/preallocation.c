@@ -19,6 +19,7 @@
 #define CHUNK_BYTES (1024 * 1024)         /* made ready under one hold of the lock */
 #define ASYNC_PIECE_BYTES (256 * 1024)
 #define SYNC_PIECE_BYTES (16 * 1024)
+#define REFILL_BYTES (2 * 1024 * 1024)    /* of the lead, at least, at a time */
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
 
 struct rp_preallocation {
@@ -26,6 +27,7 @@ struct rp_preallocation {
     rp_mapped_file_queue *row; /* fixed */
     rp_log *log;               /* fixed */
     int64_t ahead_bytes;       /* fixed */
+    int64_t wake_below;        /* fixed: a lead of less wakes the thread. Refilled by and by, as half of it takes a core for 10 ms */
     int64_t file_size;         /* fixed */
     int32_t mode;              /* fixed */
     const uint8_t *zeros;      /* fixed: ASYNC_PIECE_BYTES of addresses over the kernel's one page of zeros, which stays in the cache */
@@ -82,6 +84,7 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     p->row = options->row;
     p->log = options->log;
     p->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
+    p->wake_below = p->ahead_bytes - (p->ahead_bytes / 2 < REFILL_BYTES ? p->ahead_bytes / 2 : REFILL_BYTES);
     p->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
     p->mode = options->mode;
     p->sync_failed = options->sync_failed;
@@ -249,7 +252,7 @@ static void wake_thread(rp_preallocation *p, bool stopping) {
 
 void rp_preallocation_advise(rp_preallocation *p, int64_t position) {
     atomic_store_explicit(&p->position, position, memory_order_relaxed);
-    if (rp_preallocation_ready_end(p) - position < p->ahead_bytes / 2 && !atomic_load_explicit(&p->awake, memory_order_relaxed)) {
+    if (rp_preallocation_ready_end(p) - position < p->wake_below && !atomic_load_explicit(&p->awake, memory_order_relaxed)) {
         wake_thread(p, false);
     }
 }
@@ -280,6 +283,18 @@ static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     }
 }
 
+/* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to 140 ms,
+ * and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
+static void allocate_ahead(rp_preallocation *p) {
+    pthread_mutex_lock(&p->extend_lock);
+    if (p->file != NULL && p->allocated_end - p->zeroed_end < ALLOCATE_BYTES / 2 &&
+        p->allocated_end < p->file->base_offset + p->file_size) {
+        rp_error unused = {0};
+        (void)allocate(p, p->allocated_end, p->allocated_end + PAGE_SIZE, &unused);
+    }
+    pthread_mutex_unlock(&p->extend_lock);
+}
+
 static void work(rp_preallocation *p) {
     rp_error error = {0};
     int rc = RP_OK;
@@ -299,6 +314,9 @@ static void work(rp_preallocation *p) {
             }
             pthread_mutex_unlock(&p->extend_lock);
         }
+    }
+    if (rc == RP_OK) {
+        allocate_ahead(p);
     }
 }
 

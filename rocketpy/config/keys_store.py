@@ -159,7 +159,7 @@ _READ_KEYS: tuple[Key, ...] = (
     ),
     number("maxTransferBytesOnMessageInDisk", 64 * 1024, "Bytes of a pull from disk.", "bytes", least=1, live=True, important=True),
     number("maxTransferCountOnMessageInDisk", 8, "Most from disk in one pull.", "messages", least=1, most=65536, live=True, important=True),
-    number("accessMessageInMemoryMaxRatio", 40, "Newest share of memory taken to hold messages.", "%", most=100, live=True, important=True),
+    number("accessMessageInMemoryMaxRatio", 40, "Newest share of memory taken to hold messages; older ones are looked for.", "%", most=100, live=True, important=True),
     number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD),
     number("pullBatchMaxMessageCount", 160, "Most messages a pull may ask for.", "messages", least=1, live=True),
     number("maxFilterMessageSize", 16000, "Messages looked at for one filtered pull.", "messages", least=1, live=True),

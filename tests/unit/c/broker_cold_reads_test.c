@@ -61,7 +61,8 @@ static int wait_for_reads(cold_disk *disk, int count) {
     return begun;
 }
 
-static void open_over(fixture *fx, cold_disk *disk) {
+/* Options may be changed before fixture_open. */
+static void prepare_over(fixture *fx, cold_disk *disk) {
     *disk =
         (cold_disk){.ops = *rp_file_ops_system(), .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .reads_in = 1};
     disk->ops.context = disk;
@@ -71,6 +72,10 @@ static void open_over(fixture *fx, cold_disk *disk) {
     fx->store_options.file_ops = &disk->ops;
     fx->store_options.commit_log_file_size = 32 << 20;
     fx->broker_options.cold_after_bytes = 0; /* the whole log may be cold */
+}
+
+static void open_over(fixture *fx, cold_disk *disk) {
+    prepare_over(fx, disk);
     fixture_open(fx);
 }
 
@@ -136,6 +141,27 @@ static void messages_strewn_over_the_log_are_read_without_what_lies_between(void
     fixture_close(&fx);
 }
 
+/* 8 messages a pull is RocketMQ's bound for what is on disk (maxTransferCountOnMessageInDisk), which it goes by the distance to tell. */
+static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory(void) {
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    fx.settings.slave_read_enable = 1;
+    fx.broker_options.memory_bytes = 0; /* none of the log counts as in memory by its distance */
+    fixture_open(&fx);
+    disk.in_memory = 1;
+    client c = client_open(&fx, 0);
+    for (int i = 0; i < 20; i++)
+        CHECK(send_message(&c, "T", 0, "", "far behind") == i);
+    pull_request request = pull_of(0, 0);
+    rp_command response = client_pull(&c, &request);
+    CHECK(field_number(&response, "nextBeginOffset") == 8 && field_number(&response, "suggestWhichBrokerId") == 1);
+    response = client_pull(&c, &request);
+    CHECK(field_number(&response, "nextBeginOffset") == 20 && field_number(&response, "suggestWhichBrokerId") == 1);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
     fixture fx;
     cold_disk disk;
@@ -158,6 +184,7 @@ int main(void) {
     RUN(senders_do_not_wait_for_a_pull_that_waits_for_the_disk);
     RUN(what_the_reader_cannot_bring_in_is_answered_all_the_same);
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
+    RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
     return 0;
 }

@@ -139,6 +139,41 @@ static void where_io_uring_is_forbidden_the_system_calls_sync(void) {
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* The system's way, which both backends share for what is mapped. */
+static void sync_of_many_bytes(int is_allowed) {
+    enum { SIZE = 40 << 20 };
+    char directory[400], path[480];
+    fixture_directory(directory, sizeof directory);
+    snprintf(path, sizeof path, "%s/large", directory);
+    const rp_file_ops *ops = rp_file_ops_system();
+    int fd = ops->open(NULL, path, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0 && ops->truncate(NULL, fd, SIZE) == 0);
+    uint8_t *address = ops->map(NULL, fd, SIZE, 1);
+    CHECK(address != NULL);
+    memset(address, 7, SIZE);
+    CHECK(ops->sync_range(NULL, fd, address, 0, SIZE) == 0);
+    CHECK(ops->sync_range(NULL, -1, address, 0, SIZE) == 0); /* a queue's file is not open */
+    uint8_t last = 0;
+    CHECK(address[0] == 7 && ops->read_at(NULL, fd, &last, 1, SIZE - 1) == 1 && last == 7);
+    CHECK(ops->close(NULL, fd) == 0);
+    CHECK((ops->sync_range(NULL, fd, address, 0, SIZE) == 0) == !is_allowed); /* what the steps say is not lost: EBADF */
+    CHECK(ops->unmap(NULL, address, SIZE) == 0);
+    fixture_remove(directory);
+}
+
+static void a_large_range_is_synced_in_steps_and_at_once_where_steps_are_forbidden(void) {
+    sync_of_many_bytes(1);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        if (forbid_call(SYS_sync_file_range) == 0)
+            sync_of_many_bytes(0);
+        exit(0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* AUTO takes the system calls and says why; IO_URING is refused with the cause and both remedies. */
 static void a_library_that_is_of_no_use_is_named(const char *path, const char *cause) {
     rp_flush_backend *backend = NULL;
@@ -246,7 +281,8 @@ static void what_the_ring_cannot_do_is_done_by_system_calls_and_what_failed_has_
 }
 
 int main(void) {
-    where_io_uring_is_forbidden_the_system_calls_sync(); /* first: it forks */
+    where_io_uring_is_forbidden_the_system_calls_sync(); /* first: it forks, as the next one */
+    a_large_range_is_synced_in_steps_and_at_once_where_steps_are_forbidden();
     rp_liburing library;
     rp_uring *ring = NULL;
     int has_io_uring = opens_ring(&library, &ring);

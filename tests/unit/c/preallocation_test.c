@@ -114,6 +114,51 @@ static void a_full_disk_is_told_once_though_what_is_left_is_used_up(void) {
     fixture_remove(path);
 }
 
+/* What the file system was asked for last, and what was asked while the thread had yet to fill its lead. */
+typedef struct noted_disk {
+    rp_file_ops ops;
+    _Atomic int64_t allocated_end, written_end, written_before;
+    _Atomic int has_spare;
+} noted_disk;
+
+static int noting_allocate(void *context, int fd, int64_t offset, int64_t size) {
+    noted_disk *disk = context;
+    atomic_store(&disk->written_before, atomic_load(&disk->written_end));
+    atomic_store(&disk->allocated_end, offset + size);
+    int rc = rp_file_ops_system()->allocate(NULL, fd, offset, size);
+    atomic_store(&disk->has_spare, offset > 0);
+    return rc;
+}
+
+static int64_t noting_write(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    noted_disk *disk = context;
+    atomic_store(&disk->written_end, offset + (int64_t)size);
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+/* A file system may take long to find space, and nobody can write to the file meanwhile. */
+static void the_next_space_is_asked_for_while_the_lead_is_full(void) {
+    enum { MIB = 1 << 20, LEAD = 40 * MIB, ASKED_AT_ONCE = 64 * MIB };
+    char path[512];
+    fixture_directory(path, sizeof path);
+    noted_disk disk = {.ops = *rp_file_ops_system()};
+    disk.ops.context = &disk;
+    disk.ops.allocate = noting_allocate;
+    disk.ops.write_at = noting_write;
+    rp_mapped_file_queue *row = NULL;
+    rp_mapped_file_queue_options row_options = {.ops = &disk.ops, .directory = path, .file_size = 256 * MIB, .mode = RP_MAP_WRITE};
+    CHECK(rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+    rp_preallocation_options options = {.ops = &disk.ops, .row = row, .ahead_bytes = LEAD};
+    rp_preallocation *ahead = NULL;
+    rp_error error = {0};
+    CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK && rp_preallocation_start(ahead, &error) == RP_OK);
+    wait_for(&disk.has_spare);
+    CHECK(disk.written_before == LEAD && disk.allocated_end == 2 * ASKED_AT_ONCE && rp_preallocation_ready_end(ahead) == LEAD);
+    rp_preallocation_close(ahead);
+    rp_mapped_file_queue_destroy(row);
+    fixture_remove(path);
+}
+
 static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -141,6 +186,7 @@ static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
 
 int main(void) {
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
+    RUN(the_next_space_is_asked_for_while_the_lead_is_full);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);
     return 0;
