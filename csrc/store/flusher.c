@@ -85,7 +85,7 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
     int failure = rp_commit_log_failure(log, NULL);
     if (failure != 0 && failure != RP_E_CLOSED) {
-        rp_commit_log_failure(log, error);
+        rp_commit_log_failure(log, error); /* not for a closed log: an error that the caller has already would be overwritten */
         return RP_E_IO;
     }
     if (begin >= end) {

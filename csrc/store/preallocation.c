@@ -283,8 +283,8 @@ static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
     }
 }
 
-/* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to 140 ms,
- * and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
+/* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to
+ * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
 static void allocate_ahead(rp_preallocation *p) {
     pthread_mutex_lock(&p->extend_lock);
     if (p->file != NULL && p->allocated_end - p->zeroed_end < ALLOCATE_BYTES / 2 &&

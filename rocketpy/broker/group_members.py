@@ -5,15 +5,15 @@ RocketMQ: BrokerOuterAPI.syncBrokerMemberGroup (5.3.3 broker/).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
-from ..remoting.command import Fields
 from ..remoting.headers import GetBrokerMemberGroupRequestHeader
 from ..remoting.json_codec import read_json
 from .addresses import Identity
+from .callers import GroupCaller
 
 TIMEOUT_S: Final = 1.0
 
@@ -21,15 +21,7 @@ Members = frozenset[tuple[int, str]]
 """(broker id, address); an id may have several addresses while name servers disagree."""
 
 
-class Caller(Protocol):
-    """The part of RemotingClient that is needed here."""
-
-    async def invoke_all(
-        self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...
-    ) -> dict[str, Command | RocketpyError]: ...
-
-
-async def group_members(client: Caller, name_servers: Iterable[str], identity: Identity) -> Members:
+async def group_members(client: GroupCaller, name_servers: Iterable[str], identity: Identity) -> Members:
     """Everybody under our name but ourselves. Name servers that do not answer, or not this question (4.x), know nobody."""
     header = GetBrokerMemberGroupRequestHeader(cluster_name=identity.cluster_name, broker_name=identity.broker_name)
     answers = await client.invoke_all(name_servers, RequestCode.GET_BROKER_MEMBER_GROUP, header, timeout_s=TIMEOUT_S)

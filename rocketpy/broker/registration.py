@@ -19,13 +19,12 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
 from ..remoting.bodies import PERM_READ, PERM_WRITE, DataVersion, RegisterBrokerBody, TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
-from ..remoting.command import Fields
 from ..remoting.headers import (
     BrokerHeartbeatRequestHeader,
     HeaderError,
@@ -39,6 +38,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import read_json
 from ..remoting.route import QueueData, TopicRoute
 from .addresses import Identity
+from .callers import GroupCaller
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +46,6 @@ RETRY_MAX_S = 10.0
 UNREGISTER_TIMEOUT_S = 1.0
 SINGLE_TOPIC_TIMEOUT_S = 3.0
 START_WAIT_S = 3.0
-
-
-class Caller(Protocol):
-    """The part of RemotingClient that is needed here."""
-
-    async def invoke_all(
-        self, addresses: Iterable[str], code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...
-    ) -> dict[str, Command | RocketpyError]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +115,7 @@ class Registration:
 
     def __init__(
         self,
-        client: Caller,
+        client: GroupCaller,
         identity: Identity,
         settings: RegistrationSettings,
         snapshot: Callable[[Iterable[str] | None], TopicsSnapshot],

@@ -107,10 +107,10 @@ class RetentionService:
     def _set_writable(self, decision: Decision) -> None:
         if decision.reason == self._reason:  # empty while it is writable
             return
-        is_new = decision.is_writable == bool(self._reason)
+        was_writable = not self._reason
         self._reason = decision.reason
         self._native.set_settings(store_writable=int(decision.is_writable), store_reason=decision.reason)
-        if not is_new:
+        if decision.is_writable == was_writable:  # another reason for the same
             return
         if decision.is_writable:
             log.warning("the store can be written to again: sends are taken")

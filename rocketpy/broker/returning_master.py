@@ -13,24 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 from .._core.errors import RocketpyError
-from .._core.remoting import Command
 from ..remoting.codes import RequestCode
-from ..remoting.command import CommandError, Fields
+from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
+from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 2.0
-
-
-class Caller(Protocol):
-    """The part of RemotingClient that is needed here."""
-
-    async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
 
 
 async def take_offsets_of_slaves(

@@ -1,7 +1,8 @@
 """A running broker: the native store, data plane and listeners, the tables of the control plane, and everything that keeps them true.
 RocketMQ: BrokerController, BrokerStartup (5.3.3 broker/).
 
-    start   store ─ native broker ─ tables from config/*.json ─ listeners bound ─ handlers ─ registered ─ reactors run
+    start   store ─ native broker ─ tables from config/*.json ─ listeners bound ─ handlers
+            ─ a master that returns takes its slaves' offsets ─ reactors run ─ registered
     stop    unregistered ─ handlers end ─ reactors end ─ tables saved ─ native broker ─ store (flushed, checkpoint, abort gone)
 
                        ┌─ ClientRequests, SendRequests, PullRequests ──┐
@@ -524,9 +525,8 @@ class BrokerService:
         sooner = at_once or asyncio.Event()
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(
-                    period_s
-                ):  # wait_for loses a cancellation that comes with the event (3.11), and we would not end
+                # Not wait_for: it loses a cancellation that comes with the event (3.11), and this task would not end.
+                async with asyncio.timeout(period_s):
                     await sooner.wait()
             sooner.clear()
             try:

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
-from .._core.remoting import Command
 from ..remoting.codes import RequestCode
-from ..remoting.command import CommandError, Fields
+from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
+from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .parts import SavedStates
 from .request_modes import RequestModes
@@ -33,12 +33,6 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 3.0
 LOOK_AGAIN_S = (0.1, 1.2)
 """After a new master was named: by then a slave has looked at its log, at the first or second attempt."""
-
-
-class Caller(Protocol):
-    """The part of RemotingClient that is needed here."""
-
-    async def call(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
 
 
 class Log(Protocol):

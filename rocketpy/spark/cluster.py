@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._core.errors import Busy, InvalidArgument, NetworkError, NotFound, TimedOut
+from ..broker.names import DLQ_PREFIX, LIGHT_QUEUE_PREFIX, RETRY_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from ..remoting.bodies import PERM_READ
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
@@ -34,12 +35,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 Result = TypeVar("Result")
 RETRY_PAUSE_S = 0.2
 TRANSIENT = (NetworkError, TimedOut, Busy)
-# RocketMQ: TopicValidator, MixAll (5.3.3 common/).
-SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "%LMQ%", "rmq_sys_", "RMQ_SYS_")
-SYSTEM_TOPICS = {
-    "TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "TRANS_CHECK_MAX_TIME_TOPIC",
-    "CHECKPOINT_TOPIC",
-}  # fmt: skip
+SYSTEM_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX, LIGHT_QUEUE_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPIC_PREFIX.upper())
 
 
 @dataclass(frozen=True, slots=True, order=True)

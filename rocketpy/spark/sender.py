@@ -20,6 +20,7 @@ from .._core.arrow import MessagePacker, RecordBatch, column_mask
 from .._core.arrow import Parcel as Packed
 from .._core.errors import Busy, NetworkError, NotFound, OffsetOutOfRange, RocketpyError, TimedOut
 from .._core.remoting import decode_command, encode_command
+from ..broker.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from ..remoting.bodies import PERM_WRITE
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.route import MASTER_ID
@@ -38,7 +39,7 @@ FRAME_SIZE_MAX = 16 << 20
 ROW_ID_SIZE = 32
 FRAME_HEAD_MAX = 64 << 10  # header and properties of a single message: a body has the rest of a frame
 # Where a broker keeps, and indexes, a delayed message until its time comes.
-DELAYED_TOPICS = ("SCHEDULE_TOPIC_XXXX", "rmq_sys_wheel_timer")
+DELAYED_TOPICS = (SCHEDULE_TOPIC, TIMER_TOPIC)
 DELAYS = frozenset({"DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"})
 # Answers that may be different in a moment: the broker is busy, starts, stops, or is not the master any more.
 TRY_AGAIN = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY})

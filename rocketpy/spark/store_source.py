@@ -329,7 +329,7 @@ class IndexTableReader(StoreTableReader):
 
 
 def stored_us(ms: int) -> int | None:
-    """None for what no calendar has, as in records."""
+    """Milliseconds of a queue entry as microseconds; None for what no store wrote: before 1970, or beyond any calendar."""
     return ms * 1000 if 0 <= ms <= TIME_MAX_MS else None
 
 

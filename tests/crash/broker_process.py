@@ -11,6 +11,8 @@ from rocketpy.remoting.codes import RequestCode
 from tests.processes import BROKER_PORTS, Process, free_port, write_properties
 
 START_LIMIT_S = 120.0
+# A short test fills several files of these sizes.
+SMALL_FILES = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
 
 
 class Server:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy.remoting.codes import ResponseCode
-from tests.crash.broker_process import BrokerProcess
+from tests.crash.broker_process import SMALL_FILES, BrokerProcess
 from tests.processes import wait_until
 
 from .requests_wire import Wire
@@ -22,8 +22,7 @@ LIMIT_S = 60.0
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
-    small = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
-    process = BrokerProcess(tmp_path, cleanResourceInterval=50, **small)
+    process = BrokerProcess(tmp_path, cleanResourceInterval=50, **SMALL_FILES)
     process.start()
     try:
         yield process

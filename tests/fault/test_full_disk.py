@@ -14,7 +14,7 @@ import pytest
 
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from tests.crash.broker_process import BrokerProcess
+from tests.crash.broker_process import SMALL_FILES, BrokerProcess
 from tests.processes import wait_until
 
 from .requests_wire import Wire
@@ -23,7 +23,7 @@ from .test_bad_input import PULL, SEND
 TOPIC = "FullDisk"
 BODY_SIZE = 32_000
 SENDS_MAX = 4000  # more than 64 MB hold
-LOG_FILE_SIZE = 16 << 20
+LOG_FILE_SIZE = SMALL_FILES["mappedFileSizeCommitLog"]
 
 
 @pytest.fixture
@@ -43,8 +43,7 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.fixture
 def broker(disk: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
-    small = {"mappedFileSizeCommitLog": LOG_FILE_SIZE, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
-    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **small)
+    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **SMALL_FILES)
     process.start()
     try:
         yield process

@@ -15,7 +15,7 @@ import pytest
 
 from rocketpy.cli import doctor
 from rocketpy.remoting.codes import ResponseCode
-from tests.crash.broker_process import BrokerProcess
+from tests.crash.broker_process import SMALL_FILES, BrokerProcess
 from tests.unit.cli.processes import run
 
 from .requests_wire import Wire
@@ -70,8 +70,7 @@ def disk(tmp_path: Path) -> Iterator[LoopDisk]:
 
 
 def broker_on(disk: LoopDisk, tmp_path: Path, flush: str) -> BrokerProcess:
-    small = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
-    return BrokerProcess(tmp_path / "broker", storePathRootDir=disk.path / "store", flushDiskType=flush, **small)
+    return BrokerProcess(tmp_path / "broker", storePathRootDir=disk.path / "store", flushDiskType=flush, **SMALL_FILES)
 
 
 def send_all(broker: BrokerProcess, first: int, count: int) -> list[int]:
