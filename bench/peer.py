@@ -1,6 +1,7 @@
 """`make bench-peer`: the same load against RocketMQ, rocketpy and the floor, alternately, in one run.
 
-    start all three ─ warm RocketMQ up ─ for each shape: for each round: RocketMQ, rocketpy, floor ─ footprints ─ table, JSON
+    start all three ─ warm RocketMQ up ─ for each shape: (what is pulled is sent) for each round: RocketMQ, rocketpy, floor
+    ─ footprints ─ table, JSON
 
 Each measurement has a second of its own warm-up, and the disk is synced between two of them, so that nobody pays for another's dirty pages.
 A figure is the median of its rounds; ratios are those of medians. The floor (csrc/load/floor.h) does the unavoidable work of a send only.

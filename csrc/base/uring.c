@@ -79,6 +79,7 @@ static int uring_sync_range(void *context, int fd, void *address, int64_t offset
         rc = rp_file_write_out(fd, address, offset, size);
         rc = rc == 0 ? sync_by_ring(context, fd, offset, size) : rc;
     }
+    /* What is written out already costs little to be gone through again. */
     return rc != 0 && errno == EBUSY ? rp_file_ops_system()->sync_range(NULL, fd, address, offset, size) : rc;
 }
 

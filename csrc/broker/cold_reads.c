@@ -37,16 +37,18 @@ static void want(rp_cold_looks *looks, int64_t begin, int64_t end) {
         looks->wanted[looks->wanted_count++] = (rp_log_stretch){begin, end};
 }
 
-int rp_cold_reads_saw(const void *context, int64_t log_offset) {
-    const rp_lane *lane = context;
-    int64_t region = log_offset / REGION_BYTES;
-    uint32_t place = (uint32_t)((uint64_t)region % RP_COLD_SEEN);
+static uint32_t place_of(int64_t region) { return (uint32_t)((uint64_t)region % RP_COLD_SEEN); }
+
+static int has_seen(const rp_lane *lane, int64_t region) {
+    uint32_t place = place_of(region);
     return lane->looks.seen[place].region == region && lane->looks.seen[place].until_ns > rp_reactor_now_ns(lane->reactor);
 }
 
+int rp_cold_reads_saw(const void *context, int64_t log_offset) { return has_seen(context, log_offset / REGION_BYTES); }
+
 static int region_is_in_memory(rp_lane *lane, int64_t region, int64_t log_max) {
     rp_cold_looks *looks = &lane->looks;
-    if (rp_cold_reads_saw(lane, region * REGION_BYTES))
+    if (has_seen(lane, region))
         return 1;
     int64_t begin = region * REGION_BYTES, end = begin + REGION_BYTES, min = rp_commit_log_min_offset(lane->broker->commit_log);
     begin = begin > min ? begin : min;
@@ -55,7 +57,7 @@ static int region_is_in_memory(rp_lane *lane, int64_t region, int64_t log_max) {
         want(looks, begin, end);
         return 0;
     }
-    uint32_t place = (uint32_t)((uint64_t)region % RP_COLD_SEEN);
+    uint32_t place = place_of(region);
     looks->seen[place].region = region;
     looks->seen[place].until_ns = rp_reactor_now_ns(lane->reactor) + SEEN_NS;
     return 1;

@@ -7,14 +7,16 @@
  * Why      a first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
  *          by another thread, and answers with an error code.
  * How      fallocate reserves the blocks; zeros written in pieces make folios of the piece's size in the page cache, which are faulted
- *          in and, later, written back as a whole. Measured: docs/design-store.md.
+ *          in and, later, written back as a whole. Measured: docs/design-store.md. The lead is refilled from 2 MB missing on, and the
+ *          next blocks are asked for when it is full: finding them may take longer than half a lead lasts.
  * Modes    RP_READY_FOR_ASYNC: pieces of 256 KB; MADV_POPULATE_WRITE maps them writable. Larger folios cost less to fault in and much
  *          less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must forget the pages); at
  *          2 MB the kernel may have to compact memory, or a virtual machine's host to find some. RP_READY_FOR_SYNC: pieces of 16 KB,
  *          synced ahead, so that a record's sync finds written extents and needs no journal commit; not mapped, as the appender writes
  *          (log_staging.h).
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
- *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk.
+ *          the thread has been outrun. Extending is guarded by one lock, held for at most one chunk or
+ *          one request for blocks.
  * Bounds   never further ahead than ahead_bytes, nor than the end of the next file.
  */
 #ifndef RP_STORE_PREALLOCATION_H

@@ -35,6 +35,7 @@ from ..remoting.route import MASTER_ID, TopicRoute
 Result = TypeVar("Result")
 RETRY_PAUSE_S = 0.2
 TRANSIENT = (NetworkError, TimedOut, Busy)
+# RMQ_SYS_ begins the topics of traces and transactions, which broker.names has by name.
 SYSTEM_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX, LIGHT_QUEUE_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPIC_PREFIX.upper())
 
 
@@ -116,7 +117,7 @@ class Cluster:
         hidden = SYSTEM_TOPICS | self._topics_of_servers() if found else SYSTEM_TOPICS
 
         def is_shown(topic: str) -> bool:
-            start = topic if topic in hidden else next((start for start in SYSTEM_PREFIXES if topic.startswith(start)), "")
+            start = next((start for start in SYSTEM_PREFIXES if topic.startswith(start)), topic if topic in hidden else "")
             return pattern.startswith(start)
 
         return [topic for topic in found if is_shown(topic)]

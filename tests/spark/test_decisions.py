@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, GreaterThanOrEqual, In, LessThanO
 from pyspark.sql.types import StringType, StructField, StructType
 
 from rocketpy._core.errors import InvalidArgument, OffsetOutOfRange
-from rocketpy.spark.cluster import Queue, flatten, nest, order_addresses
+from rocketpy.spark.cluster import Cluster, Endpoint, Queue, flatten, nest, order_addresses
 from rocketpy.spark.columns import record_schema
 from rocketpy.spark.options import READS, Use, parse_options, refuse_contradictions
 from rocketpy.spark.plan import Range, check_range, limit_bytes, limit_offsets, resolve_offsets, share_out, split_ranges
@@ -285,3 +285,24 @@ def test_bodies_that_grow_when_they_are_decompressed_come_in_several_batches() -
     assert [part.num_rows for part in parts] == [3, 3, 3, 1]
     assert [number for part in parts for number in part.column("queueId").to_pylist()] == list(range(10))
     assert all(body == bytes(1000) for part in parts for body in part.column("body").to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        (".*", ["orders"]),
+        ("%RETRY%.*", ["%RETRY%G"]),
+        ("RMQ_SYS_.*", ["RMQ_SYS_TRACE_TOPIC"]),
+        ("rmq_sys_.*", ["rmq_sys_wheel_timer"]),
+        ("TBW102", ["TBW102"]),
+        ("broker-a", ["broker-a"]),
+    ],
+)
+def test_topics_of_the_system_are_matched_only_by_a_pattern_that_begins_like_them(
+    pattern: str, shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(Endpoint(("127.0.0.1:9876",)))
+    known = ["orders", "%RETRY%G", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_wheel_timer", "TBW102", "broker-a"]
+    monkeypatch.setattr(cluster, "topics", lambda: known)
+    monkeypatch.setattr(cluster, "_topics_of_servers", lambda: {"broker-a"})
+    assert cluster.matching_topics(pattern) == shown
