@@ -399,7 +399,7 @@ int rp_connection_write(rp_connection *connection, const rp_command *command) {
 }
 
 int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ranges, uint32_t range_count) {
-    int status = rp_output_append_ranges(&connection->output, ranges, range_count);
+    int status = rp_output_append_ranges(&connection->output, &connection->reactor->pool, ranges, range_count);
     if (status == RP_OK) {
         rp_connection_mark_dirty(connection);
     }

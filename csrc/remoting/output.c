@@ -15,7 +15,8 @@
 
 /* Not a power of two, so that the buffers of many connections do not all map to the same cache sets. */
 #define STANDARD_CAPACITY 4000u
-#define POOL_PIECES_MAX 512u
+#define POOL_BUFFERS_MAX 512u
+#define POOL_RANGES_MAX 1024u
 #define COPY_BYTES_MAX 1024u /* below, a copy is cheaper than one more piece */
 #define PIECES_PER_SEND 64 /* well below IOV_MAX */
 #define SENDFILE_BYTES_MIN 131072u /* from here on it halves the sender's cost: bench/sweeps/sendfile_threshold.c */
@@ -39,6 +40,21 @@ rp_output_piece *rp_output_piece_create(size_t capacity) {
     return piece;
 }
 
+static rp_output_piece *pop(rp_output_spares *spares) {
+    rp_output_piece *piece = spares->first;
+    if (piece != NULL) {
+        spares->first = piece->next;
+        spares->count--;
+    }
+    return piece;
+}
+
+static void push(rp_output_spares *spares, rp_output_piece *piece) {
+    piece->next = spares->first;
+    spares->first = piece;
+    spares->count++;
+}
+
 static void chain(rp_output *output, rp_output_piece *piece) {
     piece->next = NULL;
     if (output->last != NULL) {
@@ -49,13 +65,11 @@ static void chain(rp_output *output, rp_output_piece *piece) {
     output->last = piece;
 }
 
-static rp_output_piece *take_from_pool(rp_output_pool *pool) {
-    rp_output_piece *piece = pool->first;
+static rp_output_piece *take_buffer(rp_output_pool *pool) {
+    rp_output_piece *piece = pop(&pool->buffers);
     if (piece == NULL) {
         return rp_output_piece_create(STANDARD_CAPACITY);
     }
-    pool->first = piece->next;
-    pool->count--;
     piece->unsent = piece->bytes;
     piece->unsent_size = 0;
     return piece;
@@ -66,10 +80,10 @@ static void free_piece(rp_output_pool *pool, rp_output_piece *piece) {
     if (piece->release != NULL) {
         piece->release(piece->owner);
     }
-    if (piece->capacity == STANDARD_CAPACITY && pool->count < POOL_PIECES_MAX) {
-        piece->next = pool->first;
-        pool->first = piece;
-        pool->count++;
+    if (piece->capacity == 0 && pool->ranges.count < POOL_RANGES_MAX) {
+        push(&pool->ranges, piece);
+    } else if (piece->capacity == STANDARD_CAPACITY && pool->buffers.count < POOL_BUFFERS_MAX) {
+        push(&pool->buffers, piece);
     } else {
         free(piece);
     }
@@ -83,7 +97,7 @@ static uint32_t room_of(const rp_output_piece *piece) {
 uint8_t *rp_output_reserve(rp_output *output, rp_output_pool *pool, uint32_t size) {
     rp_output_piece *last = output->last;
     if (last == NULL || room_of(last) < size) {
-        last = size <= STANDARD_CAPACITY ? take_from_pool(pool) : rp_output_piece_create(size);
+        last = size <= STANDARD_CAPACITY ? take_buffer(pool) : rp_output_piece_create(size);
         if (last == NULL) {
             return NULL;
         }
@@ -113,25 +127,23 @@ void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *
     chain(output, piece);
 }
 
-int rp_output_append_ranges(rp_output *output, const rp_file_range *ranges, uint32_t range_count) {
-    rp_output_piece *made = NULL;
-    for (uint32_t index = 0; index < range_count; index++) {
+/* Fills the pool, so that what follows cannot fail. */
+static int make_ranges(rp_output_pool *pool, uint32_t count) {
+    while (pool->ranges.count < count) {
         rp_output_piece *piece = rp_output_piece_create(0);
         if (piece == NULL) {
-            while (made != NULL) {
-                rp_output_piece *next = made->next;
-                free(made);
-                made = next;
-            }
             return RP_E_NO_MEMORY;
         }
-        piece->next = made;
-        made = piece;
+        push(&pool->ranges, piece);
     }
-    for (uint32_t index = 0; index < range_count; index++) {
+    return RP_OK;
+}
+
+int rp_output_append_ranges(rp_output *output, rp_output_pool *pool, const rp_file_range *ranges, uint32_t range_count) {
+    int rc = make_ranges(pool, range_count);
+    for (uint32_t index = 0; rc == RP_OK && index < range_count; index++) {
         const rp_file_range *range = &ranges[index];
-        rp_output_piece *piece = made;
-        made = made->next;
+        rp_output_piece *piece = pop(&pool->ranges);
         piece->unsent = range->address;
         piece->unsent_size = range->size;
         piece->fd = range->fd;
@@ -141,7 +153,7 @@ int rp_output_append_ranges(rp_output *output, const rp_file_range *ranges, uint
         output->unsent_bytes += range->size;
         chain(output, piece);
     }
-    return RP_OK;
+    return rc;
 }
 
 static void free_first(rp_output *output, rp_output_pool *pool) {
@@ -234,10 +246,10 @@ void rp_output_drop(rp_output *output, rp_output_pool *pool) {
 }
 
 void rp_output_pool_free(rp_output_pool *pool) {
-    while (pool->first != NULL) {
-        rp_output_piece *piece = pool->first;
-        pool->first = piece->next;
-        free(piece);
+    rp_output_spares *const spares[] = {&pool->buffers, &pool->ranges};
+    for (size_t i = 0; i < sizeof spares / sizeof spares[0]; i++) {
+        for (rp_output_piece *piece = pop(spares[i]); piece != NULL; piece = pop(spares[i])) {
+            free(piece);
+        }
     }
-    pool->count = 0;
 }

@@ -2,7 +2,8 @@
  * Internal to csrc/remoting, C only.
  *
  * Threads  a chain belongs to its connection's reactor; a piece made by rp_output_piece_create belongs to whoever made it until then.
- * Bounds   the pool keeps POOL_PIECES_MAX buffers of standard size; the bound of a chain is its connection's (server.h).
+ * Bounds   the pool keeps POOL_BUFFERS_MAX buffers of standard size and POOL_RANGES_MAX ranges; a chain's bound is its connection's
+ *          (server.h).
  */
 #ifndef RP_REMOTING_OUTPUT_H
 #define RP_REMOTING_OUTPUT_H
@@ -30,10 +31,15 @@ typedef struct rp_output {
     uint64_t unsent_bytes; /* of all pieces */
 } rp_output;
 
-/* Buffers of standard size, kept to be used again. */
-typedef struct rp_output_pool {
+typedef struct rp_output_spares {
     rp_output_piece *first;
     uint32_t count;
+} rp_output_spares;
+
+/* Pieces kept to be used again. */
+typedef struct rp_output_pool {
+    rp_output_spares buffers; /* of standard size */
+    rp_output_spares ranges;  /* a pull has one for each message */
     uint64_t buffer_bytes; /* capacity of the pieces in chains */
 } rp_output_pool;
 
@@ -50,8 +56,8 @@ uint8_t *rp_output_reserve(rp_output *output, rp_output_pool *pool, uint32_t siz
 void rp_output_commit(rp_output *output, uint32_t size);
 /* Takes piece over: copies it into the last buffer when it is small and fits, else chains it. */
 void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *piece);
-int rp_output_append_ranges(rp_output *output, const rp_file_range *ranges,
-                            uint32_t range_count); /* RP_OK, RP_E_NO_MEMORY: nothing queued */
+/* RP_OK, RP_E_NO_MEMORY: nothing queued. */
+int rp_output_append_ranges(rp_output *output, rp_output_pool *pool, const rp_file_range *ranges, uint32_t range_count);
 /* Writes what the socket takes; *sent is how many bytes that were. */
 enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t *sent, int *os_errno);
 /* Drops everything unsent, releasing ranges. */
