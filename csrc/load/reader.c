@@ -61,7 +61,8 @@ static int send_pull(rp_load_connection *connection, rp_load_slot *slot) {
         return 0;
     }
     connection->output_end += (uint32_t)size;
-    slot->sent_ns = slot->intended_ns = connection->worker->now_ns;
+    slot->sent_ns = connection->worker->now_ns;
+    slot->intended_ns = slot->not_before_ns != 0 ? slot->not_before_ns : slot->sent_ns;
     slot->not_before_ns = 0;
     return 1;
 }
@@ -212,12 +213,15 @@ static void wait_before_next(rp_load_worker *worker, rp_load_slot *slot, int64_t
     rp_load_worker_retry_at(worker, slot->not_before_ns);
 }
 
-/* A paced reader: a queue's next pull leaves when its share of the rate has come up to what the last one brought. */
-static void pace(rp_load_worker *worker, rp_load_slot *slot, int64_t messages) {
+/* A paced reader: a queue's next pull leaves when its share of the rate has come up to what the last one brought. The queues' first pulls
+ * leave together; their second ones are spread over one share's time, or all queues would ask at once for good. */
+static void pace(rp_load_worker *worker, rp_load_slot *slot, const rp_load_reading *reading, int64_t messages) {
     const rp_load_options *options = &worker->load->options;
     if (options->mode != RP_LOAD_PULL || options->rate == 0)
         return;
-    int64_t due_ns = slot->sent_ns + (int64_t)((double)messages * options->queue_count * 1e9 / options->rate);
+    int is_first = atomic_load_explicit(&reading->received, memory_order_relaxed) == (uint64_t)messages;
+    double shares = is_first ? 1 + (double)slot->queue / options->queue_count : 1;
+    int64_t due_ns = slot->intended_ns + (int64_t)(shares * (double)messages * options->queue_count * 1e9 / options->rate);
     if (due_ns > worker->now_ns)
         wait_before_next(worker, slot, due_ns - worker->now_ns);
 }
@@ -256,7 +260,7 @@ void rp_load_reader_response(rp_load_connection *connection, rp_load_slot *slot,
             take_refusal(worker, slot, response); /* the same answer would come for ever */
         } else {
             reading->failures = 0;
-            pace(worker, slot, next - before);
+            pace(worker, slot, reading, next - before);
         }
         if (worker->measuring)
             rp_histogram_record(worker->latency[RP_LOAD_FETCH], (uint64_t)(worker->now_ns - slot->sent_ns));
