@@ -543,6 +543,35 @@ int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t 
     return sync_pieces(row, begin, end, false, error);
 }
 
+rp_mapped_file *rp_mapped_file_queue_reopen(rp_mapped_file_queue *row, const rp_mapped_file *file, rp_error *error) {
+    rp_mapped_file *reopened = rp_mapped_file_new(row->ops, file->base_offset, file->size);
+    if (reopened == NULL) {
+        rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, row->directory, -1, "no memory for a file of %llu bytes",
+                     (unsigned long long)file->size);
+        return NULL;
+    }
+    if (map_pinned(row, reopened, 0, error) != RP_OK) {
+        rp_mapped_file_queue_close_reopened(reopened);
+        return NULL;
+    }
+    return reopened;
+}
+
+void rp_mapped_file_queue_close_reopened(rp_mapped_file *reopened) {
+    if (reopened != NULL) {
+        rp_mapped_file_release(reopened);
+        rp_mapped_file_free(reopened);
+    }
+}
+
+int rp_mapped_file_queue_sync_reopened(rp_mapped_file_queue *row, const rp_mapped_file *reopened, int64_t begin, int64_t end,
+                                       rp_error *error) {
+    if (sync_names(row) != 0) {
+        return names_failed(row, begin, error);
+    }
+    return sync_file(row, reopened, begin, end, false) != 0 ? sync_failed(row, begin, error) : RP_OK;
+}
+
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
     return sync_pieces(row, begin, end, true, error);
 }

@@ -77,4 +77,13 @@ int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t 
 /* The same of all of their files, whose pages stay mapped: for who has read much of them and stored little. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
 
+/* A file of the row opened once more, for a second thread that syncs. The kernel reports a page that it could not write once to each
+ * opening: of two threads that share one, only the first to look would hear of it, and the other would call that page's bytes safe.
+ * NULL with error; given back by close_reopened, which takes NULL too. */
+rp_mapped_file *rp_mapped_file_queue_reopen(rp_mapped_file_queue *row, const rp_mapped_file *file, rp_error *error);
+void rp_mapped_file_queue_close_reopened(rp_mapped_file *reopened);
+/* As rp_mapped_file_queue_sync, of bytes of that file. */
+int rp_mapped_file_queue_sync_reopened(rp_mapped_file_queue *row, const rp_mapped_file *reopened, int64_t begin, int64_t end,
+                                       rp_error *error);
+
 #endif

@@ -34,6 +34,8 @@ struct rp_preallocation {
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
     rp_thread *thread;         /* owner; set before the first append, NULL after the last */
+    rp_mapped_file *reopened;  /* the thread's: the file whose zeros it synced last, for its syncs alone; NULL: none */
+    const rp_mapped_file *reopened_of; /* the thread's: compared only */
 
     _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock; at most zeroed_end */
     _Atomic int64_t position;  /* of the appender, a hint */
@@ -264,22 +266,35 @@ static int64_t goal(const rp_preallocation *p) {
     return lead < limit ? lead : limit;
 }
 
-/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us, and their file
- * may be gone, if the log has moved. */
-static void settle_zeros(rp_preallocation *p, int64_t begin, int64_t end) {
+/* Opened once more (rp_mapped_file_queue_reopen), unless it is that already. */
+static int reopen(rp_preallocation *p, const rp_mapped_file *file, rp_error *error) {
+    if (p->reopened == NULL || p->reopened_of != file) {
+        rp_mapped_file_queue_close_reopened(p->reopened);
+        p->reopened = rp_mapped_file_queue_reopen(p->row, file, error);
+        p->reopened_of = file;
+    }
+    return p->reopened != NULL ? RP_OK : error->status;
+}
+
+/* Zeros that cannot be synced for want of a file or a descriptor are synced with the records that replace them. */
+static void sync_zeros(rp_preallocation *p, const rp_mapped_file *file, int64_t begin, int64_t end) {
     rp_error error = {0};
-    if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
-        int rc = rp_mapped_file_queue_sync(p->row, begin, end, &error);
-        if (rc != RP_OK && rc != RP_E_NOT_FOUND && rc != RP_E_BUSY && p->sync_failed != NULL) {
-            p->sync_failed(p->context, &error);
-        }
+    if (reopen(p, file, &error) != RP_OK) {
         return;
     }
-    rp_mapped_file *file = rp_mapped_file_queue_find(p->row, begin, NULL);
-    if (file != NULL) {
-        /* A failure costs faults later, nothing else: the blocks and pages are there. */
+    int rc = rp_mapped_file_queue_sync_reopened(p->row, p->reopened, begin, end, &error);
+    if (rc != RP_OK && rc != RP_E_BUSY && p->sync_failed != NULL) {
+        p->sync_failed(p->context, &error);
+    }
+}
+
+/* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us, and their file,
+ * which is pinned, may be in the row no more, if the log has moved. */
+static void settle_zeros(rp_preallocation *p, rp_mapped_file *file, int64_t begin, int64_t end) {
+    if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
+        sync_zeros(p, file, begin, end);
+    } else { /* a failure costs faults later, nothing else: the blocks and pages are there */
         p->ops->populate(p->ops->context, rp_mapped_file_address(file) + (begin - file->base_offset), (size_t)(end - begin));
-        rp_mapped_file_release(file);
     }
 }
 
@@ -303,10 +318,15 @@ static void work(rp_preallocation *p) {
         int64_t begin = p->zeroed_end;
         rc = extend(p, begin + 1, &error);
         int64_t end = p->zeroed_end;
+        rp_mapped_file *file = p->file;
+        if (rc == RP_OK) {
+            rp_mapped_file_pin(file); /* cannot fail: p has it pinned */
+        }
         report(p, rc, &error);
         pthread_mutex_unlock(&p->extend_lock);
         if (rc == RP_OK) {
-            settle_zeros(p, begin, end);
+            settle_zeros(p, file, begin, end);
+            rp_mapped_file_release(file);
             pthread_mutex_lock(&p->extend_lock);
             end = end < p->zeroed_end ? end : p->zeroed_end; /* less when the log has moved */
             if (rp_preallocation_ready_end(p) < end) {
@@ -387,6 +407,7 @@ void rp_preallocation_close(rp_preallocation *p) {
         if (p->file != NULL) {
             rp_mapped_file_release(p->file);
         }
+        rp_mapped_file_queue_close_reopened(p->reopened);
         munmap((void *)(uintptr_t)p->zeros, ASYNC_PIECE_BYTES);
         pthread_cond_destroy(&p->wake);
         pthread_mutex_destroy(&p->wake_lock);

@@ -41,8 +41,8 @@ typedef struct rp_preallocation_options {
     uint64_t ahead_bytes;
     int32_t mode;     /* rp_ready_mode */
     int64_t position; /* where the appender will start */
-    /* A sync of zeros failed. The kernel reports a lost page once per open file, so it may have been a record's: as fatal as the
-     * flusher's own failure. On the preallocation thread; NULL: nobody is told. */
+    /* A sync of zeros failed: the disk loses pages of the log's file, which is as fatal as the flusher's own failure. On the
+     * preallocation thread; NULL: nobody is told. */
     void (*sync_failed)(void *context, const rp_error *error);
     void *context;
 } rp_preallocation_options;

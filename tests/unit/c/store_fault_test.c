@@ -6,6 +6,8 @@
  * Argument "all": every n; else every seventh, another seventh each time of day.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "check.h"
@@ -129,7 +131,68 @@ static void a_close_says_what_did_not_reach_the_disk(void) {
     fixture_remove(path);
 }
 
+/* A page that the kernel could not write, of which it tells each opening of the file once. The zeros' thread hears of it while the records'
+ * sync is under way, and before that has its answer. */
+static struct lost_page {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t records_thread;
+    bool is_lost, is_records_sync_begun, is_told_to_zeros;
+    bool told[1024]; /* by descriptor */
+} lost_page = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int sync_range_of_lost_page(void *context, int fd, void *address, int64_t offset, size_t size) {
+    struct lost_page *page = &lost_page;
+    bool is_of_records = pthread_equal(pthread_self(), page->records_thread);
+    CHECK(fd >= 0 && fd < 1024);
+    pthread_mutex_lock(&page->lock);
+    page->is_records_sync_begun = page->is_records_sync_begun || (page->is_lost && is_of_records);
+    pthread_cond_broadcast(&page->changed);
+    while (page->is_lost && !(is_of_records ? page->is_told_to_zeros : page->is_records_sync_begun)) {
+        pthread_cond_wait(&page->changed, &page->lock);
+    }
+    bool is_news = page->is_lost && !page->told[fd];
+    page->told[fd] = page->is_lost;
+    page->is_told_to_zeros = page->is_told_to_zeros || (page->is_lost && !is_of_records);
+    pthread_cond_broadcast(&page->changed);
+    pthread_mutex_unlock(&page->lock);
+    errno = EIO;
+    return is_news ? -1 : rp_file_ops_system()->sync_range(context, fd, address, offset, size);
+}
+
+static void a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_first(void) {
+    enum { FILE_BYTES = 8 << 20, LEAD_BYTES = 64 << 10 };
+    char path[400];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range_of_lost_page;
+    lost_page.records_thread = pthread_self();
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.commit_log_file_size = FILE_BYTES;
+    options.populate_ahead_bytes = LEAD_BYTES;
+    options.flush_interval_ms = options.queue_flush_interval_ms = 60000;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Fault", 0);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    pthread_mutex_lock(&lost_page.lock);
+    lost_page.is_lost = true;
+    pthread_mutex_unlock(&lost_page.lock);
+    int64_t appended = 0; /* through a megabyte of zeros and into the next, which is synced meanwhile */
+    while (rp_commit_log_max_offset(log) < (1 << 20) + LEAD_BYTES && fixture_append(store, queue, appended) == RP_OK) {
+        appended++;
+    }
+    CHECK(appended > 0 && rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_E_IO);
+    CHECK(rp_commit_log_flushed_offset(log) == 0);
+    rp_error error = {0};
+    CHECK(rp_message_store_close(store, &error) == RP_E_IO);
+    fixture_remove(path);
+}
+
 int main(int argc, char **argv) {
+    a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_first();
     a_close_says_what_did_not_reach_the_disk();
     bool all = argc > 1 && strcmp(argv[1], "all") == 0;
     int64_t step = all ? 1 : 23, first = all ? 1 : 1 + (int64_t)(time(NULL) % step);
