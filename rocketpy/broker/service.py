@@ -9,18 +9,15 @@ RocketMQ: BrokerController, BrokerStartup (5.3.3 broker/).
     listener, VIP ─ RemotingService ─ TopicAdmin, GroupAdmin, … ───────┼─ Parts (tables, store, name servers)
                        └─ closed connection ─► client tables ──────────┘
 
-Threads  one event loop beside the native threads. Periodic work runs in tasks of this class; each logs what it was doing when it fails.
+Threads  one event loop beside the native threads. Periodic work runs in tasks of this class (periodic.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +56,7 @@ from .native_options import (
     store_options,
 )
 from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
+from .periodic import at_midnight, every, plain
 from .persistence import SavedState
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
@@ -468,17 +466,16 @@ class BrokerService:
     # ---- periodic work ----
 
     def _run_tasks(self, parts: Parts) -> None:
-        every = self._every
         offsets_s = self.config.integer("flushConsumerOffsetInterval") / 1000
         for task in (
             every("client housekeeping", HOUSEKEEPING_S, lambda: self._scan_clients(parts)),
-            every("store rates", 1.0, _plain(parts.stats.sample_rates)),
-            every("topic and group rates", 10.0, _plain(parts.stats.sample_series)),
+            every("store rates", 1.0, plain(parts.stats.sample_rates)),
+            every("topic and group rates", 10.0, plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, lambda: parts.saved.offsets.save_or_log()),
             every("persist tables", 10.0, self._save_all),
             every("retention", self.config.integer("cleanResourceInterval") / 1000, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, lambda: self._clean_offsets(parts)),
-            self._at_midnight(parts.stats),
+            at_midnight(parts.stats.record_morning),
         ):
             self._tasks.append(asyncio.create_task(task))
         look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
@@ -517,27 +514,6 @@ class BrokerService:
         if parts.ha.connection() is None:
             await parts.registration.register_all()
         await self._synchronize.run_once()
-
-    async def _every(
-        self, what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None
-    ) -> None:
-        """Does the work every period_s seconds, and whenever at_once is set."""
-        sooner = at_once or asyncio.Event()
-        while True:
-            with contextlib.suppress(TimeoutError):
-                # Not wait_for: it loses a cancellation that comes with the event (3.11), and this task would not end.
-                async with asyncio.timeout(period_s):
-                    await sooner.wait()
-            sooner.clear()
-            try:
-                await work()
-            except Exception:  # outer edge of the task: the next round must come
-                log.exception("%s failed", what)
-
-    async def _at_midnight(self, stats: BrokerStats) -> None:
-        while True:
-            await asyncio.sleep(_seconds_to_midnight())
-            stats.record_morning()
 
     async def _scan_clients(self, parts: Parts) -> None:
         self._act([*parts.producers.scan(), *parts.consumers.scan()])
@@ -578,16 +554,3 @@ def _appended(store: MessageStore) -> tuple[int, int]:
     """Messages and bytes since the start."""
     stats = store.stats()
     return stats["messages_appended"], stats["bytes_appended"]
-
-
-def _plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    async def run() -> None:
-        work()
-
-    return run
-
-
-def _seconds_to_midnight() -> float:
-    now = datetime.fromtimestamp(time.time()).astimezone()
-    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return max(1.0, (midnight - now).total_seconds())

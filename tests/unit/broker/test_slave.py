@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rocketpy.broker.service
+from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.timers import WHEEL_TOPIC
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -423,7 +424,7 @@ def test_metrics_of_both_tell_of_the_replication(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turns", range(4))
-def test_a_stop_that_comes_with_the_news_of_a_master_ends_the_copying(tmp_path: Path, turns: int) -> None:
+def test_a_stop_that_comes_with_the_news_of_a_master_ends_the_copying(turns: int) -> None:
     """At whichever turn of the loop: asyncio's wait_for forgets the one over the other."""
 
     async def test() -> None:
@@ -431,8 +432,7 @@ def test_a_stop_that_comes_with_the_news_of_a_master_ends_the_copying(tmp_path: 
             pass
 
         news = asyncio.Event()
-        service = BrokerService(broker_config(tmp_path))
-        copying = asyncio.create_task(service._every("copying", 60, nothing, at_once=news))
+        copying = asyncio.create_task(every("copying", 60, nothing, at_once=news))
         for _ in range(5):
             await asyncio.sleep(0)
         news.set()

@@ -1,0 +1,52 @@
+"""Work that a running broker does again and again, each in a task of its own. What fails is logged with its name and done again next time.
+
+Threads  one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+log = logging.getLogger(__name__)
+
+
+async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None) -> None:
+    """Does the work every period_s seconds, and whenever at_once is set."""
+    sooner = at_once or asyncio.Event()
+    while True:
+        with contextlib.suppress(TimeoutError):
+            # Not wait_for: it loses a cancellation that comes with the event (3.11), and this task would not end.
+            async with asyncio.timeout(period_s):
+                await sooner.wait()
+        sooner.clear()
+        try:
+            await work()
+        except Exception:  # outer edge of the task: the next round must come
+            log.exception("%s failed", what)
+
+
+async def at_midnight(work: Callable[[], None]) -> None:
+    """Does the work whenever a day begins, local time."""
+    while True:
+        await asyncio.sleep(_seconds_to_midnight())
+        work()
+
+
+def plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    """Work that waits for nothing, as `every` takes it."""
+
+    async def run() -> None:
+        work()
+
+    return run
+
+
+def _seconds_to_midnight() -> float:
+    now = datetime.fromtimestamp(time.time()).astimezone()
+    midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(1.0, (midnight - now).total_seconds())
