@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from .._core.base import LogTap
 from .._core.broker import Broker
-from .._core.errors import NetworkError
+from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
 from ..config import Config, Value
@@ -143,11 +143,16 @@ class BrokerService:
         try:
             await self._open()
         except BaseException:
-            await self.stop()
+            try:
+                await self.stop()
+            except (RocketpyError, OSError) as error:
+                log.error("what was open did not stop cleanly: %s", error)
             raise
 
     async def stop(self) -> None:
-        """Leaves the cluster, saves what changed, closes the store cleanly. Idempotent."""
+        """Leaves the cluster, saves what changed, closes the store cleanly. Idempotent.
+
+        Raises StoreIOError, DiskFull, … when something did not reach the disk; everything is closed nevertheless."""
         if self._stopping:
             return
         self._stopping = True
@@ -164,12 +169,15 @@ class BrokerService:
         loop = asyncio.get_running_loop()
         for server in self._servers:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
-        if self.parts is not None:
-            for saved in self.parts.saved:
-                await saved.save_or_log()
+        faults = await self._save_for_good()
         if self._client is not None:
             await self._client.stop()
-        await loop.run_in_executor(None, self._close_native)
+        try:
+            await loop.run_in_executor(None, self._close_native)
+        except (RocketpyError, OSError) as error:
+            faults.append(error)
+        if faults:
+            raise faults[0] if len(faults) == 1 else StoreIOError("; ".join(map(str, faults)))
 
     # ---- opening ----
 
@@ -397,6 +405,16 @@ class BrokerService:
             warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
 
     # ---- closing ----
+
+    async def _save_for_good(self) -> list[Exception]:
+        """Every table that its file does not hold yet; why those stay behind that cannot be written."""
+        faults: list[Exception] = []
+        for saved in self.parts.saved if self.parts is not None else ():
+            try:
+                await saved.save()
+            except RocketpyError as error:
+                faults.append(error)
+        return faults
 
     def _close_native(self) -> None:
         """In the order in which one borrows from the other."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.errors import NetworkError
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.start_checks import ha_port_fault
 from tests.processes import free_port
@@ -78,3 +79,17 @@ def test_another_broker_of_the_same_name_and_id_is_told(tmp_path: Path, caplog: 
 
     with caplog.at_level(logging.WARNING):
         run(test)
+
+
+def test_why_a_start_failed_is_told_also_when_its_tables_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path / "one") as at:
+            (tmp_path / "two/store").mkdir(parents=True)
+            (tmp_path / "two/store/config").touch()
+            with pytest.raises(NetworkError):
+                taken = {"listenPort": str(at.broker.port), "haListenPort": str(free_port())}
+                await BrokerService(broker_config(tmp_path / "two", **taken)).start()
+
+    run(test)
+    assert said(caplog, f"writing the state failed: File exists [{tmp_path}/two/store/config/topics.json]", logging.ERROR)
+    assert not (tmp_path / "two/store/abort").exists()

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.remoting import Command, encode_command
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.fault.requests_wire import Wire
 from tests.processes import ROOT
 from tests.unit.cli.processes import WAIT_S, run, serve
 
@@ -32,6 +35,14 @@ def broker_arguments(tmp_path: Path, *more: str) -> list[str]:
         "mappedFileSizeCommitLog": 1 << 20,
     }
     return ["broker", *(part for key, value in keys.items() for part in ("-o", f"{key}={value}")), *more]
+
+
+def ask(port: int, code: RequestCode, fields: dict[str, str], body: bytes = b"") -> Command:
+    with Wire(port) as wire:
+        wire.write(encode_command(code, fields, body, opaque=1))
+        answer = wire.read()
+    assert answer is not None, "the broker closed the connection"
+    return answer
 
 
 def test_the_name_server_says_that_it_runs_and_stops_cleanly(tmp_path: Path) -> None:
@@ -59,6 +70,29 @@ def test_a_broker_whose_store_does_not_reach_the_disk_ends_with_one(tmp_path: Pa
         assert broker.stop() == 1
         broker.next_line("BrokerService did not stop cleanly: .*No such file or directory.*checkpoint")
         assert "Traceback" not in broker.output()
+
+
+def test_a_broker_whose_tables_cannot_be_saved_at_its_stop_ends_with_one(tmp_path: Path) -> None:
+    """Each that changed is named with the cause, and the store is closed cleanly all the same."""
+    config = tmp_path / "store" / "config"
+    with serve(tmp_path, *broker_arguments(tmp_path, "-o", "flushConsumerOffsetInterval=3600000")) as broker:
+        port = int(broker.next_line(r"^The broker\[broker-a, 127\.0\.0\.1:(\d+)\] boot success")[1])
+        config.rename(tmp_path / "elsewhere")
+        config.touch()  # root writes to directories of any permission
+        topic = {
+            "topic": "t", "defaultTopic": "TBW102", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6",
+            "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+        }  # fmt: skip
+        assert ask(port, RequestCode.UPDATE_AND_CREATE_TOPIC, topic).code == ResponseCode.SYSTEM_ERROR
+        assert ask(port, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, b'{"groupName":"g"}').code == ResponseCode.SYSTEM_ERROR
+        offset = {"consumerGroup": "g", "topic": "t", "queueId": "0", "commitOffset": "7"}
+        assert ask(port, RequestCode.UPDATE_CONSUMER_OFFSET, offset).code == ResponseCode.SUCCESS
+        assert broker.stop() == 1
+        line = broker.next_line("BrokerService did not stop cleanly: (.*)")[1]
+        for name in ("topics.json", "subscriptionGroup.json", "consumerOffset.json"):
+            assert f"writing the state failed: File exists [{config / name}]" in line
+        assert "Traceback" not in broker.output()
+    assert not (tmp_path / "store" / "abort").exists()
 
 
 def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
