@@ -128,16 +128,13 @@ class BrokerAdmin:
         deleted = await self._parts.retention.run_once(now=True)
         return Response(remark=f"{deleted} expired commit log files were deleted")
 
-    def _clean_unused_topics(self, request: Request) -> Response:
+    async def _clean_unused_topics(self, request: Request) -> Response:
         """Drops the queues of topics that no longer exist; the system's own, those of retries and RocketMQ's light ones stay."""
         parts = self._parts
         for topic in sorted({topic for topic, _ in parts.store.queues()}):
             if topic not in parts.topics and not parts.topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX):
                 log.warning("cleanUnusedTopic: %s", topic)
-                try:
-                    parts.store.delete_topic(topic)
-                except RocketpyError as error:
-                    raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error
+                await parts.deletion.delete_queues(topic)
         return Response()
 
     def _ha_status(self, request: Request) -> Response:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .._core.errors import RocketpyError
 from .._core.remoting import Request
 from ..remoting.bodies import TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
@@ -105,6 +104,7 @@ class TopicAdmin:
         is_unsaved = self._parts.saved.topics.is_dirty  # what failed before and is asked for again is on disk when this is answered
         try:
             for config, attributes in changes:
+                await self._parts.deletion.over(config.topic_name)
                 if self._parts.topics.update(config, attributes) or is_unsaved:
                     changed.append(config.topic_name)
         except AttributeFault as error:
@@ -130,21 +130,18 @@ class TopicAdmin:
             ]
         try:
             for name in doomed:
-                self._delete_one(name)
+                await self._delete_one(name)
         finally:  # what has left the tables must not come back with the next start
             await parts.saved.topics.save()
             await parts.saved.offsets.save()
         return Response()
 
-    def _delete_one(self, topic: str) -> None:
+    async def _delete_one(self, topic: str) -> None:
         parts = self._parts
         parts.topics.delete(topic)
         parts.offsets.delete_topic(topic)
         parts.stats.forget_topic(topic)
-        try:
-            parts.store.delete_topic(topic)
-        except RocketpyError as error:
-            raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error
+        await parts.deletion.delete_queues(topic)
 
     def _all(self, request: Request) -> Response:
         """Everything, or since 5.4 a piece of it: from topicSeq on, as long as the asker's version is still ours."""

@@ -91,6 +91,8 @@ class ClientRequests:
         known = parts.topics.get(topic)
         if known is not None and (known.order == order or not data.subscriptions):
             return
+        if parts.deletion.is_under_way(topic):  # its next heartbeat makes it
+            return
         parts.topics.create_plain(
             topic,
             config.retry_queues,

@@ -33,6 +33,7 @@ from .routes import TopicRoutes
 from .settings import BrokerSettings
 from .stats import BrokerStats
 from .subscriptions import GroupTable
+from .topic_deletion import TopicDeletion
 from .topics import TopicTable
 
 log = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ class Parts:
     link: ClientLink
     ha: HaService
     retention: RetentionService
+    deletion: TopicDeletion
     act: Callable[[Iterable[Action]], None]
     server_of: Callable[[int], Server]
     boot_ms: int

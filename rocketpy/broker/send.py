@@ -114,6 +114,7 @@ class SendRequests:
 
     async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:
         parts = self._parts
+        await parts.deletion.over(header.topic)
         is_unit = bool(header.unit_mode)
         log.warning("the topic %s not exist, producer: %s", header.topic, request.remote_address)
         config = parts.topics.create_for_send(

@@ -73,6 +73,7 @@ from .stats import BrokerStats
 from .store_directory import check_kind_of_store, make_store_directory
 from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
+from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
 from .undelivered import undelivered
 
@@ -313,6 +314,7 @@ class BrokerService:
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
             retention=self._make_retention(store, native),
+            deletion=TopicDeletion(store.delete_topic),
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),

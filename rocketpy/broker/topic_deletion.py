@@ -1,0 +1,59 @@
+"""Queues of topics that are deleted: their files go, and a sync makes that outlast a crash, off the event loop.
+RocketMQ: DefaultMessageStore.deleteTopics (5.3.3 store/), on a thread of its admin pool and without the sync.
+
+    deleteTopic ────── topic leaves the table ─┐                           ┌─ answer
+    cleanUnusedTopic ─ topic in no table ──────┴─ delete_queues (executor) ┴─► over ─ topic may be made again
+
+Who makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.
+
+Threads  one event loop; the store's part runs in its default executor, one topic at a time: they would wait for the same lock and disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+from .._core.errors import RocketpyError
+from ..remoting.codes import ResponseCode
+from ..remoting.command import CommandError
+
+
+class TopicDeletion:
+    """`await delete_queues(topic)` in the same turn of the loop in which the topic has left the table."""
+
+    def __init__(self, delete: Callable[[str], None]) -> None:
+        self._delete = delete
+        self._lock = asyncio.Lock()
+        self._under_way: Counter[str] = Counter()
+
+    def is_under_way(self, topic: str) -> bool:
+        return self._under_way[topic] > 0
+
+    async def delete_queues(self, topic: str) -> None:
+        """Returns when they are gone for good. Raises CommandError."""
+        self._under_way[topic] += 1
+        try:
+            async with self._lock:
+                await self._delete_now(topic)
+        except RocketpyError as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error
+        finally:
+            self._under_way[topic] -= 1
+            if not self._under_way[topic]:
+                del self._under_way[topic]
+
+    async def _delete_now(self, topic: str) -> None:
+        deleting = asyncio.get_running_loop().run_in_executor(None, self._delete, topic)
+        try:
+            await asyncio.shield(deleting)
+        except asyncio.CancelledError:
+            await asyncio.wait([deleting])  # until the thread is done nobody may make the topic again
+            raise
+
+    async def over(self, topic: str) -> None:
+        """Returns when no deletion of the topic's queues is under way: at once, most of the time."""
+        while self.is_under_way(topic):
+            async with self._lock:  # behind those that wait for it
+                pass
