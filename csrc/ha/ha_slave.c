@@ -42,7 +42,7 @@ struct rp_ha_slave {
     /* fixed after open */
     rp_ha_slave_options options;
     rp_thread *thread;
-    int wake_fd;
+    int wake_fd, transfer_fd;
     /* guarded by lock (leaf) */
     pthread_mutex_t lock;
     char wanted_address[RP_ADDRESS_TEXT_MAX];
@@ -81,6 +81,11 @@ void rp_ha_slave_options_default(rp_ha_slave_options *options) {
 }
 
 static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(slave->options.clock); }
+
+static void signal_fd(int fd) {
+    uint64_t one = 1;
+    (void)!write(fd, &one, sizeof one); /* fails only when it is readable already */
+}
 
 /* ---- connection ---- */
 
@@ -265,6 +270,7 @@ static void begin_transfer(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     slave->stats.state = RP_HA_SLAVE_TRANSFER;
     pthread_mutex_unlock(&slave->lock);
+    signal_fd(slave->transfer_fd); /* behind the state: who is told looks at it */
 }
 
 /* Body bytes that we should have already. */
@@ -507,12 +513,14 @@ static void ha_slave_run(void *context) {
     pthread_mutex_unlock(&slave->lock);
 }
 
-static void wake(rp_ha_slave *slave) {
-    uint64_t one = 1;
-    (void)!write(slave->wake_fd, &one, sizeof one); /* fails only when it is readable already */
-}
-
 /* ---- open, close, any thread ---- */
+
+static void close_fds(const rp_ha_slave *slave) {
+    if (slave->wake_fd >= 0)
+        close(slave->wake_fd);
+    if (slave->transfer_fd >= 0)
+        close(slave->transfer_fd);
+}
 
 int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, rp_error *error) {
     if (options->commit_log == NULL || options->report_interval_ms < 1 || options->housekeeping_interval_ms < 1)
@@ -526,16 +534,16 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     slave->stats.master_offset = -1;
     pthread_mutex_init(&slave->lock, NULL);
     slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    slave->transfer_fd = slave->wake_fd < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int status =
-        slave->wake_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
+        slave->transfer_fd < 0 ? rp_error_set(error, RP_E_IO, errno, NULL, -1, "no eventfd for the ha slave: %s", strerror(errno)) : RP_OK;
     if (status == RP_OK) {
         status = rp_thread_start(&slave->thread, "ha-slave", ha_slave_run, slave);
         if (status < 0)
             rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
     }
     if (status < 0) {
-        if (slave->wake_fd >= 0)
-            close(slave->wake_fd);
+        close_fds(slave);
         pthread_mutex_destroy(&slave->lock);
         free(slave);
         return status;
@@ -548,13 +556,15 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
     if (slave == NULL)
         return;
     atomic_store_explicit(&slave->stopping, 1, memory_order_release);
-    wake(slave);
+    signal_fd(slave->wake_fd);
     rp_thread_join(slave->thread);
     rp_backlog_pipe_close(&slave->pipe);
-    close(slave->wake_fd);
+    close_fds(slave);
     pthread_mutex_destroy(&slave->lock);
     free(slave);
 }
+
+int rp_ha_slave_transfer_fd(const rp_ha_slave *slave) { return slave->transfer_fd; }
 
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     char host[RP_ADDRESS_TEXT_MAX];
@@ -566,7 +576,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
     snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", has_address ? address : "");
     pthread_mutex_unlock(&slave->lock);
-    wake(slave);
+    signal_fd(slave->wake_fd);
     return RP_OK;
 }
 

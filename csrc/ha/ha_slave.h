@@ -8,6 +8,8 @@
  *          the master jumped; the log line says both offsets. A connection begins with the last bytes we have (overlap.h): other
  *          ones end it, and nothing behind them is stored or acknowledged.
  *
+ * Told     transfer_fd, an eventfd, each time a connection enters TRANSFER: the master has our log, and what is copied beside it may be.
+ *
  * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
  * Owns     its thread and socket. Borrows the store's commit log.
  */
@@ -41,6 +43,8 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp
 void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
 /* "ip:port" of the master's HA listener, NULL or "" for none. A change drops the old connection. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
+/* Readable since a transfer began until the caller reads it. The slave's until close; non-blocking. Any thread. */
+int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);
 
 typedef struct rp_ha_slave_stats {
     int32_t state;               /* rp_ha_slave_state */

@@ -42,6 +42,7 @@ cdef extern from "ha/ha_slave.h" nogil:
     int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error)
     void rp_ha_slave_close(rp_ha_slave *slave)
     int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address)
+    int rp_ha_slave_transfer_fd(const rp_ha_slave *slave)
     void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats)
 
 

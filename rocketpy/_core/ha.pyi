@@ -36,6 +36,9 @@ class HaSlave(NativeObject):
         """options are the fields of rp_ha_slave_options."""
     def set_master(self, address: str | None) -> None:
         """ "ip:port" of the master's HA listener, None for no master. Raises InvalidArgument."""
+    @property
+    def transfer_fd(self) -> int:
+        """An eventfd, readable since a transfer began until it is read; this object's until it is closed."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_ha_slave_stats; state is one of SLAVE_STATES."""
     def close(self) -> None: ...

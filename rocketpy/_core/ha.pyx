@@ -209,6 +209,14 @@ cdef class HaSlave(NativeObject):
         finally:
             self.leave()
 
+    @property
+    def transfer_fd(self):
+        self.enter()
+        try:
+            return rp_ha_slave_transfer_fd(self.native)
+        finally:
+            self.leave()
+
     def stats(self):
         cdef rp_ha_slave_stats stats
         self.enter()

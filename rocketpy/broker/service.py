@@ -157,6 +157,8 @@ class BrokerService:
         if self._stopping:
             return
         self._stopping = True
+        if self._ha is not None:
+            self._ha.unwatch()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -510,9 +512,10 @@ class BrokerService:
                 "copying from the master",
                 SLAVE_SYNCHRONIZE_S,
                 lambda: self._synchronize_with_master(parts),
-                at_once=self._synchronize.has_new_master,
+                at_once=self._synchronize.is_due,
             )
             self._tasks.append(asyncio.create_task(copying))
+            parts.ha.watch(self._synchronize.transfer_begun)
 
     async def _looked_up(self, otherwise: list[str]) -> list[str]:
         """The addresses behind namesrvAddr; when they cannot be looked up, what we have."""

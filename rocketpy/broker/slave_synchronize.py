@@ -31,8 +31,6 @@ from .topics import SavedTopics, TopicTable
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
-LOOK_AGAIN_S = (0.1, 1.2)
-"""After a new master was named: by then a slave has looked at its log, at the first or second attempt."""
 
 
 class Log(Protocol):
@@ -53,7 +51,7 @@ class CopiedState:
 
 
 class SlaveSynchronize:
-    """`follow(address)` whenever the master is known; `run_once()` every few seconds, and at once when has_new_master is set."""
+    """`follow(address)` whenever the master is known; `run_once()` every few seconds, and at once when is_due is set."""
 
     def __init__(self, caller: Caller, states: tuple[CopiedState, ...], own_log: Log) -> None:
         self._caller = caller
@@ -61,7 +59,7 @@ class SlaveSynchronize:
         self._own_log = own_log
         self._failing: set[str] = set()
         self.master_address: str | None = None
-        self.has_new_master = asyncio.Event()
+        self.is_due = asyncio.Event()
         self._has_complained = False
         self._is_waiting = False
 
@@ -69,9 +67,12 @@ class SlaveSynchronize:
         if address and address != self.master_address:
             log.info("Update master address from %s to %s", self.master_address, address)
             self.master_address = address
-            self.has_new_master.set()
-            for delay_s in LOOK_AGAIN_S:  # its log is on the way
-                asyncio.get_running_loop().call_later(delay_s, self.has_new_master.set)
+            self.is_due.set()
+
+    def transfer_begun(self) -> None:
+        """The master has just proved to have our log: run_once, which waits for that, has something to do."""
+        if self.master_address is not None:
+            self.is_due.set()
 
     async def run_once(self) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""

@@ -9,7 +9,11 @@ Threads  one event loop; the bytes flow in native threads (csrc/ha).
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,6 +79,7 @@ class HaService:
         self._master: HaMaster | None = None
         self._slave: HaSlave | None = None
         self._followed: str | None = None
+        self._stop_watching: Callable[[], object] | None = None
 
     @property
     def is_slave(self) -> bool:
@@ -121,6 +126,26 @@ class HaService:
             slaves_required=settings.slaves_required,
             slaves_min=settings.slaves_min,
         )
+
+    def watch(self, transfer_begun: Callable[[], None]) -> None:
+        """Calls it each time a slave's transfer begins, and soon when one has: a master has proved to have our log. In the running event
+        loop, until unwatch."""
+        if self._slave is None:
+            return
+        loop, fd = asyncio.get_running_loop(), self._slave.transfer_fd
+
+        def told() -> None:
+            os.eventfd_read(fd)
+            transfer_begun()
+
+        loop.add_reader(fd, told)
+        self._stop_watching = functools.partial(loop.remove_reader, fd)
+
+    def unwatch(self) -> None:
+        """In the same event loop, before close. Idempotent."""
+        if self._stop_watching is not None:
+            self._stop_watching()
+            self._stop_watching = None
 
     def close(self) -> None:
         """Idempotent; blocks until the native thread has ended."""

@@ -24,6 +24,10 @@ from .running import Peer, Running, broker_config, eventually, run, running
 from .test_metrics import PROM, scrape, value
 
 CONSUMER_OFFSET = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+TOPIC = {
+    "topic": "t", "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6,
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False,
+}  # fmt: skip
 
 
 @dataclass
@@ -41,6 +45,11 @@ class Pair:
         synchronize = self.slave_service._synchronize
         assert synchronize is not None
         await synchronize.run_once()
+
+    def lead_slave_to(self, ha_address: str) -> None:
+        """Where the slave follows the log, also when it registers again: it does as soon as it has no master."""
+        self.slave_service.config.override("haMasterAddress", ha_address)
+        self.slave_service.parts.ha.follow(ha_address)  # type: ignore[union-attr]
 
     async def in_sync(self) -> None:
         """Until the slave acknowledges the master's whole log."""
@@ -79,8 +88,7 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
     async def test() -> None:
         async with running(tmp_path / "master", haListenPort="0") as at:
             master = at.peer()
-            topic = {"topic": "t", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0}
-            assert (await master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, topic | {"order": False, "defaultTopic": "TBW102"})).code == 0
+            assert (await master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
             assert (await master.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "g", "retryMaxTimes": 3})).code == 0
             mode = {"topic": "t", "consumerGroup": "g", "mode": "PULL", "popShareQueueNum": 4}
             assert (await master.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode)).code == 0
@@ -98,6 +106,29 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
                 assert (await peer.value(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "g"}))["retryMaxTimes"] == 3
             finally:
                 await slave.stop()
+
+    run(test)
+
+
+def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            slave = both.slave_service
+            assert slave.parts is not None and slave._synchronize is not None
+            ha, topics, synchronize = slave.parts.ha, slave.parts.topics, slave._synchronize
+            address = ha.counters()["haMasterAddress"]
+            both.lead_slave_to("127.0.0.1:1")
+            await eventually(lambda: ha.is_stranger, "a master that is away")
+            synchronize.is_due.set()
+            await eventually(lambda: synchronize._is_waiting, "a round that copies nothing")
+            assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC | {"topic": "new"})).code == 0
+            assert "new" not in topics
+            both.lead_slave_to(address)
+            await eventually(lambda: "new" in topics, "the copy")
 
     run(test)
 
@@ -161,10 +192,10 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
             ha = both.slave_service.parts.ha  # type: ignore[union-attr]
             address, first = ha.counters()["haMasterAddress"], ha.connection()
             for other in ("127.0.0.1:1", address):  # as when the master starts anew
-                ha.follow(other)
+                both.lead_slave_to(other)
                 await eventually(lambda other=other: (ha.connection() is not None) == (other == address), "the slave's connection")
+                await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
             assert first is not None and ha.connection() == first + 1
-            await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
             await both.copy_tables()
             assert (await both.slave.ask(RequestCode.QUERY_CONSUMER_OFFSET, CONSUMER_OFFSET)).fields == {"offset": "9"}
 
@@ -260,7 +291,7 @@ def test_why_no_slave_is_there_is_in_the_runtime_info(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
             ha = both.slave_service.parts.ha  # type: ignore[union-attr]
-            ha.follow("127.0.0.1:1")
+            both.lead_slave_to("127.0.0.1:1")
             await eventually(lambda: "connect failed" in ha.counters()["haSlaveLastError"])
             await eventually(lambda: both.at.broker.runtime_table()["haSlaves"] == "0")
             masters = both.at.broker.runtime_table()

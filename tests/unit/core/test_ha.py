@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +15,7 @@ from rocketpy._core.broker import Broker
 from rocketpy._core.errors import Busy, Closed, InvalidArgument
 from rocketpy._core.ha import HaMaster, HaSlave
 from rocketpy._core.store import MessageStore
-from tests.processes import wait_until
+from tests.processes import PATIENCE_S, wait_until
 
 MORE_THAN_A_BROKER_TAKES = 100
 
@@ -67,3 +69,17 @@ def test_a_master_too_many_leaves_nothing_behind(store: MessageStore) -> None:
         assert opened
         wait_for_threads("ha-master", len(opened))
     wait_for_threads("ha-master", 0)
+
+
+def test_a_slave_tells_of_every_transfer_that_begins(store: MessageStore, tmp_path: Path) -> None:
+    with MessageStore(tmp_path / "slave", commit_log_file_size=64 * 1024) as copy, master_of(store) as master, HaSlave(copy) as slave:
+        poller = select.poll()
+        poller.register(slave.transfer_fd, select.POLLIN)
+        assert poller.poll(0) == []
+        for address in (f"127.0.0.1:{master.port}", f"localhost:{master.port}"):
+            slave.set_master(address)
+            assert poller.poll(PATIENCE_S * 1000) == [(slave.transfer_fd, select.POLLIN)]
+            assert slave.stats()["state"] == "TRANSFER"
+            assert os.eventfd_read(slave.transfer_fd) == 1 and poller.poll(0) == []
+    with pytest.raises(Closed):
+        _ = slave.transfer_fd
