@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Coroutine
 from pathlib import Path
@@ -107,6 +108,27 @@ def test_while_unused_topics_are_cleaned_others_are_answered(tmp_path: Path) -> 
                 held.let_go()
             assert (await cleaning).code == 0
             assert ("nobodys", 0) not in at.broker.parts.store.queues()
+
+    run(test)
+
+
+def test_queues_of_a_deleted_topic_that_a_rebuild_brings_back_are_unused_topics(tmp_path: Path) -> None:
+    """Its messages are in the log. RocketMQ 5.3.3 leaves its queue files, too, to whoever asks for cleanUnusedTopic."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == (await peer.send("kept")).code == 0
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
+        shutil.rmtree(tmp_path / "store/consumequeue")
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert at.broker.parts is not None
+            store = at.broker.parts.store
+            assert {("t", 0), ("kept", 0)} <= set(store.queues())
+            assert (await peer.pull("g", "t")).code == ResponseCode.TOPIC_NOT_EXIST
+            assert (await peer.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == 0
+            assert ("kept", 0) in store.queues() and ("t", 0) not in store.queues()
 
     run(test)
 
