@@ -11,6 +11,7 @@
 
 #define PAGE_SIZE 4096
 #define PIPE_COPY_BYTES (16 * 1024)
+#define ZEROS_BYTES (64 * 1024)
 #define AROUND_BYTES ((size_t)64 * 1024) /* of pages in memory are mapped with the one that is touched (fault_around_bytes) */
 #define AT_ONCE_BYTES ((size_t)1024 * 1024)
 #define WRITE_OUT_BYTES ((size_t)16 * 1024 * 1024)
@@ -64,6 +65,28 @@ static int system_truncate(void *context, int fd, int64_t size) {
         rc = ftruncate(fd, size);
     } while (rc != 0 && errno == EINTR);
     return rc;
+}
+
+/* For a file system that makes no holes. */
+static int write_zeros(int fd, int64_t offset, int64_t end) {
+    static const uint8_t zeros[ZEROS_BYTES];
+    while ((offset = rp_file_next_data(fd, offset, end)) < end) {
+        size_t size = end - offset < ZEROS_BYTES ? (size_t)(end - offset) : ZEROS_BYTES;
+        if (rp_file_write_all(&system_ops, fd, zeros, size, offset) != 0) {
+            return -1;
+        }
+        offset += (int64_t)size;
+    }
+    return 0;
+}
+
+static int system_clear(void *context, int fd, int64_t offset, int64_t size) {
+    (void)context;
+    int rc;
+    do {
+        rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+    } while (rc != 0 && errno == EINTR);
+    return rc != 0 && (errno == EOPNOTSUPP || errno == ENOSYS) ? write_zeros(fd, offset, offset + size) : rc;
 }
 
 static int64_t system_read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
@@ -270,6 +293,7 @@ static const rp_file_ops system_ops = {
     .close = system_close,
     .allocate = system_allocate,
     .truncate = system_truncate,
+    .clear = system_clear,
     .read_at = system_read_at,
     .write_at = system_write_at,
     .splice_at = system_splice_at,

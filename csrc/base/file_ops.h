@@ -25,6 +25,9 @@ typedef struct rp_file_ops {
      * populate. */
     int (*allocate)(void *context, int fd, int64_t offset, int64_t size);
     int (*truncate)(void *context, int fd, int64_t size);
+    /* The bytes [offset, offset + size) become zeros and lose their blocks where the file system can take them back; the file keeps its
+     * length all the while. */
+    int (*clear)(void *context, int fd, int64_t offset, int64_t size);
     int64_t (*read_at)(void *context, int fd, void *target, size_t size, int64_t offset);
     int64_t (*write_at)(void *context, int fd, const void *source, size_t size, int64_t offset);
     /* Up to size bytes out of a pipe into the file, without a copy through the caller where the file system can splice. */

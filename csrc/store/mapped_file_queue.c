@@ -455,7 +455,8 @@ int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, r
         return rc;
     }
     int fd = ops->open(ops->context, path, O_RDWR, 0);
-    if (fd < 0 || ops->truncate(ops->context, fd, offset - base) != 0 || ops->truncate(ops->context, fd, size) != 0 ||
+    /* Not cut off and made longer again: whoever is killed in between leaves a file that no start takes for one of this row. */
+    if (fd < 0 || ops->clear(ops->context, fd, offset - base, size - (offset - base)) != 0 ||
         fill_page(ops, fd, offset - base, size) != 0 || ops->sync_data(ops->context, fd) != 0) {
         rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, offset - base,
                           "cannot clear what lies behind the last whole record: %s", strerror(errno));

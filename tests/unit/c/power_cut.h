@@ -115,6 +115,10 @@ static inline int cut_allocate(void *context, int fd, int64_t offset, int64_t si
 
 static inline int cut_truncate(void *context, int fd, int64_t size) { return cut_fails(context) ? -1 : ftruncate(fd, size); }
 
+static inline int cut_clear(void *context, int fd, int64_t offset, int64_t size) {
+    return cut_fails(context) ? -1 : rp_file_ops_system()->clear(NULL, fd, offset, size);
+}
+
 static inline int64_t cut_read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
     return cut_fails(context) ? -1 : pread(fd, target, size, offset);
 }
@@ -301,6 +305,7 @@ static inline power_cut *power_cut_create(const char *live) {
                              .close = cut_close,
                              .allocate = cut_allocate,
                              .truncate = cut_truncate,
+                             .clear = cut_clear,
                              .read_at = cut_read_at,
                              .write_at = cut_write_at,
                              .splice_at = cut_splice_at,
