@@ -78,7 +78,9 @@ static int trim_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
-/* Under lock: what nobody reads any more loses its blocks step by step. */
+/* Under lock: what nobody reads any more loses its blocks step by step. What sendfile took last is in the file's pages until the network
+ * has it, and cutting a page or a folio in two zeroes what is behind the cut: so each cut is at a multiple of STEP_BYTES, where no folio
+ * lies across. */
 static void reclaim(rp_retention *retention) {
     const rp_file_ops *ops = retention->setup.ops;
     uint32_t kept = 0;
@@ -89,7 +91,7 @@ static void reclaim(rp_retention *retention) {
             continue;
         }
         while (leaving->fd >= 0 && leaving->size > STEP_BYTES) {
-            leaving->size -= STEP_BYTES;
+            leaving->size = (leaving->size - 1) / STEP_BYTES * STEP_BYTES;
             if (ops->truncate(ops->context, leaving->fd, leaving->size) != 0) {
                 break; /* closing it frees the rest */
             }

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "check.h"
@@ -158,9 +160,48 @@ static void files_go_under_appends_and_reads(void) {
     fixture_remove(path);
 }
 
+#define GENTLE_STEP (64 * 1024 * 1024)
+#define SENT_BYTES (64 * 1024)
+
+/* sendfile has returned, so nobody has the file pinned: but what it sent is still in the file's pages, which wait for the network. */
+static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
+    char path[512];
+    static uint8_t before[SENT_BYTES], after[SENT_BYTES];
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.commit_log_file_size = GENTLE_STEP + 5000;
+    options.index_enable = 0;
+    rp_message_store *store = fixture_open(&options);
+    rp_commit_log *log = rp_message_store_commit_log(store);
+    char *body = malloc(options.message_size_max);
+    memset(body, 'x', options.message_size_max);
+    rp_append_item item = fixture_item(fixture_queue(store, "Sent", 0), body, options.message_size_max);
+    while (rp_commit_log_max_offset(log) <= (int64_t)options.commit_log_file_size) {
+        CHECK(rp_commit_log_append(log, &item, 1) == 1);
+    }
+    free(body);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
+    rp_log_range range;
+    CHECK(rp_commit_log_read(log, 0, SENT_BYTES, &range) == RP_OK);
+    memcpy(before, range.address, SENT_BYTES);
+    int sockets[2];
+    off_t from = range.file_offset;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    CHECK(sendfile(sockets[0], range.fd, &from, SENT_BYTES) == SENT_BYTES);
+    rp_log_range_release(range.pin);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && rp_message_store_reclaim(store) == 0);
+    CHECK(recv(sockets[1], after, SENT_BYTES, MSG_WAITALL) == SENT_BYTES && memcmp(before, after, SENT_BYTES) == 0);
+    close(sockets[0]);
+    close(sockets[1]);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 int main(void) {
     RUN(a_file_stays_with_its_readers_and_with_nobody_else);
     RUN(a_file_that_cannot_be_deleted_keeps_its_place);
     RUN(files_go_under_appends_and_reads);
+    RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
     return 0;
 }
