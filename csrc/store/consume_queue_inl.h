@@ -21,7 +21,7 @@ struct rp_consume_queue {
     _Atomic uint64_t waiting;    /* sequentially consistent against max_offset: see rp_consume_queue_set_waiting */
     _Atomic(void *) user;        /* the broker's */
     _Atomic bool deleted;        /* its topic was deleted and nothing was put since */
-    _Atomic int64_t synced_bytes; /* flusher; put back by truncate */
+    _Atomic int64_t synced_bytes; /* written under the append lock: entries below it are on disk; put back by truncate */
 
     /* guarded by the append lock */
     rp_mapped_file *active;      /* pinned file of the next entry, NULL before the first */
@@ -29,6 +29,7 @@ struct rp_consume_queue {
     int64_t active_end_offset;   /* entries: first one behind the active file */
     int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
     int64_t staged;              /* entries of the batch whose records are not written yet: they come behind max_offset */
+    uint64_t cuts;               /* how often entries were taken from its end */
     int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
 
     _Atomic bool is_wanted;      /* it is in the list of queues that want space */

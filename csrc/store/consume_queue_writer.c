@@ -13,6 +13,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
+#include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "store_path.h"
@@ -161,6 +162,7 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
     }
+    queue->cuts++;
     int rc = RP_OK;
     while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - (int64_t)queue->setup->file_size >= offset * ENTRY &&
            rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row)) {
@@ -205,6 +207,7 @@ int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error 
 
 int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error) {
     rp_consume_queue_leave_file(queue);
+    queue->cuts++;
     atomic_store_explicit(&queue->max_offset, 0, memory_order_release);
     atomic_store_explicit(&queue->min_offset, 0, memory_order_release);
     atomic_store(&queue->synced_bytes, 0);
@@ -223,14 +226,19 @@ int64_t rp_consume_queue_begin_bytes(const rp_consume_queue *queue) {
 }
 
 int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
-    int64_t end = rp_consume_queue_max_offset(queue) * ENTRY, begin = atomic_load(&queue->synced_bytes);
-    if (end <= begin) {
+    if (rp_consume_queue_dirty_bytes(queue) == 0) {
         return RP_OK;
     }
+    pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
+    pthread_mutex_lock(append_lock);
+    int64_t begin = atomic_load(&queue->synced_bytes), end = rp_consume_queue_max_offset(queue) * ENTRY;
+    uint64_t cuts = queue->cuts;
+    pthread_mutex_unlock(append_lock);
     int rc = rp_mapped_file_queue_sync(queue->row, begin, end, error);
-    int64_t expected = begin;
-    if (rc == RP_OK) {
-        atomic_compare_exchange_strong(&queue->synced_bytes, &expected, end); /* unless the queue was cut meanwhile */
+    pthread_mutex_lock(append_lock);
+    if (rc == RP_OK && queue->cuts == cuts) { /* else what lies there now may have been put after the sync */
+        atomic_store(&queue->synced_bytes, end);
     }
+    pthread_mutex_unlock(append_lock);
     return rc == RP_E_NOT_FOUND ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
 }
