@@ -223,6 +223,8 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     slave->is_asked |= size == 0;
     slave->is_answered = 1;
     slave->refusals = size == 0 ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
+    if (size == 0)
+        rp_commit_log_dispatch_replicated(slave->options.commit_log); /* else who is quiet kept back what a full disk had refused */
     pthread_mutex_lock(&slave->lock);
     slave->stats.frames_received++;
     slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock); /* a heartbeat's only word */
@@ -445,6 +447,7 @@ static void try_connect(rp_ha_slave *slave) {
         disconnect(slave, damage.message, RP_LOG_ERROR);
         return;
     }
+    rp_commit_log_dispatch_replicated(slave->options.commit_log); /* as with a heartbeat: the master may stay away */
     int cause = connect_to(slave, host, port);
     if (cause != 0) {
         char why[160];

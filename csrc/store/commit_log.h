@@ -61,6 +61,9 @@ int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t
 /* Publishes the first size bytes of that room and enters the records they complete into their queues. RP_OK; RP_E_INVALID when they were
  * not reserved; RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error);
+/* Enters records that are there already and found no room in their queues, if there are any. To be called now and then while nothing comes,
+ * by the same thread. */
+void rp_commit_log_dispatch_replicated(rp_commit_log *log);
 /* Both at once for much: `size` bytes that lie in a pipe go into the file, without a zero or a mapped page made for them first, and are
  * published as they come. Errors as of reserve; what is left in the pipe then is the caller's to throw away. */
 int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe_fd, uint32_t size, rp_error *error);

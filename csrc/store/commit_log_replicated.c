@@ -176,7 +176,7 @@ static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
     } else if (rc != RP_OK && log->dispatch_failed_at != log->dispatched) {
         log->dispatch_failed_at = log->dispatched;
         rp_log_write(log->setup.log, RP_LOG_ERROR,
-                     "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again with the next ones",
+                     "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again every few seconds",
                      (long long)log->dispatched, error.message, error.file);
     }
     return rc == RP_OK && done > 0;
@@ -189,6 +189,25 @@ static void wake(rp_commit_log *log, const woken_queues *woken) {
             log->arrived(log->arrived_context, woken->queues[i], waiting);
         }
     }
+}
+
+/* Under the lock, which is given up to wake readers. */
+static void dispatch_all(rp_commit_log *log) {
+    for (int more = 1; more;) {
+        woken_queues woken = {.count = 0};
+        more = dispatch_some(log, &woken);
+        pthread_mutex_unlock(&log->append_lock);
+        wake(log, &woken);
+        pthread_mutex_lock(&log->append_lock);
+    }
+}
+
+void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
+    pthread_mutex_lock(&log->append_lock);
+    if (rp_commit_log_failure(log, NULL) == RP_OK && damage_of(log, NULL) == RP_OK) {
+        dispatch_all(log);
+    }
+    pthread_mutex_unlock(&log->append_lock);
 }
 
 /* Publishes and dispatches; *position is the log's end then. */
@@ -206,13 +225,7 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
-    }
-    for (int more = rc == RP_OK; more;) {
-        woken_queues woken = {.count = 0};
-        more = dispatch_some(log, &woken);
-        pthread_mutex_unlock(&log->append_lock);
-        wake(log, &woken);
-        pthread_mutex_lock(&log->append_lock);
+        dispatch_all(log);
     }
     *position = log->position;
     pthread_mutex_unlock(&log->append_lock);

@@ -1,4 +1,5 @@
 /* ha_test.c: a master's log reaches its slave byte for byte, queues included; acks, silence, strangers and divergence are handled. */
+#include <stdbool.h>
 #include <sys/resource.h>
 
 #include "ha_pair.h"
@@ -108,6 +109,52 @@ static void a_backlog_goes_on_where_the_disk_refused_it(void) {
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     check_equal(&both);
     close_pair(&both);
+}
+
+static _Atomic bool queues_are_full;
+
+static int open_or_full(void *context, const char *path, int flags, uint32_t mode) {
+    if (atomic_load(&queues_are_full) && strstr(path, "/consumequeue/") != NULL) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->open(context, path, flags, mode);
+}
+
+static void wait_queued(const pair *both, int64_t count) {
+    struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; rp_consume_queue_max_offset(fixture_queue(both->slave.store, "T", 2)) != count; i++) {
+        CHECK(i < WAIT_S * 1000);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* No message comes after those that found no room in their queues, and the master goes away with nobody having read them. */
+static void a_quiet_slave_queues_what_its_disk_refused(void) {
+    rp_file_ops full = *rp_file_ops_system();
+    full.open = open_or_full;
+    pair both;
+    open_pair_with(&both, 20, 20000);
+    close_slave(&both);
+    both.slave.ops = &full;
+    open_slave(&both);
+    atomic_store(&queues_are_full, true);
+    append(&both, 9);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    CHECK(rp_consume_queue_max_offset(fixture_queue(both.slave.store, "T", 2)) == 0);
+    atomic_store(&queues_are_full, false);
+    wait_queued(&both, 3);
+    check_equal(&both);
+    atomic_store(&queues_are_full, true);
+    append(&both, 3 * FIXTURE_QUEUE_FILE_ENTRIES); /* each needs another file */
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_master(&both);
+    wait_queued(&both, FIXTURE_QUEUE_FILE_ENTRIES);
+    atomic_store(&queues_are_full, false);
+    wait_queued(&both, FIXTURE_QUEUE_FILE_ENTRIES + 3);
+    close_slave(&both);
+    fixture_remove(both.master.path);
+    fixture_remove(both.slave.path);
 }
 
 static void an_empty_slave_starts_with_the_masters_last_file(void) {
@@ -294,6 +341,7 @@ int main(void) {
         RUN(many_appenders_at_once_lose_no_wake_up);
         RUN(a_slave_goes_on_after_either_side_was_away);
         RUN(a_backlog_goes_on_where_the_disk_refused_it);
+        RUN(a_quiet_slave_queues_what_its_disk_refused);
         RUN(an_empty_slave_starts_with_the_masters_last_file);
         RUN(a_report_may_come_in_pieces);
         RUN(a_half_open_connection_is_no_second_replica);
