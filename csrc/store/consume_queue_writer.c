@@ -236,9 +236,10 @@ int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
     pthread_mutex_unlock(append_lock);
     int rc = rp_mapped_file_queue_sync(queue->row, begin, end, error);
     pthread_mutex_lock(append_lock);
-    if (rc == RP_OK && queue->cuts == cuts) { /* else what lies there now may have been put after the sync */
+    bool was_cut = queue->cuts != cuts;
+    if (rc == RP_OK && !was_cut) { /* else what lies there now may have been put after the sync */
         atomic_store(&queue->synced_bytes, end);
     }
     pthread_mutex_unlock(append_lock);
-    return rc == RP_E_NOT_FOUND ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
+    return rc == RP_E_NOT_FOUND && was_cut ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
 }

@@ -477,8 +477,12 @@ static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error
                         strerror(errno));
 }
 
-/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be asked for again. */
+/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be asked for again. One that is not there has
+ * nothing to sync. */
 static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
+    if (errno == ENOENT) {
+        return rp_error_set(error, RP_E_NOT_FOUND, errno, row->directory, offset, "the directory to sync is gone");
+    }
     if (errno != EMFILE && errno != ENFILE) {
         return sync_failed(row, offset, error);
     }

@@ -1,4 +1,5 @@
-/* queue_cut_test.c: a topic is deleted, and made again, while its queue is being synced: its new entries are synced too. */
+/* queue_cut_test.c: a topic is deleted, and made again, while its queue is being synced: that is no failure, and its new entries are synced
+ * too. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -85,7 +86,41 @@ static void entries_put_while_older_ones_are_synced_are_not_forgotten(void) {
     fixture_remove(base);
 }
 
+static bool is_queue_directory(const char *path) { return strstr(path, "/consumequeue/Again/") != NULL; }
+
+/* Once, before a queue's directory is opened to be synced: its topic is deleted. */
+static int sync_directory(void *context, const char *path) {
+    if (is_queue_directory(path) && atomic_exchange(&once.is_due, false)) {
+        CHECK(pthread_create(&once.thread, NULL, delete_topic, &once) == 0);
+        while (access(path, F_OK) == 0) {
+            sched_yield();
+        }
+    }
+    return rp_file_ops_system()->sync_directory(context, path);
+}
+
+/* As it did when the disk had failed: no checkpoint any more, a close that fails, a recovery after it. */
+static void a_directory_that_goes_before_its_sync_is_no_failed_disk(void) {
+    char path[400];
+    fixture_directory(path, sizeof path);
+    once.ops = *rp_file_ops_system();
+    once.ops.sync_directory = sync_directory;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &once.ops;
+    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 600000;
+    once.store = fixture_open(&options);
+    CHECK(fixture_append(once.store, fixture_queue(once.store, "Again", 0), 0) == RP_OK);
+    atomic_store(&once.is_due, true);
+    rp_error error = {0};
+    CHECK(rp_message_store_delete_topic(once.store, fixture_slice("Other"), &error) == RP_OK); /* syncs log and queues */
+    CHECK(pthread_join(once.thread, NULL) == 0 && !atomic_load(&once.is_due));
+    fixture_close(once.store);
+    fixture_remove(path);
+}
+
 int main(void) {
+    RUN(a_directory_that_goes_before_its_sync_is_no_failed_disk);
     RUN(entries_put_while_older_ones_are_synced_are_not_forgotten);
     return 0;
 }
