@@ -397,9 +397,9 @@ int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *err
     static const uint8_t untouched[16];
     uint8_t first[sizeof untouched] = {0};
     rp_mapped_file *last = rp_mapped_file_queue_find(row, atomic_load(&row->end) - 1, NULL);
-    /* Read, not looked at in the map: on a full tmpfs a mapped hole is a SIGBUS. */
-    bool keep = last != NULL && (row->ops->read_at(row->ops->context, last->fd, first, sizeof first, 0) < 0 ||
-                                 memcmp(first, untouched, sizeof untouched) != 0);
+    /* Read, not looked at in the map: on a full tmpfs a mapped hole is a SIGBUS. What cannot be read, or opened, may hold something. */
+    bool keep = last == NULL || row->ops->read_at(row->ops->context, last->fd, first, sizeof first, 0) < 0 ||
+                memcmp(first, untouched, sizeof untouched) != 0;
     if (last != NULL) {
         rp_mapped_file_release(last);
     }

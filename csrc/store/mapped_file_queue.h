@@ -54,7 +54,7 @@ rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int6
  * the first one stays. */
 int rp_mapped_file_queue_remove_first(rp_mapped_file_queue *row, rp_mapped_file **removed, rp_error *error);
 int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error);
-/* Takes the last file out of the row; set aside when its first bytes are not zero. */
+/* Takes the last file out of the row; set aside unless its first bytes are known to be zeros. */
 int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error);
 
 /* Clears the bytes from offset to the end of its file, durably: they are given back as a hole. The file keeps its length all the while, so

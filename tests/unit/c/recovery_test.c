@@ -355,7 +355,45 @@ static void a_pass_that_takes_seconds_says_how_far_it_is(const rp_message_store_
     }
 }
 
+#define THIRD_FILE "commitlog/00000000000000131072"
+
+static int open_but_third(void *context, const char *path, int flags, uint32_t mode) {
+    if (strstr(path, THIRD_FILE) != NULL) {
+        errno = EMFILE;
+        return -1;
+    }
+    return rp_file_ops_system()->open(context, path, flags, mode);
+}
+
+/* The log ends in its second file, as it is damaged there: what the third one holds is somebody's to look at. */
+static void a_file_that_cannot_be_looked_at_is_set_aside(void) {
+    char root[512], path[700], aside[700];
+    fixture_directory(root, sizeof root);
+    path_of(path, sizeof path, root, "commitlog/00000000000000065536");
+    path_of(aside, sizeof aside, root, "commitlog.aside/00000000000000131072");
+    rp_message_store_options options;
+    fixture_options(&options, root);
+    rp_message_store *store = fixture_open(&options);
+    for (int64_t i = 0; i < 600; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Recovery", 0), i) == RP_OK);
+    }
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(store)) > 2 * FIXTURE_LOG_FILE_SIZE);
+    fixture_close(store);
+    make_unclean(root);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pwrite(fd, "damage", 6, 0) == 6 && close(fd) == 0);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.open = open_but_third;
+    options.file_ops = &ops;
+    store = fixture_open(&options);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(store)) <= FIXTURE_LOG_FILE_SIZE);
+    CHECK(access(aside, F_OK) == 0);
+    fixture_close(store);
+    fixture_remove(root);
+}
+
 int main(void) {
+    a_file_that_cannot_be_looked_at_is_set_aside();
     char path[400];
     rp_message_store_options options;
     fixture_directory(path, sizeof path);
