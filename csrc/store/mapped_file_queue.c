@@ -313,8 +313,12 @@ static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bo
     bool fits = atomic_load(&row->end) == atomic_load(&row->begin) ? may_be_first : base == atomic_load(&row->end);
     int rc = fits ? map_pinned(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
-    if (rc == RP_OK && (rc = publish_file(row, file)) != RP_OK) {
-        rp_error_set(error, rc, 0, row->directory, base, "no memory for the list of files");
+    if (rc == RP_OK) {
+        atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: who syncs what was put into it syncs its name too */
+        rc = publish_file(row, file);
+        if (rc != RP_OK) {
+            rp_error_set(error, rc, 0, row->directory, base, "no memory for the list of files");
+        }
     }
     bool pinned = rc == RP_OK && rp_mapped_file_pin(file);
     pthread_mutex_unlock(&row->lock);
@@ -323,7 +327,6 @@ static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bo
         rp_mapped_file_free(file);
         return NULL;
     }
-    atomic_fetch_add(&row->name_changes, 1);
     return file;
 }
 
