@@ -283,7 +283,7 @@ static void sync_zeros(rp_preallocation *p, const rp_mapped_file *file, int64_t 
         return;
     }
     int rc = rp_mapped_file_queue_sync_reopened(p->row, p->reopened, begin, end, &error);
-    if (rc != RP_OK && rc != RP_E_BUSY && p->sync_failed != NULL) {
+    if (rc != RP_OK && rc != RP_E_NOT_FOUND && rc != RP_E_BUSY && p->sync_failed != NULL) {
         p->sync_failed(p->context, &error);
     }
 }
