@@ -190,11 +190,27 @@ int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
     return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_max_offset(queue) * ENTRY, error);
 }
 
+/* *first: the first entry whose record is at log_offset or behind. false: the queue was cut while that was looked for, and says nothing. */
+static bool raise_min_offset(rp_consume_queue *queue, int64_t log_offset, int64_t *first) {
+    pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
+    pthread_mutex_lock(append_lock);
+    uint64_t cuts = queue->cuts;
+    pthread_mutex_unlock(append_lock);
+    *first = rp_consume_queue_offset_by_log_offset(queue, log_offset);
+    pthread_mutex_lock(append_lock);
+    bool is_whole = queue->cuts == cuts;
+    if (is_whole && *first > atomic_load(&queue->min_offset)) {
+        atomic_store_explicit(&queue->min_offset, *first, memory_order_release);
+    }
+    pthread_mutex_unlock(append_lock);
+    return is_whole;
+}
+
 int rp_consume_queue_trim(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
-    int64_t first = rp_consume_queue_offset_by_log_offset(queue, log_offset);
+    int64_t first;
     int rc = RP_OK;
-    if (first > atomic_load(&queue->min_offset)) {
-        atomic_store_explicit(&queue->min_offset, first, memory_order_release);
+    if (!raise_min_offset(queue, log_offset, &first)) {
+        return RP_OK; /* the next round finds what is there then */
     }
     for (;;) {
         int64_t begin = rp_mapped_file_queue_begin(queue->row), file_end = begin + queue->setup->file_size;

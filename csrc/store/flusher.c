@@ -382,8 +382,10 @@ static void run(void *context) {
     rp_flush_timing timing = setup->timing;
     timers due = timers_from(now_ns, &timing);
     while (wait_for_work(flusher, &timing, &due, now_ns)) {
-        if (atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher, NULL) != RP_OK) {
-            atomic_store(&flusher->requested, 0); /* nothing can be flushed any more, or not before it is due: do not ask again */
+        int64_t requested = atomic_load(&flusher->requested);
+        if (requested > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher, NULL) != RP_OK) {
+            /* Nothing can be flushed any more, or not before it is due: not asked again, but for who asked meanwhile. */
+            atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
         do_due_work(flusher, &timing, &due, now_ns);

@@ -137,7 +137,7 @@ static struct lost_page {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t records_thread;
-    bool is_lost, is_records_sync_begun, is_told_to_zeros;
+    bool is_lost, is_zeros_sync_begun, is_records_sync_begun, is_told_to_zeros;
     bool told[1024]; /* by descriptor */
 } lost_page = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -146,7 +146,8 @@ static int sync_range_of_lost_page(void *context, int fd, void *address, int64_t
     bool is_of_records = pthread_equal(pthread_self(), page->records_thread);
     CHECK(fd >= 0 && fd < 1024);
     pthread_mutex_lock(&page->lock);
-    page->is_records_sync_begun = page->is_records_sync_begun || (page->is_lost && is_of_records);
+    bool *begun = is_of_records ? &page->is_records_sync_begun : &page->is_zeros_sync_begun;
+    *begun = *begun || page->is_lost;
     pthread_cond_broadcast(&page->changed);
     while (page->is_lost && !(is_of_records ? page->is_told_to_zeros : page->is_records_sync_begun)) {
         pthread_cond_wait(&page->changed, &page->lock);
@@ -180,11 +181,16 @@ static void a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_f
     pthread_mutex_lock(&lost_page.lock);
     lost_page.is_lost = true;
     pthread_mutex_unlock(&lost_page.lock);
-    int64_t appended = 0; /* through a megabyte of zeros and into the next, which is synced meanwhile */
-    while (rp_commit_log_max_offset(log) < (1 << 20) + LEAD_BYTES && fixture_append(store, queue, appended) == RP_OK) {
-        appended++;
+    /* Nearly through the first megabyte of zeros: the next one is on its way then, or the first still is. */
+    for (int64_t i = 0; rp_commit_log_max_offset(log) < (1 << 20) - LEAD_BYTES / 4; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
     }
-    CHECK(appended > 0 && rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_E_IO);
+    pthread_mutex_lock(&lost_page.lock);
+    while (!lost_page.is_zeros_sync_begun) {
+        pthread_cond_wait(&lost_page.changed, &lost_page.lock);
+    }
+    pthread_mutex_unlock(&lost_page.lock);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 30000) == RP_E_IO);
     CHECK(rp_commit_log_flushed_offset(log) == 0);
     rp_error error = {0};
     CHECK(rp_message_store_close(store, &error) == RP_E_IO);
