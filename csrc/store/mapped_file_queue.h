@@ -73,7 +73,7 @@ uint64_t rp_mapped_file_queue_file_size(const rp_mapped_file_queue *row);
 const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
 
 /* Makes the pages that hold [begin, end) durable, and the directory when files were added or removed. RP_OK; RP_E_IO with the file;
- * RP_E_BUSY: descriptors are out and nothing was synced, nor lost. */
+ * RP_E_BUSY: descriptors are out and nothing was synced, nor lost; RP_E_NOT_FOUND: the file or its directory is gone. */
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
 /* The same of all of their files, whose pages stay mapped: for who has read much of them and stored little. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
