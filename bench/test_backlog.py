@@ -1,13 +1,15 @@
 """Producers beside consumers that read a backlog from disk: what the producers' p99 is without and with them.
 
-Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not who
-gets the processor. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many is printed.
+Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not
+who gets the processor. Therefore the generator's threads that read run only when nobody else wants to (SCHED_IDLE): consumers have hosts
+of their own. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many is printed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -69,6 +71,17 @@ def producers_p99_ms(address: str, size: Size) -> float:
     return p99_ms(result)
 
 
+def start_in_background(load: Load) -> None:
+    """Its threads inherit their scheduling from the one that starts them."""
+
+    def start() -> None:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        load.start()
+
+    with ThreadPoolExecutor(1) as starter:
+        starter.submit(start).result()
+
+
 def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, broker: RocketpyServer, size: Size, figures: Figures) -> None:
     rounds = size.of(1, ROUNDS)
     quiet, beside, read, pulled = [], [], 0, 0
@@ -89,7 +102,7 @@ def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, brok
             repeat=1,
             duration_ms=size.of(200, 4000),
         ) as readers:
-            readers.start()
+            start_in_background(readers)
             beside.append(producers_p99_ms(broker.address, size))
             assert readers.wait(30), "the readers do not end"
             pulled += readers.result()["totals"]["received"]

@@ -99,6 +99,7 @@ def debug(arguments: list[str]) -> int:
 
 
 def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
+    """`seconds` are shared out; as many run at once as there are cores."""
     chosen = [source for source in fuzzers() if name in source.stem]
     if not chosen:
         print(f"no fuzzer is named {name!r}; there are: {', '.join(source.stem for source in fuzzers())}")
@@ -107,7 +108,9 @@ def run_fuzzers(name: str, seed: int, seconds: int) -> list[str]:
     library = build_library("fuzzer" if clang else "address", "clang" if clang else "")
     share = max(1, seconds // len(chosen))
     print(f"fuzzing with {'libFuzzer' if clang else 'the built-in driver (no clang here)'}, seed {seed}, {share} s each")
-    return [source.stem for source in chosen if not fuzz_one(library, source, bool(clang), seed, share)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        passed = pool.map(lambda source: fuzz_one(library, source, bool(clang), seed, share), chosen)
+        return [source.stem for source, is_sound in zip(chosen, passed, strict=True) if not is_sound]
 
 
 def fuzz_one(library: Any, source: Path, with_clang: bool, seed: int, seconds: int) -> bool:
