@@ -2,7 +2,7 @@
  * RocketMQ: ConsumeQueue.putMessagePositionInfo, recover, truncateDirtyLogicFiles, correctMinOffset (5.3.3 store/).
  *
  * Threads  open and load before the queue is published; put and truncate under the commit log's append lock; sync on the
- *          flusher's thread; trim on the retention thread.
+ *          queues' thread of the flusher; trim on the retention thread.
  */
 #ifndef RP_STORE_CONSUME_QUEUE_WRITER_H
 #define RP_STORE_CONSUME_QUEUE_WRITER_H

@@ -17,7 +17,8 @@
 
 struct rp_flusher {
     rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
-    rp_thread *thread;      /* owner */
+    rp_thread *thread;      /* owner: of the log */
+    rp_thread *queue_thread; /* owner: of the queues and the checkpoint */
     pthread_mutex_t tell_lock; /* held while `flushed` runs: whoever takes it away knows it runs no more; leaf */
     void (*flushed)(void *context, int64_t flushed_offset); /* guarded by tell_lock */
     void *flushed_context;
@@ -25,7 +26,7 @@ struct rp_flusher {
     pthread_mutex_t sync_lock; /* not held over the sync itself */
     pthread_cond_t synced;     /* a sync has ended */
     _Atomic bool is_syncing;   /* somebody leads; guarded by sync_lock, but for a hint */
-    _Atomic bool is_owed;      /* a sync could not begin: the thread makes up for it. Written by the leader */
+    _Atomic bool is_owed;      /* a sync could not begin: the log's thread makes up for it. Written by the leader */
     pthread_mutex_t queue_lock; /* held over one pass over the queues and the checkpoint's write */
     _Atomic int64_t checkpointed; /* flushed offset of the checkpoint on disk; written under queue_lock */
     int64_t index_count;        /* guarded by queue_lock: index files at the end, -1: not known */
@@ -33,10 +34,10 @@ struct rp_flusher {
     _Atomic uint64_t flushes, flush_ns_total, flush_ns_max; /* written by the leader, relaxed */
 
     pthread_mutex_t wake_lock; /* leaf */
-    pthread_cond_t wake;
+    pthread_cond_t wake, queue_wake; /* of either thread */
     _Atomic int64_t requested; /* highest offset asked for without waiting */
     rp_flush_timing timing;    /* guarded by wake_lock */
-    bool is_retimed;           /* guarded by wake_lock: timing has changed since the thread looked */
+    uint64_t retimed;          /* guarded by wake_lock: how often timing has changed */
     bool stopping;             /* guarded by wake_lock */
 };
 
@@ -57,6 +58,7 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&flusher->wake, &monotonic);
+    pthread_cond_init(&flusher->queue_wake, &monotonic);
     pthread_cond_init(&flusher->synced, &monotonic);
     pthread_condattr_destroy(&monotonic);
     *out = flusher;
@@ -70,6 +72,7 @@ void rp_flusher_close(rp_flusher *flusher) {
         pthread_mutex_destroy(&flusher->tell_lock);
         pthread_mutex_destroy(&flusher->wake_lock);
         pthread_cond_destroy(&flusher->wake);
+        pthread_cond_destroy(&flusher->queue_wake);
         pthread_cond_destroy(&flusher->synced);
         free(flusher);
     }
@@ -217,9 +220,10 @@ void rp_flusher_request(rp_flusher *flusher, int64_t offset) {
 void rp_flusher_set_timing(rp_flusher *flusher, const rp_flush_timing *timing) {
     pthread_mutex_lock(&flusher->wake_lock);
     flusher->timing = *timing;
-    flusher->is_retimed = true;
+    flusher->retimed++;
     pthread_mutex_unlock(&flusher->wake_lock);
     pthread_cond_signal(&flusher->wake);
+    pthread_cond_signal(&flusher->queue_wake);
 }
 
 int rp_flusher_is_idle(const rp_flusher *flusher) {
@@ -305,105 +309,146 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     return pass.rc;
 }
 
-typedef struct timers {
-    int64_t flush_at_ns, thorough_at_ns, queues_at_ns, queues_thorough_at_ns;
-} timers;
+/* What one of the two threads goes by. */
+typedef struct rhythm {
+    bool is_of_queues;       /* fixed */
+    rp_flush_timing timing;  /* as of retimed */
+    uint64_t retimed;
+    int64_t due_ns, thorough_due_ns;
+} rhythm;
 
 static int64_t after_ms(int64_t now_ns, uint32_t ms) { return now_ns + (int64_t)ms * NS_PER_MS; }
 
-static timers timers_from(int64_t now_ns, const rp_flush_timing *timing) {
-    return (timers){after_ms(now_ns, timing->interval_ms), after_ms(now_ns, timing->thorough_interval_ms),
-                    after_ms(now_ns, timing->queue_interval_ms), after_ms(now_ns, timing->thorough_interval_ms)};
+static int64_t next_ns(const rhythm *rhythm, int64_t now_ns) {
+    return after_ms(now_ns, rhythm->is_of_queues ? rhythm->timing.queue_interval_ms : rhythm->timing.interval_ms);
 }
+
+static int64_t next_thorough_ns(const rhythm *rhythm, int64_t now_ns) { return after_ms(now_ns, rhythm->timing.thorough_interval_ms); }
 
 static int64_t sooner(int64_t a_ns, int64_t b_ns) { return a_ns < b_ns ? a_ns : b_ns; }
 
-/* Nothing that was due sooner is put off. */
-static void bring_forward(timers *due, const timers *by) {
-    due->flush_at_ns = sooner(due->flush_at_ns, by->flush_at_ns);
-    due->thorough_at_ns = sooner(due->thorough_at_ns, by->thorough_at_ns);
-    due->queues_at_ns = sooner(due->queues_at_ns, by->queues_at_ns);
-    due->queues_thorough_at_ns = sooner(due->queues_thorough_at_ns, by->queues_thorough_at_ns);
+/* The new timing counts from now; nothing that was due sooner is put off. */
+static void bring_forward(rhythm *rhythm, int64_t now_ns) {
+    rhythm->due_ns = sooner(rhythm->due_ns, next_ns(rhythm, now_ns));
+    rhythm->thorough_due_ns = sooner(rhythm->thorough_due_ns, next_thorough_ns(rhythm, now_ns));
 }
 
-/* What is due at now_ns is done, and set for its next time. */
-static void do_due_work(rp_flusher *flusher, const rp_flush_timing *timing, timers *due, int64_t now_ns) {
-    const rp_flusher_setup *setup = &flusher->setup;
-    int64_t unsynced = rp_commit_log_max_offset(setup->commit_log) - rp_commit_log_flushed_offset(setup->commit_log);
-    if (now_ns >= due->flush_at_ns) {
-        bool thorough = now_ns >= due->thorough_at_ns;
-        bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
-        if (unsynced > 0 && (thorough || is_owed || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
-            sync_now(flusher, NULL); /* a failure is the log's from now on */
-        }
-        due->thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->thorough_at_ns;
-        due->flush_at_ns = after_ms(now_ns, timing->interval_ms);
-    }
-    if (now_ns >= due->queues_at_ns) {
-        rp_error error = {0};
-        bool thorough = now_ns >= due->queues_thorough_at_ns;
-        if (thorough) {
-            sync_now(flusher, NULL);
-        }
-        sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
-        due->queues_thorough_at_ns = thorough ? after_ms(now_ns, timing->thorough_interval_ms) : due->queues_thorough_at_ns;
-        due->queues_at_ns = after_ms(now_ns, timing->queue_interval_ms);
-    }
+/* Something is due: set for its next time. Whether it is the thorough one. */
+static bool take_due(rhythm *rhythm, int64_t now_ns) {
+    bool thorough = now_ns >= rhythm->thorough_due_ns;
+    rhythm->due_ns = next_ns(rhythm, now_ns);
+    rhythm->thorough_due_ns = thorough ? next_thorough_ns(rhythm, now_ns) : rhythm->thorough_due_ns;
+    return thorough;
 }
 
-/* Sleeps until something is due or requested, or the timing has changed, which it copies; false when the flusher stops. */
-static bool wait_for_work(rp_flusher *flusher, rp_flush_timing *timing, timers *due, int64_t now_ns) {
-    int64_t next = sooner(due->flush_at_ns, due->queues_at_ns);
-    struct timespec deadline = deadline_after(next > now_ns ? (uint64_t)(next - now_ns) / NS_PER_MS + 1 : 0);
+static bool is_requested(rp_flusher *flusher) {
+    return atomic_load(&flusher->requested) > rp_commit_log_flushed_offset(flusher->setup.commit_log);
+}
+
+/* Sleeps until something is due, or of the log requested, or the timing has changed, which it copies; false when the flusher stops. */
+static bool wait_for_work(rp_flusher *flusher, rhythm *rhythm, int64_t now_ns) {
+    int64_t left_ns = rhythm->due_ns - now_ns;
+    struct timespec deadline = deadline_after(left_ns > 0 ? (uint64_t)left_ns / NS_PER_MS + 1 : 0);
+    pthread_cond_t *wake = rhythm->is_of_queues ? &flusher->queue_wake : &flusher->wake;
     pthread_mutex_lock(&flusher->wake_lock);
-    int timed_out = next > now_ns ? 0 : ETIMEDOUT;
-    while (!flusher->stopping && !flusher->is_retimed && timed_out == 0 &&
-           atomic_load(&flusher->requested) <= rp_commit_log_flushed_offset(flusher->setup.commit_log)) {
-        timed_out = pthread_cond_timedwait(&flusher->wake, &flusher->wake_lock, &deadline);
+    int timed_out = left_ns > 0 ? 0 : ETIMEDOUT;
+    while (!flusher->stopping && flusher->retimed == rhythm->retimed && timed_out == 0 &&
+           (rhythm->is_of_queues || !is_requested(flusher))) {
+        timed_out = pthread_cond_timedwait(wake, &flusher->wake_lock, &deadline);
     }
-    bool stopping = flusher->stopping, is_retimed = flusher->is_retimed;
-    flusher->is_retimed = false;
-    *timing = flusher->timing;
+    bool stopping = flusher->stopping, is_retimed = flusher->retimed != rhythm->retimed;
+    rhythm->retimed = flusher->retimed;
+    rhythm->timing = flusher->timing;
     pthread_mutex_unlock(&flusher->wake_lock);
     if (is_retimed) {
-        timers by = timers_from(rp_clock_monotonic_ns(flusher->setup.clock), timing);
-        bring_forward(due, &by);
+        bring_forward(rhythm, rp_clock_monotonic_ns(flusher->setup.clock));
     }
     return !stopping;
 }
 
-static void run(void *context) {
+static rhythm begin_rhythm(const rp_flusher *flusher, bool is_of_queues, int64_t now_ns) {
+    rhythm rhythm = {.is_of_queues = is_of_queues, .timing = flusher->setup.timing};
+    rhythm.due_ns = next_ns(&rhythm, now_ns);
+    rhythm.thorough_due_ns = next_thorough_ns(&rhythm, now_ns);
+    return rhythm;
+}
+
+static void flush_log_in_time(rp_flusher *flusher, const rp_flush_timing *timing, bool thorough) {
+    const rp_commit_log *log = flusher->setup.commit_log;
+    int64_t unsynced = rp_commit_log_max_offset(log) - rp_commit_log_flushed_offset(log);
+    bool is_owed = atomic_load_explicit(&flusher->is_owed, memory_order_relaxed);
+    if (unsynced > 0 && (thorough || is_owed || unsynced >= (int64_t)timing->least_pages * PAGE_SIZE)) {
+        sync_now(flusher, NULL); /* a failure is the log's from now on */
+    }
+}
+
+static void run_log(void *context) {
     rp_flusher *flusher = context;
     const rp_flusher_setup *setup = &flusher->setup;
     if (setup->is_timed_only) {
         rp_thread_give_way();
     }
     int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
-    rp_flush_timing timing = setup->timing;
-    timers due = timers_from(now_ns, &timing);
-    while (wait_for_work(flusher, &timing, &due, now_ns)) {
+    rhythm rhythm = begin_rhythm(flusher, false, now_ns);
+    while (wait_for_work(flusher, &rhythm, now_ns)) {
         int64_t requested = atomic_load(&flusher->requested);
         if (requested > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher, NULL) != RP_OK) {
             /* Nothing can be flushed any more, or not before it is due: not asked again, but for who asked meanwhile. */
             atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
-        do_due_work(flusher, &timing, &due, now_ns);
+        if (now_ns >= rhythm.due_ns) {
+            bool thorough = take_due(&rhythm, now_ns);
+            flush_log_in_time(flusher, &rhythm.timing, thorough);
+        }
     }
 }
 
-int rp_flusher_start(rp_flusher *flusher, rp_error *error) {
-    int rc = rp_thread_start(&flusher->thread, "rp-flusher", run, flusher);
-    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the flusher thread");
+/* A thread of its own: a pass is as many syncs as there are queues, and producers wait for the log's. */
+static void run_queues(void *context) {
+    rp_flusher *flusher = context;
+    const rp_flusher_setup *setup = &flusher->setup;
+    if (setup->is_timed_only) {
+        rp_thread_give_way(); /* else it may lead a sync that producers wait for */
+    }
+    int64_t now_ns = rp_clock_monotonic_ns(setup->clock);
+    rhythm rhythm = begin_rhythm(flusher, true, now_ns);
+    while (wait_for_work(flusher, &rhythm, now_ns)) {
+        now_ns = rp_clock_monotonic_ns(setup->clock);
+        if (now_ns >= rhythm.due_ns) {
+            rp_error error = {0};
+            bool thorough = take_due(&rhythm, now_ns);
+            if (thorough) {
+                sync_now(flusher, NULL);
+            }
+            sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
+        }
+    }
 }
 
-int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
+static void end_threads(rp_flusher *flusher) {
     pthread_mutex_lock(&flusher->wake_lock);
     flusher->stopping = true;
     pthread_cond_signal(&flusher->wake);
+    pthread_cond_signal(&flusher->queue_wake);
     pthread_mutex_unlock(&flusher->wake_lock);
     rp_thread_join(flusher->thread);
-    flusher->thread = NULL;
+    rp_thread_join(flusher->queue_thread);
+    flusher->thread = flusher->queue_thread = NULL;
+}
+
+int rp_flusher_start(rp_flusher *flusher, rp_error *error) {
+    int rc = rp_thread_start(&flusher->thread, "rp-flusher", run_log, flusher);
+    rc = rc == RP_OK ? rp_thread_start(&flusher->queue_thread, "rp-queue-flush", run_queues, flusher) : rc;
+    if (rc != RP_OK) {
+        end_threads(flusher);
+        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the flusher's threads");
+    }
+    return RP_OK;
+}
+
+int rp_flusher_stop(rp_flusher *flusher, rp_error *error) {
+    end_threads(flusher);
     rp_error local = {0};
     error = error == NULL ? &local : error;
     int rc = sync_now(flusher, error);

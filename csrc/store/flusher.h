@@ -2,12 +2,13 @@
  * RocketMQ: GroupCommitService, FlushRealTimeService, FlushConsumeQueueService (5.3.3 store/CommitLog.java, DefaultMessageStore.java).
  *
  *   wait ──► leader: [msync of flushed..max] ─► flushed offset ─► every waiter below it returns; one of the others leads the next sync
- *   request ──► thread ─┘        timers ──► thread
+ *   request ──► log's thread ─┘ ◄── timer        timer ──► queues' thread ─► sync of each queue ─► checkpoint
  *
  * Group    one sync is under way at a time. Whoever finds none under way leads: it syncs, in its own thread, all that is appended by
  *          then, also for those who come meanwhile. A lone writer waits for nobody.
  * Failure  a failed sync is never repeated: the kernel may have dropped the pages. The log takes no more writes, for good.
- * Threads  one thread of its own; wait and request from any thread. Owns its thread, borrows the rest.
+ * Threads  two of its own: who waits for the log does not wait for the queues. wait and request from any thread. Owns its threads,
+ *          borrows the rest.
  */
 #ifndef RP_STORE_FLUSHER_H
 #define RP_STORE_FLUSHER_H
@@ -31,7 +32,7 @@ typedef struct rp_flusher_setup {
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */
-    int32_t is_timed_only; /* at the start no producer waits for a sync: the thread gives way to others, also when they do later */
+    int32_t is_timed_only; /* at the start no producer waits for a sync: the threads give way to others, also when they do later */
 } rp_flusher_setup;
 
 typedef struct rp_flusher_stats {
@@ -40,7 +41,7 @@ typedef struct rp_flusher_stats {
 
 int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **flusher, rp_error *error);
 int rp_flusher_start(rp_flusher *flusher, rp_error *error);
-/* Stops the thread; then everything is synced and the checkpoint written. RP_OK; RP_E_IO, RP_E_BUSY when that failed. */
+/* Stops the threads; then everything is synced and the checkpoint written. RP_OK; RP_E_IO, RP_E_BUSY when that failed. */
 int rp_flusher_stop(rp_flusher *flusher, rp_error *error);
 void rp_flusher_close(rp_flusher *flusher);
 

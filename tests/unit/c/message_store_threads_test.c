@@ -138,6 +138,13 @@ static void post(void *context, int64_t flushed_offset) {
     sem_post(context);
 }
 
+static bool in_time(sem_t *semaphore) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += 60;
+    return sem_timedwait(semaphore, &deadline) == 0;
+}
+
 static void a_shorter_pause_between_flushes_holds_at_once(void) {
     char path[512];
     fixture_directory(path, sizeof path);
@@ -154,10 +161,7 @@ static void a_shorter_pause_between_flushes_holds_at_once(void) {
     CHECK(rp_message_store_set_flush_timing(store, &timing, &error) == RP_E_INVALID);
     timing.queue_interval_ms = 3600000;
     CHECK(rp_message_store_set_flush_timing(store, &timing, &error) == RP_OK);
-    struct timespec deadline;
-    clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += 60;
-    CHECK(sem_timedwait(&flushed, &deadline) == 0);
+    CHECK(in_time(&flushed));
     rp_message_store_stats stats;
     rp_message_store_read_stats(store, &stats);
     CHECK(stats.appended_not_synced_bytes == 0);
@@ -166,9 +170,55 @@ static void a_shorter_pause_between_flushes_holds_at_once(void) {
     fixture_remove(path);
 }
 
+typedef struct slow_queue {
+    sem_t begun, may_end, flushed;
+    _Atomic bool is_due;
+} slow_queue;
+
+static slow_queue slow;
+
+/* The first sync of a queue, which is mapped without a descriptor, takes until it may end. */
+static int sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
+    if (fd < 0 && atomic_exchange(&slow.is_due, false)) {
+        CHECK(sem_post(&slow.begun) == 0 && in_time(&slow.may_end));
+    }
+    return rp_file_ops_system()->sync_range(context, fd, address, offset, size);
+}
+
+static void who_waits_for_the_log_does_not_wait_for_queues(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.sync_range = sync_range;
+    CHECK(sem_init(&slow.begun, 0, 0) == 0 && sem_init(&slow.may_end, 0, 0) == 0 && sem_init(&slow.flushed, 0, 0) == 0);
+    atomic_store(&slow.is_due, true);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.file_ops = &ops;
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.index_enable = 0;
+    options.flush_interval_ms = 3600000;
+    options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 1;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Threads", 0);
+    CHECK(fixture_append(store, queue, 0) == RP_OK);
+    CHECK(in_time(&slow.begun));
+    rp_message_store_on_flushed(store, post, &slow.flushed);
+    CHECK(fixture_append(store, queue, 1) == RP_OK);
+    rp_message_store_request_flush(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)));
+    CHECK(in_time(&slow.flushed));
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(store, &stats);
+    CHECK(stats.appended_not_synced_bytes == 0);
+    CHECK(sem_post(&slow.may_end) == 0);
+    fixture_close(store); /* says "flushed" once more */
+    fixture_remove(path);
+}
+
 int main(void) {
     RUN(async_flush);
     RUN(sync_flush);
     RUN(a_shorter_pause_between_flushes_holds_at_once);
+    RUN(who_waits_for_the_log_does_not_wait_for_queues);
     return 0;
 }
