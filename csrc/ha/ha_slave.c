@@ -6,11 +6,7 @@
  */
 #include "ha_slave.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +21,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
+#include "dial.h"
 #include "ha_master.h"
 #include "overlap.h"
 
@@ -34,7 +31,6 @@
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
 #define TELL_AGAIN_NS (60 * SECOND_NS) /* the same trouble, attempt after attempt */
-#define NAME_UNKNOWN -1  /* beside errno's numbers */
 #define INPUT_BYTES 16384
 #define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
 
@@ -109,55 +105,6 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     slave->told_ns = now_ns(slave);
     rp_log_write(slave->options.log, level, "ha: master %s: %s; our log ends at %lld", slave->address, why,
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
-}
-
-static int split_address(const char *address, char host[RP_ADDRESS_TEXT_MAX], const char **port) {
-    const char *colon = strrchr(address, ':');
-    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_ADDRESS_TEXT_MAX)
-        return RP_E_INVALID;
-    size_t host_size = (size_t)(colon - address);
-    int bracketed = address[0] == '[' && colon[-1] == ']';
-    memcpy(host, address + (bracketed ? 1 : 0), host_size);
-    host[host_size - (bracketed ? 2 : 0)] = '\0';
-    *port = colon + 1;
-    return RP_OK;
-}
-
-/* Waits for a connect under way. 0, or an errno. */
-static int finish_connect(rp_ha_slave *slave, int fd) {
-    struct pollfd polled = {.fd = fd, .events = POLLOUT};
-    int ready = poll(&polled, 1, (int)slave->options.connect_timeout_ms);
-    if (ready == 0)
-        return ETIMEDOUT;
-    if (ready < 0)
-        return errno;
-    int cause = 0;
-    socklen_t size = sizeof cause;
-    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
-}
-
-/* 0, an errno, or NAME_UNKNOWN. */
-static int connect_to(rp_ha_slave *slave, const char *host, const char *port) {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(host, port, &hints, &found) != 0)
-        return NAME_UNKNOWN;
-    int cause = 0;
-    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        cause = errno;
-    else if (connect(fd, found->ai_addr, found->ai_addrlen) < 0)
-        cause = errno == EINPROGRESS ? finish_connect(slave, fd) : errno;
-    freeaddrinfo(found);
-    if (cause != 0) {
-        if (fd >= 0)
-            close(fd);
-        return cause;
-    }
-    int one = 1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* acks leave at once; without it only later */
-    slave->fd = fd;
-    return 0;
 }
 
 /* ---- acks ---- */
@@ -437,10 +384,6 @@ static int follow_wanted_address(rp_ha_slave *slave) {
 }
 
 static void try_connect(rp_ha_slave *slave) {
-    char host[RP_ADDRESS_TEXT_MAX];
-    const char *port;
-    if (split_address(slave->address, host, &port) < 0)
-        return; /* checked by set_master */
     rp_error damage;
     if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started anew */
         slave->refusals = REFUSALS_MAX;
@@ -448,10 +391,9 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     rp_commit_log_dispatch_replicated(slave->options.commit_log); /* as with a heartbeat: the master may stay away */
-    int cause = connect_to(slave, host, port);
-    if (cause != 0) {
-        char why[160];
-        snprintf(why, sizeof why, "connect failed: %s", cause == NAME_UNKNOWN ? "the host name is not known" : strerror(cause));
+    char why[RP_DIAL_WHY_MAX];
+    slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->stopping, why);
+    if (slave->fd < 0) {
         disconnect(slave, why, RP_LOG_WARNING);
         return;
     }
@@ -573,7 +515,7 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     char host[RP_ADDRESS_TEXT_MAX];
     const char *port;
     int has_address = address != NULL && address[0] != '\0';
-    if (has_address && split_address(address, host, &port) < 0)
+    if (has_address && rp_dial_split(address, host, &port) < 0)
         return RP_E_INVALID;
     pthread_mutex_lock(&slave->lock);
     snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");

@@ -163,8 +163,12 @@ static int resolve_address(rp_load *load, rp_error *error) {
     if (failed != 0)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address %s cannot be resolved: %s", load->options.address,
                             gai_strerror(failed));
-    memcpy(&load->address, found->ai_addr, found->ai_addrlen);
-    load->address_size = found->ai_addrlen;
+    const struct addrinfo *chosen = found; /* the first of IPv4, as Java does: brokers that listen on one family only mostly have this */
+    while (chosen->ai_family != AF_INET && chosen->ai_next != NULL)
+        chosen = chosen->ai_next;
+    chosen = chosen->ai_family == AF_INET ? chosen : found;
+    memcpy(&load->address, chosen->ai_addr, chosen->ai_addrlen);
+    load->address_size = chosen->ai_addrlen;
     freeaddrinfo(found);
     return RP_OK;
 }

@@ -184,6 +184,16 @@ static inline void close_pair(pair *both) {
     fixture_remove(both->slave.path);
 }
 
+static inline void wait_connects(pair *both, uint64_t connects) {
+    struct timespec pause = {.tv_nsec = 200000};
+    rp_ha_slave_stats stats = {0};
+    for (int i = 0; stats.connects < connects; i++) {
+        rp_ha_slave_read_stats(both->ha_slave, &stats);
+        CHECK(i < WAIT_S * 5000);
+        nanosleep(&pause, NULL);
+    }
+}
+
 static inline int64_t max_of(const side *one) { return rp_commit_log_max_offset(rp_message_store_commit_log(one->store)); }
 
 static inline void append(pair *both, int count) {

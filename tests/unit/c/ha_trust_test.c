@@ -88,16 +88,6 @@ static void wait_last_error(pair *both, const char *text) {
     }
 }
 
-static void wait_connects(pair *both, uint64_t connects) {
-    struct timespec pause = {.tv_nsec = 200000};
-    rp_ha_slave_stats stats = {0};
-    for (int i = 0; stats.connects < connects; i++) {
-        rp_ha_slave_read_stats(both->ha_slave, &stats);
-        CHECK(i < WAIT_S * 5000);
-        nanosleep(&pause, NULL);
-    }
-}
-
 static void a_master_that_has_grown_anew_past_its_slave_is_not_followed(void) {
     pair both;
     open_pair(&both);

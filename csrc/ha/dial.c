@@ -1,0 +1,80 @@
+/* dial.c: see dial.h. A name may stand for several addresses, and who is called need not listen on the first: localhost, say, with ::1 before
+ * 127.0.0.1. */
+#include "dial.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/error.h"
+
+#define ADDRESSES_MAX 4 /* of one name */
+
+int rp_dial_split(const char *address, char host[RP_ADDRESS_TEXT_MAX], const char **port) {
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_ADDRESS_TEXT_MAX)
+        return RP_E_INVALID;
+    size_t host_size = (size_t)(colon - address);
+    int bracketed = address[0] == '[' && colon[-1] == ']';
+    memcpy(host, address + (bracketed ? 1 : 0), host_size);
+    host[host_size - (bracketed ? 2 : 0)] = '\0';
+    *port = colon + 1;
+    return RP_OK;
+}
+
+/* Waits for a connect under way. 0, or an errno. */
+static int finish_connect(int fd, uint32_t timeout_ms) {
+    struct pollfd polled = {.fd = fd, .events = POLLOUT};
+    int ready = poll(&polled, 1, (int)timeout_ms);
+    if (ready == 0)
+        return ETIMEDOUT;
+    if (ready < 0)
+        return errno;
+    int cause = 0;
+    socklen_t size = sizeof cause;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) < 0 ? errno : cause;
+}
+
+/* A descriptor; or a negated errno. */
+static int connect_to(const struct addrinfo *one, uint32_t timeout_ms) {
+    int fd = socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    int cause = 0;
+    if (connect(fd, one->ai_addr, one->ai_addrlen) < 0)
+        cause = errno == EINPROGRESS ? finish_connect(fd, timeout_ms) : errno;
+    if (cause != 0) {
+        close(fd);
+        return -cause;
+    }
+    int yes = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* acks leave at once; without it only later */
+    return fd;
+}
+
+int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]) {
+    char host[RP_ADDRESS_TEXT_MAX];
+    const char *port = NULL;
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    if (rp_dial_split(address, host, &port) != RP_OK || getaddrinfo(host, port, &hints, &found) != 0) {
+        snprintf(why, RP_DIAL_WHY_MAX, "connect failed: the host name is not known");
+        return -1;
+    }
+    const struct addrinfo *one = found;
+    int fd = connect_to(one, timeout_ms);
+    for (int tried = 1; fd < 0 && one->ai_next != NULL && tried < ADDRESSES_MAX && !atomic_load(given_up); tried++) {
+        one = one->ai_next;
+        fd = connect_to(one, timeout_ms);
+    }
+    freeaddrinfo(found);
+    if (fd < 0)
+        snprintf(why, RP_DIAL_WHY_MAX, "connect failed: %s", strerror(-fd));
+    return fd < 0 ? -1 : fd;
+}

@@ -1,0 +1,64 @@
+/* ha_dial_test.c: a master whose name stands for several addresses. */
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include "ha_pair.h"
+
+#define NAME "master.test"
+
+static struct addrinfo dead_end; /* in front of what the name really stands for */
+static struct sockaddr_in nobody;
+
+/* In front of libc's, for the library too. */
+int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found) {
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (strcmp(name, NAME) != 0)
+        return real(name, port, hints, found);
+    int rc = real("127.0.0.1", port, hints, found);
+    if (rc == 0) {
+        dead_end = **found;
+        dead_end.ai_addr = (struct sockaddr *)&nobody;
+        dead_end.ai_next = *found;
+        *found = &dead_end;
+    }
+    return rc;
+}
+
+void freeaddrinfo(struct addrinfo *found) {
+    void (*real)(struct addrinfo *);
+    *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
+    real(found == &dead_end ? dead_end.ai_next : found);
+}
+
+/* A port of this host that is bound and refuses: nobody listens. */
+static int take_dead_port(void) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    socklen_t size = sizeof nobody;
+    nobody = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&nobody, sizeof nobody) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&nobody, &size) == 0);
+    return fd;
+}
+
+static void a_master_is_found_behind_an_address_that_nobody_listens_on(void) {
+    pair both;
+    char address[64];
+    int fd = take_dead_port();
+    open_pair(&both);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    snprintf(address, sizeof address, NAME ":%u", rp_ha_master_port(both.ha_master));
+    CHECK(rp_ha_slave_set_master(both.ha_slave, address) == RP_OK);
+    wait_connects(&both, 2);
+    append(&both, 5);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    check_equal(&both);
+    close_pair(&both);
+    close(fd);
+}
+
+int main(void) {
+    RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
+    return 0;
+}
