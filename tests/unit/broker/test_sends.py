@@ -1,0 +1,42 @@
+"""Sends that the fast path passes on: which are refused, in words, and which go back to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rocketpy.remoting.codes import ResponseCode
+from tests.unit.broker.running import run, running
+
+
+@pytest.mark.parametrize(
+    ("topic", "properties", "code", "words"),
+    [
+        ("bad topic", "", ResponseCode.INVALID_PARAMETER, "illegal characters"),
+        ("SCHEDULE_TOPIC_XXXX", "", ResponseCode.NO_PERMISSION, "is forbidden"),
+        ("t", "DELAY\x013", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
+        ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
+        ("t", "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
+        ("%RETRY%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "retry"),
+        ("%DLQ%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "topicName=%DLQ%g"),
+    ],
+)
+def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: str, properties: str, code: int, words: str) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            answer = await at.peer().send(topic, b"x", properties)
+            assert answer.code == code and words in (answer.remark or "")
+
+    run(test)
+
+
+def test_a_message_with_unknown_flags_is_refused_in_words(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            assert (await at.peer().send("t")).code == 0
+            answer = await at.peer().send("t", f=0x1000)
+            assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and "sys flag 0x1000" in (answer.remark or "")
+            assert (await at.peer().send("t", f=0x301)).code == 0, "compressed ones are plain"
+
+    run(test)
