@@ -136,7 +136,7 @@ static int check_topic(send_request *request) {
     rp_broker *broker = request->lane->broker;
     rp_slice name = request->header.topic;
     rp_topic *topic = request->topic = find_topic(request->lane, name);
-    if (topic == NULL || name.data[0] == '%')
+    if (topic == NULL)
         return RP_PUNT;
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
     if (!(flags & RP_TOPIC_NATIVE_SEND))

@@ -238,7 +238,7 @@ def is_native_send(config: TopicConfig) -> bool:
     Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
-        and not config.topic_name.startswith("%")  # retry, dead letter and light topics
+        and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
         and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
         and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
     )

@@ -127,7 +127,7 @@ def test_dead_letters_are_replayed_by_choice_to_where_they_came_from(read: Read,
     letters = [(0, b"letter %d" % i, f"TAGS\x01{'red' if i < 3 else 'blue'}\x02DLQ_ORIGIN_TOPIC\x01{topic}_origin\x02") for i in range(10)]
     letters[0] = (0, b"letter 0", f"{letters[0][2]}REPLAYED_FROM_DLQ\x01g 0A\x02")  # it was there before
     cluster.create_topic(f"{topic}_origin", 1)
-    send(cluster.broker, topic, letters)  # stands in for %DLQ%g: clients may not write there
+    send(cluster.broker, topic, letters)  # stands in for %DLQ%g
     found = dlq.letters(read(topic=topic, propertiesAsMap="true").withColumn("topic", f.lit("%DLQ%g")))
     assert {(row.group, row.originTopic) for row in found.collect()} == {("g", f"{topic}_origin")}
     dlq.replay(found.filter("tags = 'red'"), cluster.name_server, None, {})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.store import decode_message
 from rocketpy.remoting.codes import ResponseCode
 from tests.unit.broker.running import run, running
 
@@ -19,7 +20,7 @@ from tests.unit.broker.running import run, running
         ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
         ("t", "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
         ("%RETRY%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "retry"),
-        ("%DLQ%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "topicName=%DLQ%g"),
+        ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "topicName=%LMQ%q"),
     ],
 )
 def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: str, properties: str, code: int, words: str) -> None:
@@ -27,6 +28,21 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
         async with running(tmp_path) as at:
             answer = await at.peer().send(topic, b"x", properties)
             assert answer.code == code and words in (answer.remark or "")
+
+    run(test)
+
+
+def test_a_dead_letter_topic_takes_plain_messages(tmp_path: Path) -> None:
+    """Who puts dead letters there, or back, may be a producer like any other."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            for offset in ("0", "1"):  # the first makes the topic
+                answer = await peer.send("%DLQ%g", b"letter")
+                assert (answer.code, answer.fields.get("queueOffset")) == (0, offset), answer.remark
+            pulled = await peer.pull("readers", "%DLQ%g", offset=1)
+            assert pulled.code == 0 and decode_message(pulled.body).body == b"letter"
 
     run(test)
 

@@ -286,7 +286,7 @@ static void what_is_special_goes_to_python(void) {
     fixture_init(&fx);
     fixture_open(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text("PYTHON"), 4, 4, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
-    CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         number_text queue;
