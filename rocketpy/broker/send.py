@@ -53,6 +53,8 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
         return _not_yet("inner batches (property INNER_NUM)")
     if topic.startswith(names.RETRY_PREFIX):
         return _not_yet("messages sent back to a retry topic")
+    if topic.startswith(names.LIGHT_QUEUE_PREFIX):
+        return _not_yet("light message queues")
     return None
 
 
@@ -100,7 +102,9 @@ class SendRequests:
         if special is not None:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
             return special
-        if header.topic not in parts.topics:
+        if header.sys_flag & ~PLAIN_SYS_FLAGS:
+            return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
+        if header.topic not in parts.topics:  # last: what is refused makes no topic
             try:
                 await self._create_topic(header, request)
             except CommandError as error:
@@ -108,8 +112,6 @@ class SendRequests:
         config = parts.topics.get(header.topic)
         if config is not None and not is_native_send(config):
             return _not_yet(f"sends to {topic_config_text(config)}")
-        if header.sys_flag & ~PLAIN_SYS_FLAGS:
-            return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
         return None
 
     async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.store import decode_message
-from rocketpy.remoting.codes import ResponseCode
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.running import run, running
 
 
@@ -20,7 +20,7 @@ from tests.unit.broker.running import run, running
         ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
         ("t", "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
         ("%RETRY%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "retry"),
-        ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "topicName=%LMQ%q"),
+        ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),
     ],
 )
 def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: str, properties: str, code: int, words: str) -> None:
@@ -28,6 +28,17 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
         async with running(tmp_path) as at:
             answer = await at.peer().send(topic, b"x", properties)
             assert answer.code == code and words in (answer.remark or "")
+
+    run(test)
+
+
+@pytest.mark.parametrize(("topic", "flags"), [("%LMQ%q", 0), ("t", 0x1000)])
+def test_a_refused_send_makes_no_topic(tmp_path: Path, topic: str, flags: int) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await peer.send(topic, f=flags)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            assert (await peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": topic})).code == ResponseCode.TOPIC_NOT_EXIST
 
     run(test)
 
