@@ -175,6 +175,7 @@ cdef class Broker(Handler):
                 status = rp_broker_attach(self.native, server.native)
             check(status, NULL)
             self.servers.append(server)
+            server.borrowers += 1
         finally:
             self.leave()
         return 0
@@ -193,6 +194,9 @@ cdef class Broker(Handler):
             rp_broker_close(self.native)
         self.native = NULL
         self.handler = NULL
+        for server in self.servers:
+            (<Server>server).borrowers -= 1
+        self.servers = []
         self.store.borrowers -= 1
         self.store = None
         if self.log is not None:

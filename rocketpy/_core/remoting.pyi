@@ -86,8 +86,8 @@ class Handler(NativeObject):
 class Server(NativeObject):
     """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
 
-    Binds and listens at once; reactors run from start() to stop(). close() stops when needed; the native server is freed when the last
-    Request taken from it is gone."""
+    Binds and listens at once; reactors run from start() to stop(). close() stops when needed, after the handler's close(): its flusher and
+    slaves wake our reactors until then (Busy). The native server is freed when the last Request taken from it is gone."""
 
     def __init__(self, *, handler: Handler | None = None, log: LogTap | None = None, **options: Unpack[ServerOptions]) -> None: ...
     @property

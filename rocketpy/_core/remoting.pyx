@@ -298,14 +298,13 @@ cdef class Server(NativeObject):
             self.leave()
 
     def close(self):
+        self.refuse_while_borrowed()
         if not self.begin_close():
             return
         with nogil:
             rp_server_stop(self.native, 0)
         self.is_stopped = True
-        if self.handler is not None:
-            self.handler.servers.remove(self)
-            self.handler = None
+        self.handler = None
         if self.requests_out == 0:
             self.free_native()
 

@@ -421,13 +421,13 @@ class BrokerService:
         return faults
 
     def _close_native(self) -> None:
-        """In the order in which one borrows from the other."""
-        for server in self._servers:
-            server.close()
+        """In the order in which one borrows from the other. Reactors have ended, but flusher and slaves wake them until the broker goes."""
         if self._ha is not None:
             self._ha.close()
         if self._native is not None:
             self._native.close()
+        for server in self._servers:
+            server.close()
         if self._store is not None:
             self._store.close()
 

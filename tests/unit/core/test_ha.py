@@ -1,4 +1,4 @@
-"""What a replication end borrows stays open as long as it does, and one that cannot be opened leaves nothing behind."""
+"""What a replication end or a broker borrows stays open as long as it does, and one that cannot be opened leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rocketpy._core.base import LogTap
 from rocketpy._core.broker import Broker
 from rocketpy._core.errors import Busy, Closed, InvalidArgument
 from rocketpy._core.ha import HaMaster, HaSlave
+from rocketpy._core.remoting import Server
 from rocketpy._core.store import MessageStore
 from tests.processes import PATIENCE_S, wait_until
 
@@ -47,6 +48,17 @@ def test_log_broker_and_store_refuse_to_close_before_what_borrows_them(store: Me
                     lender.close()
         with HaSlave(store, log=log), pytest.raises(Busy, match="this LogTap is still used"):
             log.close()
+
+
+def test_a_server_whose_reactors_flusher_and_slaves_still_wake_refuses_to_close(store: MessageStore) -> None:
+    broker = Broker(store)
+    server = Server(handler=broker, bind_address="127.0.0.1")
+    server.start()
+    server.stop(0)
+    with pytest.raises(Busy, match="this Server is still used"):
+        server.close()
+    broker.close()
+    server.close()
 
 
 def test_what_is_closed_is_not_borrowed(store: MessageStore) -> None:
