@@ -5,10 +5,11 @@ RocketMQ: ConfigManager, MixAll.string2File (5.3.3 common/), which renames witho
     read   NAME, when it is missing or damaged NAME.bak, and a log line says which and why
 
 At every moment at least one of NAME and NAME.bak is a whole file that was valid once: a NAME that could not be read is set aside as
-NAME.damaged and never becomes the backup. A derived file never refuses the start: with both gone the table begins empty, loudly.
+NAME.damaged and never becomes the backup. Damage never refuses the start: with both gone the table begins empty, loudly. A file that is
+there and cannot be opened or read just now (its owner, descriptors, the disk) is not damaged: its backup, which is older, does not serve.
 
 Threads  one at a time.
-Errors   StoreIOError, DiskFull from write; read does not raise for a bad file, only for a directory that cannot be read at all.
+Errors   StoreIOError, DiskFull from write; read does not raise for what a file holds, but StoreIOError where it cannot be read.
 """
 
 from __future__ import annotations
@@ -49,17 +50,19 @@ class StateFile:
         self._current_is_good = False
 
     def read(self, decode: Callable[[str], T]) -> T | None:
-        """What decode makes of the file, or of its backup; None when neither can be used. decode raises ValueError for a damaged text."""
+        """What decode makes of the file, or of its backup; None when neither can be used. decode raises ValueError for a damaged text.
+
+        Raises StoreIOError for one that cannot be read; then nothing was moved."""
         self.faults = []
+        self._current_is_good = False
         found, value = self._read_one(self.path, decode)
         if value is not None:
             self._current_is_good = True
             log.info("load %s OK", self.path)
             return value
-        self._current_is_good = False
+        _, value = self._read_one(self.backup_path, decode)
         if found:
             self._set_aside()
-        _, value = self._read_one(self.backup_path, decode)
         if value is not None:
             log.warning("load %s failed (%s); its backup %s is used instead", self.path, self._last_cause(), self.backup_path)
             return value
@@ -93,11 +96,14 @@ class StateFile:
         """(the file holds something, its value or None); a fault is remembered."""
         try:
             data = path.read_bytes()
-        except FileNotFoundError:
-            return False, None
         except OSError as error:
-            self.faults.append(FileFault(path, error.strerror or str(error)))
-            return True, None
+            if isinstance(error, FileNotFoundError) and not path.is_symlink():
+                return False, None
+            raise StoreIOError(
+                f"the state cannot be read: {error.strerror}; give this user the file, or move it away to begin without it",
+                file=str(path),
+                os_errno=error.errno or 0,
+            ) from error
         if not data.strip(b" \t\r\n\0"):
             self.faults.append(FileFault(path, f"{len(data)} bytes, all blank"))
             return bool(data), None

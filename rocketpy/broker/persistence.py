@@ -62,7 +62,9 @@ class SavedState:
         self.failures = 0
 
     def load(self, from_json: Callable[[Any], T], use: Callable[[T], None]) -> bool:
-        """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError."""
+        """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
+
+        Raises StoreIOError for a file that cannot be read."""
         value = self.file.read(lambda text: from_json(read_pretty(text)))
         if value is None:
             return False

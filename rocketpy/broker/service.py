@@ -192,8 +192,9 @@ class BrokerService:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._open_native)
-        parts = self.parts = self._make_parts()
+        parts = self._make_parts()
         self._load(parts)
+        self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
         self._open_listeners()
         self._serve(parts)
@@ -214,6 +215,8 @@ class BrokerService:
         store_host = join_address(store_ip(config.text("brokerIP1")), config.integer("listenPort"))
         root = Path(config.text("storePathRootDir"))
         make_store_directory("storePathRootDir", root)
+        if (root / "config").exists():
+            make_store_directory("storePathRootDir", root / "config")
         if config.text("storePathCommitLog"):
             make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
         check_kind_of_store(root)
@@ -342,7 +345,7 @@ class BrokerService:
         )
 
     def _load(self, parts: Parts) -> None:
-        """What the files say, over what every broker has. Files that cannot be read leave their table as it is, loudly."""
+        """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises StoreIOError."""
         parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
         parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)

@@ -39,7 +39,7 @@ class KvConfig:
         self._table: dict[str, dict[str, str]] = {}
 
     def load(self) -> None:
-        """Reads the file; a missing one is an empty table, a damaged one its backup."""
+        """Reads the file; a missing one is an empty table, a damaged one its backup. Raises StoreIOError for one that cannot be read."""
         self._table = self._file.read(_decode) or {}
 
     def get(self, namespace: str, key: str) -> str | None:

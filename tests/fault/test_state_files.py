@@ -138,13 +138,33 @@ def test_an_empty_file_without_a_backup_is_said(case: Callable[[], Case], caplog
     assert not list(empty.path.parent.glob("*.damaged"))
 
 
-def test_what_cannot_be_read_is_set_aside_and_not_written_over(case: Callable[[], Case], caplog: pytest.LogCaptureFixture) -> None:
-    unreadable = case()
-    unreadable.path.mkdir()  # root reads files of any permission
-    with caplog.at_level(logging.ERROR):
-        unreadable.load()
-    assert "Is a directory): starting empty; the damaged file is kept as" in caplog.text
-    assert unreadable.path.with_name(unreadable.path.name + ".damaged").is_dir() and not unreadable.path.exists()
+def in_the_way(path: Path) -> None:
+    """Something that root cannot read either, where permissions do not count."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def dangling(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("not mounted")
+
+
+@pytest.mark.parametrize("make_unreadable", [in_the_way, dangling])
+@pytest.mark.parametrize("which", ["file", "backup of a damaged file"])
+def test_what_cannot_be_read_just_now_is_no_reason_to_begin_with_less(
+    case: Callable[[], Case], which: str, make_unreadable: Callable[[Path], None]
+) -> None:
+    path = written_twice(case).path
+    unreadable = path
+    if which != "file":
+        path.write_bytes(b"{half")
+        unreadable = path.with_name(path.name + ".bak")
+    make_unreadable(unreadable)
+    again = case()
+    with pytest.raises(StoreIOError, match=f"the state cannot be read: .*{unreadable.name}"):
+        again.load()
+    assert unreadable.is_dir() or unreadable.is_symlink()
+    assert not list(path.parent.glob("*.damaged"))
 
 
 def test_a_damaged_file_never_becomes_the_backup(case: Callable[[], Case]) -> None:

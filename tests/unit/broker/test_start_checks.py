@@ -84,12 +84,11 @@ def test_another_broker_of_the_same_name_and_id_is_told(tmp_path: Path, caplog: 
 def test_why_a_start_failed_is_told_also_when_its_tables_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path / "one") as at:
-            (tmp_path / "two/store").mkdir(parents=True)
-            (tmp_path / "two/store/config").touch()
+            (tmp_path / "two/store/config/topics.json.tmp").mkdir(parents=True)
             with pytest.raises(NetworkError):
                 taken = {"listenPort": str(at.broker.port), "haListenPort": str(free_port())}
                 await BrokerService(broker_config(tmp_path / "two", **taken)).start()
 
     run(test)
-    assert said(caplog, f"writing the state failed: File exists [{tmp_path}/two/store/config/topics.json]", logging.ERROR)
+    assert said(caplog, f"writing the state failed: Is a directory [{tmp_path}/two/store/config/topics.json]", logging.ERROR)
     assert not (tmp_path / "two/store/abort").exists()

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import StoreIOError
+from rocketpy.broker.service import BrokerService
 from rocketpy.broker.store_directory import check_kind_of_store, make_store_directory
+from rocketpy.remoting.codes import RequestCode
+from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
 
 
@@ -53,3 +56,34 @@ def test_the_start_says_so(tmp_path: Path) -> None:
     done = run("broker", "-o", f"storePathRootDir={file}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
     assert done.returncode == 1
     assert f"rocketpy broker: storePathRootDir={file}: {file} is no directory" in done.stderr
+
+
+def test_tables_that_could_not_be_saved_refuse_the_start(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("in the way")  # of anybody's rights: root may write everywhere
+    done = run("broker", "-o", f"storePathRootDir={tmp_path}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
+    assert done.returncode == 1
+    assert f"storePathRootDir={tmp_path / 'config'}: {tmp_path / 'config'} is no directory" in done.stderr
+
+
+def test_a_table_that_cannot_be_read_refuses_the_start_and_no_other_is_written(tmp_path: Path) -> None:
+    """Consumers would be told to begin anew; and what a failed start has not read it must not save."""
+
+    async def test() -> None:
+        async with broker.running(tmp_path) as at:
+            assert (await at.peer().send("t")).code == 0 == (await at.peer().pull("g", "t")).code
+            commit = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1}
+            assert (await at.peer().ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)).code == 0
+        config = tmp_path / "store" / "config"
+        topics, aside = config / "topics.json", tmp_path / "aside"
+        topics.rename(aside)
+        topics.mkdir()
+        before = (config / "consumerOffset.json").read_bytes()
+        with pytest.raises(StoreIOError, match=r"the state cannot be read: Is a directory; .*topics.json"):
+            await BrokerService(broker.broker_config(tmp_path)).start()
+        assert b'"t@g"' in before and (config / "consumerOffset.json").read_bytes() == before
+        topics.rmdir()
+        aside.rename(topics)
+        async with broker.running(tmp_path) as at:
+            assert (await at.peer().pull("g", "t")).code == 0
+
+    broker.run(test)
