@@ -9,6 +9,7 @@
  */
 #include "commit_log.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,6 +20,7 @@
 #include "index_key.h"
 #include "message_encode.h"
 #include "message_layout_inl.h"
+#include "store_path.h"
 
 #define LOCK_SPINS 100 /* about 2 µs: two or three appends of somebody else */
 
@@ -115,13 +117,27 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
 
 static bool is_staging(const rp_commit_log *log) { return log->setup.ready_mode == RP_READY_FOR_SYNC; }
 
+/* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
+static int write_out(rp_commit_log *log) {
+    int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset);
+    if (rc != RP_OK) {
+        int os_errno = errno;
+        char path[RP_PATH_MAX];
+        rp_error error;
+        (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(log->row), log->active->base_offset, &error);
+        rp_error_set(&error, rc, os_errno, path, log->staging.begin, "cannot write to the commit log: %s", strerror(os_errno));
+        rp_commit_log_tell_refused(log, &error);
+    }
+    return rc;
+}
+
 /* Under the lock: writes what is staged and publishes it. When it cannot be written, none of its items was appended. */
 static int write_staged(rp_commit_log *log, rp_append_item *items) {
     rp_log_staging *staging = &log->staging;
     if (staging->size == 0) {
         return RP_OK;
     }
-    int rc = rp_log_staging_write(staging, log->active->fd, log->active->base_offset);
+    int rc = write_out(log);
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
@@ -149,7 +165,7 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     }
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
     rp_message_encode_blank(target, left);
-    return rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset);
+    return write_out(log);
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */

@@ -36,7 +36,7 @@ int rp_log_staging_fits(const rp_log_staging *staging, uint32_t size);
 /* Where the record of size bytes at log offset is to be encoded; it follows what is staged. NULL: no memory. */
 uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t size);
 /* Writes what is staged into the file that starts at log offset base; staging is empty afterwards, whatever came of it.
- * RP_OK; RP_E_IO, RP_E_DISK_FULL: nothing of it counts, it may be tried again. */
+ * RP_OK; RP_E_IO, RP_E_DISK_FULL, and errno: nothing of it counts, it may be tried again. */
 int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -78,6 +79,16 @@ static void batches_cross_files_and_queues_in_pieces(const char *path) {
     fixture_close(store);
 }
 
+/* One line of the log, and no more, has both texts: a producer's every try would bring another. */
+static bool says_once(rp_log *log, const char *begin, const char *end) {
+    rp_log_line line;
+    int count = 0;
+    while (rp_log_take(log, &line, 1) == 1) {
+        count += strstr(line.text, begin) != NULL && strstr(line.text, end) != NULL;
+    }
+    return count == 1;
+}
+
 /* A batch fails after its bytes were written. The next message has the size of its first one: behind it the failed batch's second would
  * fit exactly, queue offset and all. */
 static void a_failed_write_leaves_no_record_behind(const char *path) {
@@ -88,6 +99,9 @@ static void a_failed_write_leaves_no_record_behind(const char *path) {
     options.flush_mode = RP_FLUSH_SYNC;
     options.index_enable = 0;
     options.file_ops = &ops;
+    rp_log *lines;
+    CHECK(rp_log_create(&lines) == RP_OK);
+    options.log = lines;
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_consume_queue *queue = fixture_queue(store, "Torn", 0);
@@ -97,6 +111,7 @@ static void a_failed_write_leaves_no_record_behind(const char *path) {
     CHECK(append_batch(store, &queue, 1, 5, 3) == 0);
     CHECK(rp_commit_log_max_offset(log) == end && rp_consume_queue_max_offset(queue) == 5);
     CHECK(append_batch(store, &queue, 1, 5, 3) == 0); /* nor while what is there cannot be cleared */
+    CHECK(says_once(lines, "sends are refused: cannot write to the commit log: Input/output error [", "/00000000000000000000]"));
     disk.lies = 0;
     CHECK(append_batch(store, &queue, 1, 5, 1) == 1);
     CHECK(fixture_check(store, queue, 5) == 0);
@@ -111,6 +126,7 @@ static void a_failed_write_leaves_no_record_behind(const char *path) {
     CHECK(rp_consume_queue_max_offset(queue) == 6);
     CHECK(append_batch(store, &queue, 1, 6, 1) == 1 && fixture_check(store, queue, 6) == 0);
     fixture_close(store);
+    rp_log_destroy(lines);
 }
 
 int main(void) {
