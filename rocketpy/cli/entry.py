@@ -5,6 +5,7 @@ Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy, 130 i
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -53,6 +54,8 @@ def mqbroker() -> int:
 
 
 def _serve(role: str, arguments: list[str], program: str) -> int:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # waits until the server listens: by itself it would end the process
+
     from .servers import run_server
 
     return run_server(role, arguments, program)

@@ -70,6 +70,7 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGTERM, self._stop, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # one that came since entry.py blocked it is served now
 
     def _stop(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()

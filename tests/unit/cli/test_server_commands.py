@@ -132,6 +132,22 @@ def test_sighup_reads_the_file_again(tmp_path: Path) -> None:
         assert server.stop() == 0
 
 
+def blocks_sighup(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return bool(int(re.search(r"SigBlk:\s+([0-9a-f]+)", status)[1], 16) & 1)  # type: ignore[index]
+
+
+def test_sighup_in_the_middle_of_the_start_is_served_after_it(tmp_path: Path) -> None:
+    """systemd calls a reload right after the start a clean end of the process, and does not start it again."""
+    conf = tmp_path / "namesrv.conf"
+    conf.write_text("logLevel = INFO\n")
+    with serve(tmp_path, *namesrv_arguments(tmp_path, "-c", str(conf))) as server:
+        server.wait_until(lambda: blocks_sighup(server.pid), WAIT_S, "the start of the command")
+        server.send_signal(signal.SIGHUP)
+        server.next_line("boot success")
+        assert server.stop() == 0
+
+
 def test_sighup_without_a_file_changes_nothing(tmp_path: Path) -> None:
     with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
         server.next_line("boot success")
