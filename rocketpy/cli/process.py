@@ -12,7 +12,9 @@ import os
 import resource
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from .._core.base import report_faults
@@ -21,6 +23,9 @@ from ..config import Config, ConfigError
 from ..logs import NativeLog
 
 log = logging.getLogger(__name__)
+
+EXECUTOR_THREADS = 6
+"""What the event loop leaves to others: files that are written and deleted, looking up names."""
 
 
 class Service(Protocol):
@@ -48,6 +53,23 @@ def raise_open_files() -> None:
 def complain(program: str, error: Exception) -> None:
     for line in str(error).splitlines() or [type(error).__name__]:
         print(f"{program}: {line}", file=sys.stderr, flush=True)
+
+
+def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
+    """An executor that has all of its threads: when the system has no more to give, tables are saved and stores closed nevertheless.
+
+    Raises RocketpyError."""
+    executor = ThreadPoolExecutor(threads, "executor")
+    all_run = threading.Barrier(threads + 1)
+    try:
+        for _ in range(threads):
+            executor.submit(all_run.wait)
+    except RuntimeError as error:
+        all_run.abort()
+        executor.shutdown()
+        raise RocketpyError("the system gives this process no more threads; raise the limit (ulimit -u, TasksMax, pids.max)") from error
+    all_run.wait()
+    return executor
 
 
 class StopSignal:
@@ -127,21 +149,23 @@ Work = Callable[[StopSignal], Awaitable[int]]
 async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], None], work: Work) -> int:
     stop = StopSignal(configs)
     stop.listen()
-    native_log = NativeLog()
-    native_log.start()
-    try:
-        services = make(native_log)
-        await start_all(services)
+    with ready_executor() as executor:  # ends before the event loop does, which needs a thread to end one
+        asyncio.get_running_loop().set_default_executor(executor)
+        native_log = NativeLog()
+        native_log.start()
         try:
-            announce()
-            for config in configs:
-                config.report_unread()
-            code = await work(stop)
+            services = make(native_log)
+            await start_all(services)
+            try:
+                announce()
+                for config in configs:
+                    config.report_unread()
+                code = await work(stop)
+            finally:
+                is_clean = await stop_all(services)
+            return code if is_clean else code or 1
         finally:
-            is_clean = await stop_all(services)
-        return code if is_clean else code or 1
-    finally:
-        native_log.close()
+            native_log.close()
 
 
 async def wait_for_signal(stop: StopSignal) -> int:

@@ -1,0 +1,43 @@
+"""What the processes of both servers share."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rocketpy._core.errors import RocketpyError
+from rocketpy.cli.process import ready_executor
+
+THREADS = 4
+
+
+def refuse_threads(monkeypatch: pytest.MonkeyPatch, more: int) -> None:
+    """As a system does at its limit: so many more, and no others."""
+    real, started = threading.Thread.start, 0
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal started
+        started += 1
+        if started > more:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+
+def test_work_beside_the_loop_goes_on_when_no_more_threads_are_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ready_executor(THREADS) as executor:
+        refuse_threads(monkeypatch, 0)
+        at_once = threading.Barrier(THREADS)
+        for _ in range(3):
+            assert sorted(work.result() for work in [executor.submit(at_once.wait) for _ in range(THREADS)]) == list(range(THREADS))
+
+
+@pytest.mark.parametrize("more", range(THREADS))
+def test_a_process_that_gets_too_few_threads_says_so(monkeypatch: pytest.MonkeyPatch, more: int) -> None:
+    before = threading.active_count()
+    refuse_threads(monkeypatch, more)
+    with pytest.raises(RocketpyError, match="no more threads; raise the limit"):
+        ready_executor(THREADS)
+    assert threading.active_count() == before
