@@ -5,6 +5,7 @@
  */
 #include "reactor.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,9 +85,13 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
     pthread_mutex_init(&server->lock, NULL);
     status = rp_listener_open(server, error);
     for (uint16_t index = 0; status == RP_OK && index < options->reactors; index++) {
+        errno = 0;
         status = rp_reactor_create(server, index, &server->reactors[index]);
         if (status != RP_OK) {
-            rp_error_set(error, status, 0, NULL, -1, "reactor %u cannot be set up: %s", index, rp_status_text(status));
+            int os_errno = errno;
+            rp_error_set(error, status, os_errno, NULL, -1, "reactor %u cannot be set up: %s%s", index,
+                         os_errno != 0 ? strerror(os_errno) : rp_status_text(status),
+                         os_errno == EMFILE ? "; raise the limit of open files (ulimit -n, LimitNOFILE)" : "");
         }
     }
     if (status != RP_OK) {
@@ -122,7 +127,8 @@ int rp_server_start(rp_server *server, rp_error *error) {
         status = rp_reactor_start_turner(&server->reactors[index]->turners[0]);
         if (status != RP_OK) {
             rp_error_set(error, status, 0, NULL, -1, "thread %s-%u cannot be started: %s", server->thread_name, index,
-                         rp_status_text(status));
+                         status == RP_E_BUSY ? "the system gives no more threads; raise its limit (ulimit -u, TasksMax, pids.max)"
+                                             : rp_status_text(status));
             stop_threads(server, 0);
             server->state = RP_SERVER_STOPPED;
         }

@@ -308,6 +308,34 @@ static void a_server_without_descriptors_refuses_and_recovers(void) {
     harness_stop(harness);
 }
 
+static void a_server_without_descriptors_says_so(void) {
+    rp_server_options options = small_options();
+    options.reactors = 3;
+    options.bind_address = "127.0.0.1";
+    options.port = 0;
+    struct rlimit before, tight;
+    CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(next);
+    tight = before;
+    int refusals = 0, status;
+    do { /* each limit ends the start somewhere else */
+        rp_server *server = NULL;
+        rp_error error = {0};
+        tight.rlim_cur = (rlim_t)(next + refusals);
+        CHECK(setrlimit(RLIMIT_NOFILE, &tight) == 0);
+        status = rp_server_open(&options, NULL, &server, &error);
+        CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+        CHECK(status == RP_OK || strstr(error.message, "Too many open files") != NULL ||
+              strstr(error.message, "no file descriptor is left") != NULL);
+        if (status == RP_OK) {
+            rp_server_close(server);
+        }
+        refusals++;
+    } while (status != RP_OK && refusals < 100);
+    CHECK(status == RP_OK && refusals > 6);
+}
+
 static int is_starved(struct harness *harness) {
     rp_server_stats stats;
     rp_server_read_stats(harness->server, &stats);
@@ -434,6 +462,7 @@ int main(void) {
     RUN(an_idle_connection_is_closed_and_a_used_one_is_not);
     RUN(connections_past_the_bound_are_refused);
     RUN(a_server_without_descriptors_refuses_and_recovers);
+    RUN(a_server_without_descriptors_says_so);
     RUN(large_frames_wait_for_memory_and_finish_when_it_is_there);
     return 0;
 }
