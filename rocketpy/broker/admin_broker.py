@@ -131,11 +131,18 @@ class BrokerAdmin:
     async def _clean_unused_topics(self, request: Request) -> Response:
         """Drops the queues of topics that no longer exist; the system's own, those of retries and RocketMQ's light ones stay."""
         parts = self._parts
-        for topic in sorted({topic for topic, _ in parts.store.queues()}):
-            if topic not in parts.topics and not parts.topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX):
+        unused = [topic for topic in sorted({topic for topic, _ in parts.store.queues()}) if self._is_unused(topic)]
+        if unused:
+            await parts.catch_up()  # behind the look at the queues: a slave has messages of a new topic before it has the topic
+        for topic in unused:
+            if self._is_unused(topic):
                 log.warning("cleanUnusedTopic: %s", topic)
                 await parts.deletion.delete_queues(topic)
         return Response()
+
+    def _is_unused(self, topic: str) -> bool:
+        topics = self._parts.topics
+        return topic not in topics and not topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX)
 
     def _ha_status(self, request: Request) -> Response:
         return json_response(self._parts.ha.runtime_info())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -95,6 +95,8 @@ class Parts:
     ha: HaService
     retention: RetentionService
     deletion: TopicDeletion
+    catch_up: Callable[[], Awaitable[None]]
+    """A slave's tables as new as its log; nothing on a master. Raises CommandError."""
     act: Callable[[Iterable[Action]], None]
     server_of: Callable[[int], Server]
     boot_ms: int

@@ -320,6 +320,7 @@ class BrokerService:
             ha=self._ha,
             retention=self._make_retention(store, native),
             deletion=TopicDeletion(store.delete_topic),
+            catch_up=self._catch_up,
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),
@@ -540,6 +541,10 @@ class BrokerService:
         if parts.ha.connection() is None:
             await parts.registration.register_all()
         await self._synchronize.run_once()
+
+    async def _catch_up(self) -> None:
+        if self._synchronize is not None:
+            await self._synchronize.catch_up()
 
     async def _scan_clients(self, parts: Parts) -> None:
         self._act([*parts.producers.scan(), *parts.consumers.scan()])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
-from ..remoting.codes import RequestCode
+from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from .callers import Caller
@@ -31,6 +31,7 @@ from .topics import SavedTopics, TopicTable
 log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
+TOPICS = "topic config"
 
 
 class Log(Protocol):
@@ -91,6 +92,16 @@ class SlaveSynchronize:
         for state in self._states:
             changed += await self._copy(state, self.master_address)
         return changed
+
+    async def catch_up(self) -> None:
+        """Copies now: our log may hold messages of topics that were made since the last round. Raises CommandError when the master's
+        topics cannot be had."""
+        await self.run_once()
+        if self.master_address is not None and (self._own_log.is_stranger or TOPICS in self._failing):
+            raise CommandError(
+                ResponseCode.SYSTEM_ERROR,
+                f"the topics of master {self.master_address} cannot be copied just now: what looks unused here may be new there",
+            )
 
     async def _copy(self, state: CopiedState, address: str) -> bool:
         try:
@@ -159,7 +170,7 @@ def copied_states(
         return modes.to_json() != before
 
     return (
-        CopiedState("topic config", RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save),
+        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),

@@ -133,6 +133,30 @@ def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: 
     run(test)
 
 
+def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.copy_tables()
+            slave = both.slave_service
+            assert slave.parts is not None and slave._synchronize is not None
+            topics, store = slave.parts.topics, slave.parts.store
+            assert (await both.master.send("new")).code == 0
+            await both.in_sync()
+            assert "new" not in topics and ("new", 0) in store.queues()
+            assert (await both.slave.ask(RequestCode.CLEAN_UNUSED_TOPIC)).code == 0
+            assert "new" in topics and ("new", 0) in store.queues()
+            assert (await both.master.send("newer")).code == 0
+            await both.in_sync()
+            slave._synchronize.master_address = "127.0.0.1:1"
+            refused = await both.slave.ask(RequestCode.CLEAN_UNUSED_TOPIC)
+            assert refused.code == ResponseCode.SYSTEM_ERROR and "127.0.0.1:1" in str(refused.remark)
+            assert ("newer", 0) in store.queues()
+
+    run(test)
+
+
 def test_offsets_committed_at_a_slave_stay_when_the_master_knows_older_ones(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
