@@ -63,6 +63,7 @@ class SlaveSynchronize:
         self.is_due = asyncio.Event()
         self._has_complained = False
         self._is_waiting = False
+        self._rounds = asyncio.Lock()  # one at a time: an older answer behind a newer one looks like offsets that were set back
 
     def follow(self, address: str | None) -> None:
         if address and address != self.master_address:
@@ -89,8 +90,9 @@ class SlaveSynchronize:
             return 0
         self._is_waiting = False
         changed = 0
-        for state in self._states:
-            changed += await self._copy(state, self.master_address)
+        async with self._rounds:
+            for state in self._states:
+                changed += await self._copy(state, self.master_address)
         return changed
 
     async def catch_up(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,33 @@ def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path
             refused = await both.slave.ask(RequestCode.CLEAN_UNUSED_TOPIC)
             assert refused.code == ResponseCode.SYSTEM_ERROR and "127.0.0.1:1" in str(refused.remark)
             assert ("newer", 0) in store.queues()
+
+    run(test)
+
+
+def test_rounds_of_copying_follow_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that is older than one already taken would look like offsets that the master has set back."""
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.copy_tables()
+            synchronize = both.slave_service._synchronize
+            assert synchronize is not None
+            under_way, most, real = 0, 0, synchronize._copy
+
+            async def counted(*row: Any) -> bool:
+                nonlocal under_way, most
+                under_way += 1
+                most = max(most, under_way)
+                try:
+                    return await real(*row)
+                finally:
+                    under_way -= 1
+
+            monkeypatch.setattr(synchronize, "_copy", counted)
+            await asyncio.gather(synchronize.run_once(), synchronize.catch_up())
+            assert most == 1
 
     run(test)
 
