@@ -48,3 +48,17 @@ int rp_address_parse(const char *text, uint16_t port, struct sockaddr_storage *s
     }
     return RP_E_INVALID;
 }
+
+int rp_endpoint_split(const char *endpoint, char host[RP_ENDPOINT_TEXT_MAX], const char **port) {
+    const char *colon = strrchr(endpoint, ':');
+    size_t bracket = endpoint[0] == '[';
+    if (colon == NULL || colon == endpoint || colon[1] == '\0' || strlen(endpoint) >= RP_ENDPOINT_TEXT_MAX ||
+        (bracket == 1 && colon[-1] != ']')) {
+        return RP_E_INVALID;
+    }
+    size_t size = (size_t)(colon - endpoint) - 2 * bracket;
+    memcpy(host, endpoint + bracket, size);
+    host[size] = '\0';
+    *port = colon + 1;
+    return RP_OK;
+}

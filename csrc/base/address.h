@@ -1,4 +1,4 @@
-/* address.h: a socket's address in a form that is small to keep and quick to compare.
+/* address.h: a socket's address in a form that is small to keep and quick to compare, and what a configuration writes: host:port.
  *
  * Threads  pure functions.
  */
@@ -10,7 +10,8 @@
 
 #include "error.h"
 
-#define RP_ADDRESS_TEXT_MAX 56 /* "[ipv6]:port" */
+#define RP_ADDRESS_TEXT_MAX 56   /* "[ipv6]:port" */
+#define RP_ENDPOINT_TEXT_MAX 264 /* "name:port"; DNS has names of 253 bytes, and those of Kubernetes are long */
 
 typedef struct rp_address {
     uint8_t bytes[16]; /* network order; the first `size` count */
@@ -23,5 +24,7 @@ void rp_address_from_socket(rp_address *address, const struct sockaddr_storage *
 void rp_address_text(const rp_address *address, char text[RP_ADDRESS_TEXT_MAX]);
 /* Numeric text (NULL: all IPv4 interfaces) and port into a socket address. RP_OK, RP_E_INVALID for text that is not an address. */
 int rp_address_parse(const char *text, uint16_t port, struct sockaddr_storage *socket_address, uint32_t *size);
+/* "host:port" or "[ipv6]:port" taken apart: host without brackets, port points into endpoint. Nothing is resolved. RP_OK; RP_E_INVALID. */
+int rp_endpoint_split(const char *endpoint, char host[RP_ENDPOINT_TEXT_MAX], const char **port);
 
 #endif

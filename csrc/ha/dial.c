@@ -12,21 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/address.h"
 #include "../base/error.h"
 
 #define ADDRESSES_MAX 4 /* of one name */
-
-int rp_dial_split(const char *address, char host[RP_ADDRESS_TEXT_MAX], const char **port) {
-    const char *colon = strrchr(address, ':');
-    if (colon == NULL || colon == address || colon[1] == '\0' || strlen(address) >= RP_ADDRESS_TEXT_MAX)
-        return RP_E_INVALID;
-    size_t host_size = (size_t)(colon - address);
-    int bracketed = address[0] == '[' && colon[-1] == ']';
-    memcpy(host, address + (bracketed ? 1 : 0), host_size);
-    host[host_size - (bracketed ? 2 : 0)] = '\0';
-    *port = colon + 1;
-    return RP_OK;
-}
 
 /* Waits for a connect under way. 0, or an errno. */
 static int finish_connect(int fd, uint32_t timeout_ms) {
@@ -59,11 +48,11 @@ static int connect_to(const struct addrinfo *one, uint32_t timeout_ms) {
 }
 
 int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]) {
-    char host[RP_ADDRESS_TEXT_MAX];
+    char host[RP_ENDPOINT_TEXT_MAX];
     const char *port = NULL;
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (rp_dial_split(address, host, &port) != RP_OK || getaddrinfo(host, port, &hints, &found) != 0) {
+    if (rp_endpoint_split(address, host, &port) != RP_OK || getaddrinfo(host, port, &hints, &found) != 0) {
         snprintf(why, RP_DIAL_WHY_MAX, "connect failed: the host name is not known");
         return -1;
     }

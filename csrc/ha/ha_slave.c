@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../base/address.h"
 #include "../base/bytes_inl.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
@@ -41,11 +42,11 @@ struct rp_ha_slave {
     int wake_fd, transfer_fd;
     /* guarded by lock (leaf) */
     pthread_mutex_t lock;
-    char wanted_address[RP_ADDRESS_TEXT_MAX];
+    char wanted_address[RP_ENDPOINT_TEXT_MAX];
     rp_ha_slave_stats stats;
     /* slave thread */
     int fd; /* -1: not connected */
-    char address[RP_ADDRESS_TEXT_MAX];
+    char address[RP_ENDPOINT_TEXT_MAX];
     uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
     uint32_t input_at, input_end;
     rp_backlog_pipe pipe;
@@ -369,7 +370,7 @@ static int64_t ms_until(int64_t deadline_ns, int64_t time_ns) {
 
 /* Takes over a changed address. 1 when it changed. */
 static int follow_wanted_address(rp_ha_slave *slave) {
-    char wanted[RP_ADDRESS_TEXT_MAX];
+    char wanted[RP_ENDPOINT_TEXT_MAX];
     pthread_mutex_lock(&slave->lock);
     memcpy(wanted, slave->wanted_address, sizeof wanted);
     pthread_mutex_unlock(&slave->lock);
@@ -512,10 +513,10 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave) { return slave->transfer_fd; }
 
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
-    char host[RP_ADDRESS_TEXT_MAX];
+    char host[RP_ENDPOINT_TEXT_MAX];
     const char *port;
     int has_address = address != NULL && address[0] != '\0';
-    if (has_address && rp_dial_split(address, host, &port) < 0)
+    if (has_address && rp_endpoint_split(address, host, &port) < 0)
         return RP_E_INVALID;
     pthread_mutex_lock(&slave->lock);
     snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");

@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "../base/address.h"
 #include "../base/clock.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -41,14 +42,14 @@ typedef struct rp_ha_slave_options {
 void rp_ha_slave_options_default(rp_ha_slave_options *options);
 int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error);
 void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
-/* "ip:port" of the master's HA listener, NULL or "" for none. A change drops the old connection. RP_OK, RP_E_INVALID. */
+/* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
 /* Readable since a transfer began until the caller reads it. The slave's until close; non-blocking. Any thread. */
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);
 
 typedef struct rp_ha_slave_stats {
     int32_t state;               /* rp_ha_slave_state */
-    char master_address[56];
+    char master_address[RP_ENDPOINT_TEXT_MAX];
     uint64_t connects, disconnects, frames_received, bytes_received, bytes_per_second;
     int64_t max_offset;          /* where our log ends: what we report */
     int64_t master_offset;       /* end of the last frame announced: the master's max as far as we know; -1 before the first */

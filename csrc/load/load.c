@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/address.h"
 #include "worker.h"
 
 #define SLOTS_MAX (1u << 20)
@@ -146,20 +147,13 @@ static int copy_strings(rp_load *load) {
 }
 
 static int resolve_address(rp_load *load, rp_error *error) {
-    char host[NAME_MAX_BYTES + 1];
-    snprintf(host, sizeof host, "%s", load->options.address);
-    char *colon = strrchr(host, ':');
-    if (colon == NULL || colon == host)
+    char host[RP_ENDPOINT_TEXT_MAX];
+    const char *port;
+    if (rp_endpoint_split(load->options.address, host, &port) != RP_OK)
         return invalid(error, "%s must be host:port, with a port of 1 to %llu", "address", 65535);
-    *colon = '\0';
-    char *name = host;
-    if (host[0] == '[' && colon[-1] == ']') {
-        name++;
-        colon[-1] = '\0';
-    }
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
-    int failed = getaddrinfo(name, colon + 1, &hints, &found);
+    int failed = getaddrinfo(host, port, &hints, &found);
     if (failed != 0)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address %s cannot be resolved: %s", load->options.address,
                             gai_strerror(failed));

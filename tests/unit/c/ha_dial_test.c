@@ -4,7 +4,7 @@
 
 #include "ha_pair.h"
 
-#define NAME "master.test"
+#define NAME "rocketmq-broker-0.rocketmq-broker-headless.production.svc.cluster.local" /* as Kubernetes makes them */
 
 static struct addrinfo dead_end; /* in front of what the name really stands for */
 static struct sockaddr_in nobody;
@@ -43,7 +43,7 @@ static int take_dead_port(void) {
 
 static void a_master_is_found_behind_an_address_that_nobody_listens_on(void) {
     pair both;
-    char address[64];
+    char address[RP_ENDPOINT_TEXT_MAX];
     int fd = take_dead_port();
     open_pair(&both);
     append(&both, 5);
@@ -51,6 +51,9 @@ static void a_master_is_found_behind_an_address_that_nobody_listens_on(void) {
     snprintf(address, sizeof address, NAME ":%u", rp_ha_master_port(both.ha_master));
     CHECK(rp_ha_slave_set_master(both.ha_slave, address) == RP_OK);
     wait_connects(&both, 2);
+    rp_ha_slave_stats stats;
+    rp_ha_slave_read_stats(both.ha_slave, &stats);
+    CHECK(strcmp(stats.master_address, address) == 0);
     append(&both, 5);
     CHECK(wait_acked(&both.acked, max_of(&both.master)));
     check_equal(&both);
