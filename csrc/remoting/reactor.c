@@ -20,6 +20,7 @@
 #define EVENTS_PER_TURN 512
 #define INBOX_CAPACITY 16384u
 #define INBOX_PER_TURN 1024
+#define SMALL_OUTPUT_BYTES 16384 /* a send's answers, not a pull's messages */
 #define ARENA_KEEP_BYTES ((size_t)256 * 1024)
 #define ARENA_BYTES_MAX ((size_t)256 * 1024 * 1024)
 #define SPIN_CREDIT_MAX 8u
@@ -349,10 +350,22 @@ static void run_timers(rp_reactor *reactor) {
     }
 }
 
+/* Little answers first: a producer does not wait until consumers of the same turn have been sent their messages. */
 static void flush_dirty(rp_reactor *reactor) {
+    rp_connection *large = NULL;
     while (reactor->dirty != NULL) {
         rp_connection *connection = reactor->dirty;
         reactor->dirty = connection->next_dirty;
+        if (connection->output.unsent_bytes <= SMALL_OUTPUT_BYTES) {
+            rp_connection_flush(connection);
+        } else {
+            connection->next_dirty = large;
+            large = connection;
+        }
+    }
+    while (large != NULL) {
+        rp_connection *connection = large;
+        large = connection->next_dirty;
         rp_connection_flush(connection);
     }
 }

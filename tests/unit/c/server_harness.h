@@ -8,6 +8,7 @@
  *   5  TWICE   by a punt the first time, by ECHO when it is resubmitted
  *   6  LEAVE   by the status of rp_reactor_leave; on_leave returns when `may_return` is set
  *   7  LATER   in the next on_wake
+ *   8  BOTH    what waits for LATER, and behind it by RANGE
  * and punts all others. */
 #ifndef RP_TESTS_SERVER_HARNESS_H
 #define RP_TESTS_SERVER_HARNESS_H
@@ -30,7 +31,17 @@
 #include "../../../csrc/remoting/server.h"
 #include "check.h"
 
-enum { CODE_ECHO = 1, CODE_RANGE = 2, CODE_REFUSE = 3, CODE_PARK = 4, CODE_TWICE = 5, CODE_LEAVE = 6, CODE_LATER = 7, CODE_PYTHON = 100 };
+enum {
+    CODE_ECHO = 1,
+    CODE_RANGE = 2,
+    CODE_REFUSE = 3,
+    CODE_PARK = 4,
+    CODE_TWICE = 5,
+    CODE_LEAVE = 6,
+    CODE_LATER = 7,
+    CODE_BOTH = 8,
+    CODE_PYTHON = 100
+};
 #define RANGE_FILE_BYTES (4u << 20)
 #define WAIT_MS 60000 /* for what must happen: a busy machine may pause */
 
@@ -43,13 +54,20 @@ struct harness {
     _Atomic int64_t deadline_ns; /* what on_wake sets; 0: nothing */
     _Atomic int64_t left_for, came_back; /* arguments of on_leave, added up: at its start, at its end */
     _Atomic int may_return;
+    _Atomic int watched_fd; /* of a client; 0: none */
+    _Atomic uint64_t released_late; /* ranges, once watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
     int32_t later_opaque;
 };
 
 static inline rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
 
-static inline void harness_release(void *owner) { atomic_fetch_add(&((struct harness *)owner)->ranges_released, 1); }
+static inline void harness_release(void *owner) {
+    struct harness *harness = owner;
+    struct pollfd watched = {atomic_load(&harness->watched_fd), POLLIN, 0};
+    atomic_fetch_add(&harness->released_late, watched.fd != 0 && poll(&watched, 1, 0) == 1);
+    atomic_fetch_add(&harness->ranges_released, 1);
+}
 
 static inline void harness_echo(rp_connection *connection, const rp_command *command) {
     rp_command response;
@@ -112,6 +130,11 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
     case CODE_LATER:
         harness->later_id = rp_connection_id(connection);
         harness->later_opaque = command->opaque;
+        return RP_HANDLED;
+    case CODE_BOTH:
+        harness_answer(rp_reactor_connection(reactor, harness->later_id), harness->later_opaque, 0);
+        harness->later_id = 0;
+        harness_send_range(harness, connection, command);
         return RP_HANDLED;
     default:
         return RP_PUNT;

@@ -1,5 +1,5 @@
 /* server_turns_test.c: who turns a reactor: others in its place while it sleeps (rp_reactor_serve), a stand-in while its thread is away
- * (rp_reactor_leave). */
+ * (rp_reactor_leave); and in which order a turn's answers leave. */
 #include "../../../csrc/base/thread.h"
 #include "server_harness.h"
 
@@ -69,6 +69,25 @@ static void many_threads_serve_beside_the_reactor(void) {
     for (int index = 0; index < SERVERS; index++) {
         rp_thread_join(servers[index].thread);
     }
+    harness_stop(harness);
+}
+
+static int has_released_both(struct harness *harness) { return atomic_load(&harness->ranges_released) == 2; }
+
+static void small_answers_leave_before_large_ones(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int small = dial(harness), large = dial(harness);
+    ask(small, CODE_LATER, 1);
+    expect_echo(small, 2);
+    atomic_store(&harness->watched_fd, small);
+    send_request(large, RP_SERIALIZE_JSON, CODE_BOTH, 3, "65536", (rp_slice){NULL, 0});
+    expect_response(large, 0, 3, NULL);
+    CHECK(becomes_true(harness, has_released_both));
+    CHECK(atomic_load(&harness->released_late) == 2);
+    expect_response(small, 0, 1, NULL);
+    close(small);
+    close(large);
     harness_stop(harness);
 }
 
@@ -143,6 +162,7 @@ static void a_server_stops_while_a_thread_is_away(void) {
 int main(void) {
     RUN(another_thread_answers_while_the_reactor_sleeps);
     RUN(many_threads_serve_beside_the_reactor);
+    RUN(small_answers_leave_before_large_ones);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
     RUN(a_server_stops_while_a_thread_is_away);
     return 0;
