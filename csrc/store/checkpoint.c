@@ -8,10 +8,13 @@
 #include "../base/bytes_inl.h"
 #include "../base/crc32.h"
 
-#define OURS 2048
+#define OURS 256
 #define OURS_COUNT 7
 #define OURS_SIZE (8 + 24 + 8 * OURS_COUNT)
+#define SECTOR_SIZE 512 /* the least that a disk writes in one piece */
 #define OURS_MAGIC 0x726F636B65747079u /* "rocketpy" */
+
+_Static_assert(OURS + OURS_SIZE + 4 <= SECTOR_SIZE, "a checkpoint is one sector");
 
 static int failed(rp_error *error, const char *path, const char *what) {
     return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot %s the checkpoint: %s", what, strerror(errno));

@@ -6,9 +6,10 @@
  *    8  8  … of the consume queues      16  8  … of the index
  *   24  8  master's flushed offset      32  8  confirm offset
  *   40  8  commit log offset below which the consume queues are synced (5.5.0)
- * 2048     ours: magic, copies of 0..24, the exact offsets, CRC. RocketMQ keeps but does not know these bytes; when the copies differ
+ *  256     ours: magic, copies of 0..24, the exact offsets, CRC. RocketMQ keeps but does not know these bytes; when the copies differ
  *          from the fields above, it has written since, and only the times count.
- * The file has 4096 bytes, all written at once. RocketMQ's fields we do not use are carried along.
+ * All of it is in the first sector, which a power cut leaves as it was or as it was to be: the copies cannot differ by one. The file has
+ * 4096 bytes. RocketMQ's fields we do not use are carried along.
  *
  * Threads  one writer at a time (the flusher's sync lock, or the owner while it opens and closes).
  */

@@ -61,10 +61,10 @@ static void a_lost_consume_queue_is_rebuilt(const char *path) {
 /* As RocketMQ stops: its checkpoint has no counts. */
 static void forget_our_counts(const char *path) {
     char name[4096];
-    uint8_t zeros[2048] = {0};
+    uint8_t zeros[3840] = {0};
     snprintf(name, sizeof name, "%s/checkpoint", path);
     int fd = open(name, O_RDWR);
-    CHECK(fd >= 0 && pwrite(fd, zeros, sizeof zeros, 2048) == (ssize_t)sizeof zeros);
+    CHECK(fd >= 0 && pwrite(fd, zeros, sizeof zeros, 256) == (ssize_t)sizeof zeros);
     close(fd);
 }
 

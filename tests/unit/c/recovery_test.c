@@ -170,9 +170,9 @@ static void damage_below_what_was_synced_costs_one_message(rp_message_store_opti
     options->rebuild_queues = 1;
     all_but_one_is_there(options, end, MESSAGES - 1); /* by our checkpoint */
     path_of(checkpoint, sizeof checkpoint, options->root_path, "checkpoint");
-    write_zeros(checkpoint, 2048, 2048);
+    write_zeros(checkpoint, 256, 3840);
     all_but_one_is_there(options, end, MESSAGES - 1); /* by RocketMQ's part of it, after a clean stop */
-    write_zeros(checkpoint, 2048, 2048);
+    write_zeros(checkpoint, 256, 3840);
     path_of(path, sizeof path, options->root_path, "abort");
     close(open(path, O_RDWR | O_CREAT, 0644));
     all_but_one_is_there(options, end, MESSAGES - 1); /* and after a crash */

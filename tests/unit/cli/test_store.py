@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_written_is_one_line(root: Path, tmp_path: Path, t
 def as_rocketmq_left_it(root: Path) -> None:
     """Without what only our checkpoints say."""
     data = (root / "checkpoint").read_bytes()
-    (root / "checkpoint").write_bytes(data[:2048] + bytes(2048))
+    (root / "checkpoint").write_bytes(data[:256] + bytes(3840))
 
 
 def test_messages_of_a_topic_from_before_it_was_deleted_and_made_again_are_no_damage(root: Path) -> None:
