@@ -205,7 +205,8 @@ static int ask_ahead(rp_queue_reader *reader, rp_error *error) {
             return status;
         if (!may_guess)
             break;
-        reader->ask_offset += reader->stride;
+        int64_t left = reader->options.end_offset - reader->ask_offset;
+        reader->ask_offset += reader->stride < left ? reader->stride : left; /* the broker says the stride: any number */
     }
     return RP_OK;
 }
@@ -363,6 +364,8 @@ static int interpret(rp_queue_reader *reader, int64_t asked, const answer *respo
         if (next <= asked)
             return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next,
                                 asked);
+        if (response->body.data == NULL)
+            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker found messages at offset %" PRId64 " and sent none", asked);
         reader->stalls = 0;
         reader->stride = next - asked;
         reader->body = response->body;

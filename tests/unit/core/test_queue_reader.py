@@ -202,6 +202,14 @@ def test_nonsense_is_refused(read: Any, answer: Answer, error: type[Exception]) 
         read(Broker(lambda offset, count: answer))
 
 
+def test_success_without_messages_is_refused_and_skips_nothing(read: Any) -> None:
+    def script(offset: int, count: int) -> Answer:
+        return (SUCCESS, offset + 10, b"") if offset < 100 else steady()(offset, count)
+
+    with pytest.raises(ProtocolError, match="found messages at offset 0 and sent none"):
+        read(Broker(script))
+
+
 def test_a_frame_of_impossible_size_is_refused(read: Any) -> None:
     silent = _Silent()
     silent.ours.sendall(b"\x7f\xff\xff\xff rest")
