@@ -236,7 +236,7 @@ static bool learn_opaque(header_form *form, const uint8_t *header, int32_t opaqu
 void rp_header_forms_learn(rp_header_forms *forms, const uint8_t *header, uint32_t size, const rp_command *command) {
     header_form *form = &forms->forms[size % RP_HEADER_FORMS];
     if (size < BLOCK || size > RP_HEADER_FORM_BYTES || command->remark.data != NULL || command->field_count > FIELDS_MAX ||
-        (form->misses > 1 && form->misses % PATIENCE != 0)) {
+        ((form->size != 0 || form->misses > 1) && form->misses % PATIENCE != 0)) {
         return;
     }
     memset(form->may_change, 0, sizeof form->may_change);
@@ -255,7 +255,7 @@ void rp_header_forms_learn(rp_header_forms *forms, const uint8_t *header, uint32
         form->may_change[block] &= ~form->special[block];
     }
     form->size = is_known ? size : 0;
-    form->misses = 1;
+    form->misses = is_known ? 0 : 1;
     form->code = command->code;
     form->version = command->version;
     form->flag = command->flag;

@@ -218,3 +218,21 @@ def test_a_quote_does_not_pass_for_the_backslash_that_stood_there() -> None:
     broken = header.replace(b"\\", b'"')
     for frame in (frame_of(header), frame_of(header), frame_of(broken)):
         assert decode(frame, forms) == decode(frame)
+
+
+def test_a_form_in_use_keeps_its_place_when_another_header_of_its_size_comes_by() -> None:
+    forms = ffi.gc(lib.rp_header_forms_create(), lib.rp_header_forms_destroy)
+    arena = ffi.gc(lib.rp_arena_create(1 << 16, 1 << 20), lib.rp_arena_destroy)
+    usual, other = (b'{"code":%d,"opaque":1,"flag":0,"language":"JAVA","version":443,"extFields":{"b":"t"}}' % code for code in (310, 311))
+
+    def is_known(header: bytes) -> bool:
+        command = ffi.new("rp_command *")
+        return bool(lib.rp_header_forms_read(forms, header, len(header), arena, command))
+
+    decode(frame_of(usual), forms)
+    for _ in range(20):
+        assert is_known(usual)
+        decode(frame_of(other), forms)
+    for _ in range(8):
+        decode(frame_of(other), forms)
+    assert is_known(other), "what is not used any more makes way"
