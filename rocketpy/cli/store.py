@@ -73,7 +73,8 @@ def repair(
 ) -> None:
     """Sets damaged queue and index files aside and builds them again from the commit log. What is whole in the log is never changed."""
     console = output()
-    if holder := StoreDirectory(root, commitlog).lock_holder():
+    directory = StoreDirectory(root, commitlog)
+    if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
     in_log = [damage for damage in damages if damage.kind == "commitlog"]
@@ -91,9 +92,10 @@ def repair(
     options = _as_written(root, commitlog)
     options |= {"index_slot_count": slot_count, "index_entry_count_max": entry_count, "rebuild_queues": 1}
     kept = _topics(root)
-    for target in targets:
-        if target.exists():
-            target.rename(_free_name(target))
+    with directory.locked():  # the check took its time: a broker may have been started since
+        for target in targets:
+            if target.exists():
+                target.rename(_free_name(target))
     with MessageStore(str(root), **options) as store:
         for deleted in {topic for topic, _ in store.queues()} - kept:
             store.delete_topic(deleted)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rocketpy._core.errors import StoreLocked
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore
+from rocketpy.cli.store import repair
 from rocketpy.store.directory import StoreDirectory
 
 OPTIONS: MessageStoreOptions = {"commit_log_file_size": 64 * 1024, "index_slot_count": 101, "index_entry_count_max": 1001}
@@ -85,6 +87,16 @@ def test_a_store_in_use_is_not_repaired_and_its_verdict_comes_with_a_warning(roo
         done = rocketpy("repair", root, *SHAPE, "--yes")
         assert done.returncode == 1 and f"in use by process {os.getpid()}" in done.stderr
         assert f"process {os.getpid()} is writing" in rocketpy("verify", root, *SHAPE).stderr
+    assert not list(root.rglob("damaged-*"))
+
+
+def test_a_store_whose_holder_cannot_be_seen_is_not_repaired(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker in another container, or one that was started during the check."""
+    monkeypatch.setattr("rocketpy.store.directory.LOCKS", tmp_path / "none")
+    with MessageStore(root, **OPTIONS):
+        flip(root / "consumequeue" / "T" / "2" / f"{0:020d}", 27)
+        with pytest.raises(StoreLocked, match="nothing was changed"):
+            repair(root, slot_count=101, entry_count=1001, yes=True)
     assert not list(root.rglob("damaged-*"))
 
 
