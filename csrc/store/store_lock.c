@@ -13,9 +13,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+/* The process whose fcntl lock is in the way; -1: one that has no number here; 0: none is, so it is an flock of this process. */
 static int holder_of(int fd, int shared) {
     struct flock query = {.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET};
-    return fcntl(fd, F_GETLK, &query) == 0 && query.l_type != F_UNLCK ? (int)query.l_pid : 0;
+    if (fcntl(fd, F_GETLK, &query) != 0 || query.l_type == F_UNLCK) {
+        return 0;
+    }
+    return query.l_pid > 0 ? (int)query.l_pid : -1;
 }
 
 int rp_store_lock_take(const char *path, int shared, rp_error *error) {
@@ -44,6 +48,11 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
     if (holder > 0) {
         return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1,
                             "the store is in use by process %d; stop it or choose another directory", holder);
+    }
+    if (holder < 0) {
+        return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1,
+                            "the store is in use by a process that cannot be seen from here, in another container or on another machine; "
+                            "stop it or choose another directory");
     }
     return rp_error_set(error, RP_E_LOCKED, os_errno, path, -1, "the store is open already in this process (%d)", (int)getpid());
 }

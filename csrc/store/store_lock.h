@@ -12,7 +12,7 @@
 #include "../base/error.h"
 #include "../base/file_ops.h"
 
-/* The locked descriptor (>= 0); RP_E_LOCKED with the holder's pid; RP_E_IO. */
+/* The locked descriptor (>= 0); RP_E_LOCKED with the holder's pid, where it has one here; RP_E_IO. */
 int rp_store_lock_take(const char *path, int shared, rp_error *error);
 void rp_store_lock_release(int fd);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -98,6 +99,16 @@ def test_a_store_whose_holder_cannot_be_seen_is_not_repaired(root: Path, tmp_pat
         with pytest.raises(StoreLocked, match="nothing was changed"):
             repair(root, slot_count=101, entry_count=1001, yes=True)
     assert not list(root.rglob("damaged-*"))
+
+
+def test_a_holder_in_another_container_is_not_taken_for_this_process(root: Path) -> None:
+    program = f"from rocketpy._core.store import MessageStore; MessageStore({str(root)!r})"
+    contained = ["unshare", "--pid", "--fork", sys.executable, "-c", program]
+    if shutil.which("unshare") is None or subprocess.run([*contained[:3], "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no process namespaces here: needs root and unshare(1)")
+    with MessageStore(root, **OPTIONS):
+        done = subprocess.run(contained, capture_output=True, text=True, timeout=200, check=False)
+    assert "StoreLocked: the store is in use by a process that cannot be seen from here" in done.stderr
 
 
 def test_a_lock_on_another_file_of_the_same_inode_number_is_nobodys(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
