@@ -177,9 +177,13 @@ class Registration:
             self._changed.clear()
             targets = self.name_servers if self._settings.force else await self._outdated()
             results: dict[str, RegisterResult | RocketpyError] = {}
+            failed: dict[str, RocketpyError] = {}
             for part in self._parts(self._snapshot(None)):
                 results = await self._register(targets, part)
-            return results
+                failed |= {address: result for address, result in results.items() if isinstance(result, RocketpyError)}
+            for address in failed:  # whichever part it missed: it does not know all topics
+                self.registered[address] = False
+            return results | failed
 
     def lost(self, address: str) -> None:
         """The connection to a server has ended. A name server that restarted, or took that for our end, does not know us any more."""

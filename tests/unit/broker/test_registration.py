@@ -286,6 +286,18 @@ def test_many_topics_may_be_split() -> None:
     assert [len(registered_topics(call)) for call in caller.calls] == [2, 2, 1]
 
 
+def test_a_name_server_that_missed_a_part_is_not_registered_with() -> None:
+    class Forgetful(ScriptedCaller):
+        async def invoke_all(self, *arguments: Any, **options: Any) -> Any:
+            answers = await super().invoke_all(*arguments, **options)
+            return answers | {A: NetworkError("busy")} if len(self.calls) == 2 else answers
+
+    registration, _ = make(Forgetful(), Topics(*"abcde"), split_size=2)
+    results = asyncio.run(registration.register_all())
+    assert registration.registered == {A: False, B: True}
+    assert isinstance(results[A], NetworkError) and isinstance(results[B], RegisterResult)
+
+
 def test_a_broker_that_may_not_be_written_says_so_of_all_its_topics() -> None:
     topics = Topics("t")
     topics.permission = 4
