@@ -54,10 +54,15 @@ class MessageStore(NativeObject):
         """Messages by key or unique key, stored in begin_ms..end_ms; at most 1,024 offsets."""
     def min_offset(self, topic: str, queue_id: int) -> int:
         """0 for a queue that does not exist."""
-    def max_offset(self, topic: str, queue_id: int) -> int: ...
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int: ...
-    def earliest_time(self, topic: str, queue_id: int) -> int: ...
-    def time_at(self, topic: str, queue_id: int, offset: int) -> int: ...
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Behind the last entry; 0 for a queue that does not exist."""
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int:
+        """boundary 0: the first queue offset stored at timestamp_ms or later, the max offset when there is none; 1: the last one stored
+        by then. 0 for a queue that does not exist. Raises StoreIOError."""
+    def earliest_time(self, topic: str, queue_id: int) -> int:
+        """When the queue's first message was stored, wall clock ms; -1 when it has none."""
+    def time_at(self, topic: str, queue_id: int, offset: int) -> int:
+        """When the message at a queue offset was stored, wall clock ms; -1 when there is none."""
     def entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
         """(commit log offset, size, tags code) of up to count entries from offset."""
     def queues(self) -> list[tuple[str, int]]:
@@ -65,9 +70,8 @@ class MessageStore(NativeObject):
     def delete_topic(self, topic: str) -> None: ...
     def set_flush_timing(self, interval_ms: int, least_pages: int, thorough_interval_ms: int, queue_interval_ms: int) -> None:
         """When the log and the queues are synced though nobody waits, from now on. InvalidArgument: an interval below 1 ms."""
-
     def set_message_size_max(self, byte_count: int) -> None:
-        """The largest body of the appends that come."""
+        """The largest body that later appends may have."""
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:
         """Until every byte below offset is on disk. Raises TimedOut; StoreIOError for good after a failed sync. Ctrl-C works."""
     def stats(self) -> dict[str, int]:

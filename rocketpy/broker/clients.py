@@ -6,8 +6,8 @@ RocketMQ: ProducerManager, ConsumerManager, ConsumerGroupInfo, ClientHousekeepin
     closed ─────┤      │                └─ CloseChannel: a connection nobody heard of for EXPIRES_MS
     scan ───────┘      └─ native subscription table (the sink): exactly what live groups subscribed to
 
-Decisions only; `now_ms` is monotonic. A channel is a connection of one listener. Bounds: CLIENT_GROUPS_MAX groups a heartbeat,
-CHANNEL_GROUPS_MAX groups a connection.
+Decisions only; `now_ms` is monotonic. A channel is a connection of one listener. Bounds: CHANNEL_GROUPS_MAX groups a connection; what one
+heartbeat may hold is bounded where it is read (heartbeat.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-/* Producers, waiting consumers and a writer of the tables at the same time: nothing is lost, doubled or out of order. For TSan. */
+/* broker_concurrent_test.c: producers, waiting consumers and a writer of the tables at the same time: nothing is lost, doubled or out of
+ * order. For TSan. */
 #include <pthread.h>
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* Responses that wait for disk and slaves. */
+/* broker_durable_test.c: responses that wait for disk and slaves. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

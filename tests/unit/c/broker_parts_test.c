@@ -1,4 +1,4 @@
-/* The parts of csrc/broker that need no server: properties, headers, tag filters, batches, tables. */
+/* broker_parts_test.c: the parts of csrc/broker that need no server: properties, headers, tag filters, batches, tables. */
 #include <string.h>
 
 #include "base/arena.h"

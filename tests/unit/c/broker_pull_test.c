@@ -1,4 +1,4 @@
-/* Pulls through a real server on loopback: status rules, filters, limits, offsets. */
+/* broker_pull_test.c: pulls through a real server on loopback: status rules, filters, limits, offsets. */
 #include "base/hash.h"
 #include "broker_fixture.h"
 

@@ -1,4 +1,4 @@
-/* Sends through a real server on loopback: what is stored, what is answered, what goes up to Python. */
+/* broker_send_test.c: sends through a real server on loopback: what is stored, what is answered, what goes up to Python. */
 #include "broker_fixture.h"
 
 /* Reads the record at a queue offset; its slices live until released. */
