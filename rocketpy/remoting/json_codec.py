@@ -7,8 +7,8 @@ Reading  standard JSON goes through the C parser. What that refuses is read by t
          ones in the text: no UTF-8 can be made of that again. Here they become U+FFFD.
 Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as objects, for peers before 4.9.4 and files in `config/`.
 
-Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's. Nothing raises but
-         JsonError.
+Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's, and what references
+         stand for holds MEMBERS_MAX members at most. Nothing raises but JsonError.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 DEPTH_MAX = 200
+MEMBERS_MAX = 1_000_000
+"""Of a value with references, each counted as often as it is written: a few hundred bytes can stand for more than any memory holds."""
 
 
 class JsonError(ValueError):
@@ -296,16 +298,17 @@ def _frozen(value: Any) -> Any:
 
 # ---- references ----
 
+_CIRCLE = "references lead in a circle"
 _STEP = re.compile(r"\.((?:\\.|[^.\[\\])+)|\[([0-9]{1,9})\]")
 
 
 def _resolve_references(root: Any) -> Any:
-    """Puts the object that {"$ref": path} points at in its place: $ is the root, @ the object itself, .. its parent."""
+    """Puts the object that {"$ref": path} points at in its place: $ is the root. Raises JsonError for references that lead in a circle, as
+    those to the object itself (@) and its parent (..) do, or to more than MEMBERS_MAX members."""
 
-    def target(path: str, parents: list[Any]) -> Any:
+    def target(path: str) -> Any:
         if path in ("@", ".."):
-            index = -1 if path == "@" else -2
-            return parents[index] if len(parents) >= -index else None
+            raise JsonError(_CIRCLE)
         if not path.startswith("$"):
             return None
         found, position = root, 1
@@ -326,13 +329,47 @@ def _resolve_references(root: Any) -> Any:
     def is_reference(value: Any) -> bool:
         return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("$ref"), str)
 
-    pending: list[tuple[Any, list[Any]]] = [(root, [root])]
+    if not isinstance(root, (dict, list)):
+        return root
+    pending: list[Any] = [root]
     while pending:
-        value, parents = pending.pop()
+        value = pending.pop()
         slots = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
         for slot, member in slots:
             if is_reference(member):
-                value[slot] = target(member["$ref"], parents)
+                value[slot] = target(member["$ref"])
             elif isinstance(member, (dict, list)):
-                pending.append((member, [*parents, member]))
+                pending.append(member)
+    _refuse_growth(root)
     return root
+
+
+def _refuse_growth(root: dict[Any, Any] | list[Any]) -> None:
+    counts: dict[int, int] = {}  # by id: the members of what was walked, with all that they hold
+    path: list[tuple[Any, Iterator[Any]]] = []  # from the root to where the walk is
+    on_path: set[int] = set()
+
+    def enter(value: Any) -> None:
+        path.append((value, iter(value.values() if isinstance(value, dict) else value)))
+        on_path.add(id(value))
+        counts[id(value)] = len(value)
+
+    enter(root)
+    while path:
+        value, members = path[-1]
+        for member in members:
+            if not isinstance(member, (dict, list)):
+                continue
+            if id(member) in on_path:
+                raise JsonError(_CIRCLE)
+            if id(member) not in counts:
+                enter(member)
+                break
+            counts[id(value)] += counts[id(member)]
+        else:
+            path.pop()
+            on_path.remove(id(value))
+            if path:
+                counts[id(path[-1][0])] += counts[id(value)]
+        if counts[id(value)] > MEMBERS_MAX:
+            raise JsonError(f"references stand for more than {MEMBERS_MAX} members")
