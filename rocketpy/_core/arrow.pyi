@@ -53,7 +53,7 @@ class RecordBatch(NativeObject):
 
 @disjoint_base
 class QueueReader(NativeObject):
-    """Reads a range of one queue from a broker. fd is a connected socket that now belongs to the reader."""
+    """Reads a range of one queue from a broker. fd is a connected socket; it belongs to the reader from the call on, also if that fails."""
 
     def __init__(
         self, fd: int, batch: RecordBatchOptions | None = None, pool: BufferPool | None = None, **options: Unpack[QueueReaderOptions]

@@ -3,6 +3,8 @@
 #
 # A finished batch leaves by the Arrow PyCapsule interface, so pyarrow is needed by who reads it, not here.
 
+import os
+
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
@@ -273,8 +275,12 @@ cdef class QueueReader(NativeObject):
         if self.native != NULL:
             raise InvalidArgument("a QueueReader is opened once")
         rp_queue_reader_options_default(&native_options)
-        set_fields(queue_reader_option_rows, &native_options, options, keep)
-        self.batch = create_batch(batch or {}, pool)
+        try:
+            set_fields(queue_reader_option_rows, &native_options, options, keep)
+            self.batch = create_batch(batch or {}, pool)
+        except BaseException:
+            os.close(fd)  # ours from the call on, as rp_queue_reader_open takes it
+            raise
         error.status = 0
         try:
             check(rp_queue_reader_open(fd, &native_options, &self.native, &error), &error)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.arrow import QueueReader, column_mask
-from rocketpy._core.errors import Busy, NetworkError, NotFound, OffsetOutOfRange, ProtocolError, StoreCorrupt, TimedOut
+from rocketpy._core.errors import Busy, InvalidArgument, NetworkError, NotFound, OffsetOutOfRange, ProtocolError, StoreCorrupt, TimedOut
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from tests.unit.core.test_arrow import record
 
@@ -200,6 +200,14 @@ class _Silent(Broker):
 def test_nonsense_is_refused(read: Any, answer: Answer, error: type[Exception]) -> None:
     with pytest.raises(error):
         read(Broker(lambda offset, count: answer))
+
+
+@pytest.mark.parametrize("wrong", [{"no_such": 1}, {"depth": 99}, {"rows_max": -1}])
+def test_the_socket_is_closed_when_the_reader_cannot_be_made(read: Any, wrong: dict[str, Any]) -> None:
+    silent = _Silent()
+    with pytest.raises(InvalidArgument):
+        read(silent, **wrong)
+    assert silent.ours.recv(1) == b""
 
 
 def test_success_without_messages_is_refused_and_skips_nothing(read: Any) -> None:
