@@ -136,8 +136,9 @@ def export(
 ) -> None:
     """Writes messages as JSON lines, bodies in base64. Exit status 3 when something damaged was passed over."""
     damaged = 0
+    directory = StoreDirectory(root, commitlog)  # before target is emptied: there may be none
     with sys.stdout if str(target) == "-" else target.open("w") as out:
-        for record in _records(StoreDirectory(root, commitlog), 0, topic):
+        for record in _records(directory, 0, topic):
             damaged += isinstance(record, Damage)
             out.write(json.dumps(_as_json(record)) + "\n")
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)

@@ -77,6 +77,13 @@ def test_messages_are_dumped_and_exported(root: Path, tmp_path: Path) -> None:
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 200
 
 
+def test_an_export_of_no_store_leaves_its_target_alone(tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    target.write_text("of yesterday")
+    assert rocketpy("export", tmp_path / "absent", target).returncode == 1
+    assert target.read_text() == "of yesterday"
+
+
 def test_a_directory_that_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
     done = rocketpy("verify", tmp_path / "absent")
     assert done.returncode == 1 and "there is no store directory here" in done.stderr and "Traceback" not in done.stderr
