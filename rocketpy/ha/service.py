@@ -169,7 +169,7 @@ class HaService:
         try:
             self._slave.set_master(ha_address)
         except InvalidArgument as error:
-            log.error("Update HA master address failed: the name server says %r: %s", ha_address, error)
+            log.error("Update HA master address failed: %r is nothing a slave can follow: %s", ha_address, error)
             return
         log.info("Update HA master address from %s to %s", self._followed, ha_address)
         self._followed = ha_address
