@@ -422,8 +422,8 @@ static void serve_connection(rp_ha_slave *slave) {
     int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
     rp_error error;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
-        /* Refused, or no log of ours to follow: that changes when an operator has mended it. */
-        if ((!slave->is_answered || error.status == RP_E_RANGE) && slave->refusals < REFUSALS_MAX)
+        /* Refused, no log of ours to follow, or none that takes more, as with a full disk: that changes when an operator has mended it. */
+        if ((!slave->is_answered || error.status != RP_E_NETWORK) && slave->refusals < REFUSALS_MAX)
             slave->refusals++;
         disconnect(slave, error.message, error.status == RP_E_RANGE ? RP_LOG_ERROR : RP_LOG_WARNING);
         return;

@@ -111,6 +111,39 @@ static void a_backlog_goes_on_where_the_disk_refused_it(void) {
     close_pair(&both);
 }
 
+static _Atomic bool log_is_full;
+
+static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size) {
+    if (atomic_load(&log_is_full)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* Its log may lie on the disk that is full. */
+static void a_slave_whose_disk_is_full_says_so_now_and_then(void) {
+    rp_file_ops full = *rp_file_ops_system();
+    full.allocate = allocate_or_full;
+    pair both;
+    open_pair(&both);
+    CHECK(rp_log_create(&both.slave_log) == RP_OK);
+    append(&both, 10);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    close_slave(&both);
+    both.slave.ops = &full;
+    atomic_store(&log_is_full, true);
+    append(&both, 1000);
+    open_slave(&both);
+    wait_connects(&both, 5);
+    CHECK(lines_with(both.slave_log, "resumes by itself; our log ends at") == 1);
+    atomic_store(&log_is_full, false);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    check_equal(&both);
+    close_pair(&both);
+    rp_log_destroy(both.slave_log);
+}
+
 static _Atomic bool queues_are_full;
 
 static int open_or_full(void *context, const char *path, int flags, uint32_t mode) {
@@ -341,6 +374,7 @@ int main(void) {
         RUN(many_appenders_at_once_lose_no_wake_up);
         RUN(a_slave_goes_on_after_either_side_was_away);
         RUN(a_backlog_goes_on_where_the_disk_refused_it);
+        RUN(a_slave_whose_disk_is_full_says_so_now_and_then);
         RUN(a_quiet_slave_queues_what_its_disk_refused);
         RUN(an_empty_slave_starts_with_the_masters_last_file);
         RUN(a_report_may_come_in_pieces);
