@@ -337,15 +337,16 @@ void rp_ha_connection_ask(rp_ha_connection *connection) {
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return connection->socket_is_full; }
 
-int rp_ha_connection_has_work(const rp_ha_connection *connection) {
-    if (connection->socket_is_full)
-        return 0;
-    if (connection->header_left > 0 || connection->body_left > 0)
-        return 1;
+/* Bytes wait and the socket takes them: nothing but flow control may hold them back. */
+static int has_backlog(const rp_ha_connection *connection) {
     int64_t offset = next_offset(connection);
-    if (offset < 0 || offset >= rp_commit_log_max_offset(connection->options->commit_log))
-        return 0;
-    return connection->options->flow_bytes_per_second <= 0 || connection->flow_tokens > 0;
+    return !connection->socket_is_full && offset >= 0 && offset < rp_commit_log_max_offset(connection->options->commit_log);
+}
+
+int rp_ha_connection_has_work(const rp_ha_connection *connection) {
+    if (!connection->socket_is_full && (connection->header_left > 0 || connection->body_left > 0))
+        return 1;
+    return has_backlog(connection) && (connection->options->flow_bytes_per_second <= 0 || connection->flow_tokens > 0);
 }
 
 int64_t rp_ha_connection_backlog(const rp_ha_connection *connection) {
@@ -362,7 +363,7 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
     if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
         first = heartbeat;
     int64_t rate = connection->options->flow_bytes_per_second;
-    if (rate > 0 && connection->flow_tokens <= 0) {
+    if (rate > 0 && connection->flow_tokens <= 0 && has_backlog(connection)) {
         int64_t pause = 10 * MS_NS, byte = (SECOND_NS + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
         int64_t refill = connection->flow_filled_ns + (pause > byte ? pause : byte);
         if (refill < first)

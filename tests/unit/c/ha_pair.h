@@ -93,6 +93,7 @@ typedef struct pair {
     int64_t flow_bytes_per_second;
     uint32_t heartbeat_ms, housekeeping_ms; /* until a side speaks unasked, and leaves one that does not; 0: the defaults */
     rp_log *log, *slave_log; /* NULL: stderr */
+    const rp_clock *clock; /* the master's; NULL: the system's */
 } pair;
 
 static int appenders_send; /* every test runs with both */
@@ -124,6 +125,7 @@ static inline void open_master(pair *both) {
     options.on_acked = on_acked;
     options.context = &both->acked;
     options.log = both->log;
+    options.clock = both->clock;
     rp_error error;
     CHECK(rp_ha_master_open(&options, &both->ha_master, &error) == RP_OK);
     CHECK(rp_message_store_on_appended(both->master.store, notify, both->ha_master) == RP_OK);

@@ -188,6 +188,43 @@ static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
     close_pair(&both);
 }
 
+static atomic_uint looks; /* at the clock below */
+
+static int64_t counted_ns(void *context) {
+    (void)context;
+    atomic_fetch_add(&looks, 1);
+    return rp_clock_monotonic_ns(rp_clock_system());
+}
+
+static int64_t wall_ms(void *context) {
+    (void)context;
+    return rp_clock_wall_ms(rp_clock_system());
+}
+
+/* Between two heartbeats there is nothing to do, and each turn of the ha thread looks at the clock. */
+static void a_limit_of_the_flow_costs_nothing_while_nothing_flows(void) {
+    const rp_clock clock = {.monotonic_ns = counted_ns, .wall_ms = wall_ms};
+    pair both;
+    uint8_t heartbeat[RP_HA_HEADER_SIZE];
+    open_pair(&both);
+    close_slave(&both);
+    close_master(&both);
+    both.clock = &clock;
+    both.heartbeat_ms = 300;
+    open_master(&both);
+    append(&both, 5);
+    int fd = connect_to(&both);
+    report(fd, max_of(&both.master));
+    rp_ha_master_limit_flow(both.ha_master, 1000000);
+    CHECK(recv(fd, heartbeat, sizeof heartbeat, MSG_WAITALL) == (ssize_t)sizeof heartbeat && rp_get_u32(heartbeat + 8) == 0);
+    unsigned before = atomic_load(&looks);
+    CHECK(recv(fd, heartbeat, sizeof heartbeat, MSG_WAITALL) == (ssize_t)sizeof heartbeat && rp_get_u32(heartbeat + 8) == 0);
+    CHECK(atomic_load(&looks) - before < 50);
+    close(fd);
+    open_slave(&both);
+    close_pair(&both);
+}
+
 static void strangers_that_say_nothing_take_no_slaves_place(void) {
     pair both;
     int strangers[40];
@@ -217,6 +254,7 @@ int main(void) {
         RUN(nor_is_one_that_lost_the_end_of_its_log);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
+        RUN(a_limit_of_the_flow_costs_nothing_while_nothing_flows);
         RUN(strangers_that_say_nothing_take_no_slaves_place);
     }
     return 0;
