@@ -33,6 +33,7 @@
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
 #define TELL_AGAIN_NS (60 * SECOND_NS) /* the same trouble, attempt after attempt */
 #define INPUT_BYTES 16384
+#define OFFSET_MAX (INT64_MAX / 2) /* no log gets there; what the store adds to it, files and their lead, stays a number */
 #define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
 
 struct rp_ha_slave {
@@ -159,7 +160,7 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     int64_t offset = (int64_t)rp_get_u64(header);
     uint32_t size = rp_get_u32(header + 8);
     int64_t ours = held_offset(slave);
-    if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > INT64_MAX - (int64_t)size)
+    if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > OFFSET_MAX)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
     if (ours != 0 && ours != offset)
