@@ -44,10 +44,12 @@ struct rp_ha_slave {
     /* guarded by lock (leaf) */
     pthread_mutex_t lock;
     char wanted_address[RP_ENDPOINT_TEXT_MAX];
+    uint64_t wanted_changes;
     rp_ha_slave_stats stats;
     /* slave thread */
     int fd; /* -1: not connected */
     char address[RP_ENDPOINT_TEXT_MAX];
+    uint64_t followed_changes;     /* wanted_changes, as of the address */
     uint8_t input[INPUT_BYTES];    /* read, but not looked at: [input_at, input_end) */
     uint32_t input_at, input_end;
     rp_backlog_pipe pipe;
@@ -216,10 +218,11 @@ static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
     return RP_OK;
 }
 
-/* What the master sends now is stored and acknowledged. */
+/* What the master sends now is stored and acknowledged. Of one that is wanted no more nobody is told so: it is left at the next turn. */
 static void begin_transfer(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
-    slave->stats.state = RP_HA_SLAVE_TRANSFER;
+    if (slave->followed_changes == slave->wanted_changes)
+        slave->stats.state = RP_HA_SLAVE_TRANSFER;
     pthread_mutex_unlock(&slave->lock);
     signal_fd(slave->transfer_fd); /* behind the state: who is told looks at it */
 }
@@ -374,12 +377,14 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     char wanted[RP_ENDPOINT_TEXT_MAX];
     pthread_mutex_lock(&slave->lock);
     memcpy(wanted, slave->wanted_address, sizeof wanted);
+    uint64_t changes = slave->wanted_changes;
     pthread_mutex_unlock(&slave->lock);
-    if (strcmp(wanted, slave->address) == 0)
+    if (changes == slave->followed_changes)
         return 0;
     if (slave->fd >= 0)
         disconnect(slave, "the master's address changed", RP_LOG_INFO);
     memcpy(slave->address, wanted, sizeof wanted);
+    slave->followed_changes = changes;
     slave->retry_ns = 0;
     slave->refusals = 0;
     return 1;
@@ -520,8 +525,12 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     if (has_address && rp_endpoint_split(address, host, &port) < 0)
         return RP_E_INVALID;
     pthread_mutex_lock(&slave->lock);
-    snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
-    snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", has_address ? address : "");
+    if (strcmp(slave->wanted_address, has_address ? address : "") != 0) {
+        snprintf(slave->wanted_address, sizeof slave->wanted_address, "%s", has_address ? address : "");
+        snprintf(slave->stats.master_address, sizeof slave->stats.master_address, "%s", slave->wanted_address);
+        slave->wanted_changes++;
+        slave->stats.state = RP_HA_SLAVE_READY; /* at once: who asks now means the new one, which has proved nothing yet */
+    }
     pthread_mutex_unlock(&slave->lock);
     signal_fd(slave->wake_fd);
     return RP_OK;

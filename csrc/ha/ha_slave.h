@@ -42,7 +42,8 @@ typedef struct rp_ha_slave_options {
 void rp_ha_slave_options_default(rp_ha_slave_options *options);
 int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error);
 void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
-/* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection. RP_OK, RP_E_INVALID. */
+/* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection, and the state is READY
+ * when this returns. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
 /* Readable since a transfer began until the caller reads it. The slave's until close; non-blocking. Any thread. */
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);

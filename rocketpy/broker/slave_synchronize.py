@@ -91,8 +91,11 @@ class SlaveSynchronize:
         self._is_waiting = False
         changed = 0
         async with self._rounds:
+            address = self.master_address
             for state in self._states:
-                changed += await self._copy(state, self.master_address)
+                if self.master_address != address or self._own_log.is_stranger:  # another one came meanwhile, and waits its turn
+                    break
+                changed += await self._copy(state, address)
         return changed
 
     async def catch_up(self) -> None:

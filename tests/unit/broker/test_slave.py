@@ -17,6 +17,7 @@ import pytest
 import rocketpy.broker.service
 from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.slave_synchronize import CopiedState
 from rocketpy.broker.timers import WHEEL_TOPIC
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.processes import PATIENCE_S
@@ -502,6 +503,34 @@ def test_metrics_of_both_tell_of_the_replication(tmp_path: Path) -> None:
             slave = await scrape(both.slave_service.metrics_port)
             assert value(slave, "rocketmq_ha_read_timestamp_milliseconds") > 0
             assert "rocketmq_ha_slaves" not in {name for name, _ in slave}
+
+    run(test)
+
+
+def test_a_round_that_began_at_one_master_does_not_go_on_at_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose log has not been compared yet: it may have lost what this slave still has."""
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            synchronize = both.slave_service._synchronize
+            assert synchronize is not None
+            asked: list[tuple[str, bool]] = []
+            real = synchronize._copy
+
+            async def led_away(state: CopiedState, address: str) -> bool:
+                ha = both.slave_service.parts.ha  # type: ignore[union-attr]
+                asked.append((address, ha.is_stranger))
+                synchronize.follow("127.0.0.1:1")
+                both.lead_slave_to("127.0.0.1:2")
+                assert ha.is_stranger
+                return await real(state, address)
+
+            monkeypatch.setattr(synchronize, "_copy", led_away)
+            await synchronize.run_once()
+            assert asked == [(both.at.broker.address, False)]
 
     run(test)
 

@@ -112,6 +112,26 @@ static void a_master_that_has_grown_anew_past_its_slave_is_not_followed(void) {
     rp_log_destroy(both.slave_log);
 }
 
+/* Who looks whether the log is the master's asks about the new one, which has shown nothing yet. */
+static void a_master_that_is_wanted_no_more_vouches_for_nothing(void) {
+    pair both;
+    char address[32];
+    rp_ha_slave_stats stats;
+    open_pair(&both);
+    append(&both, 10);
+    snprintf(address, sizeof address, "127.0.0.1:%u", rp_ha_master_port(both.ha_master));
+    for (uint64_t round = 1; round <= 50; round++) {
+        append(&both, 1);
+        CHECK(wait_acked(&both.acked, max_of(&both.master)));
+        CHECK(rp_ha_slave_set_master(both.ha_slave, "127.0.0.1:1") == RP_OK);
+        rp_ha_slave_read_stats(both.ha_slave, &stats);
+        CHECK(stats.state == RP_HA_SLAVE_READY);
+        CHECK(rp_ha_slave_set_master(both.ha_slave, address) == RP_OK); /* perhaps before it has looked */
+        wait_connects(&both, round + 1);
+    }
+    close_pair(&both);
+}
+
 static void append_to_slave(pair *both) {
     open_store(&both->slave);
     CHECK(fixture_append(both->slave.store, fixture_queue(both->slave.store, "T", 0), 77) == RP_OK);
@@ -251,6 +271,7 @@ int main(void) {
         RUN(an_offset_that_was_never_sent_is_not_acknowledged);
         RUN(who_has_just_come_vouches_for_nothing_that_others_wait_for);
         RUN(a_master_that_has_grown_anew_past_its_slave_is_not_followed);
+        RUN(a_master_that_is_wanted_no_more_vouches_for_nothing);
         RUN(nor_is_one_that_lost_the_end_of_its_log);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
