@@ -4,11 +4,13 @@
 #include <stddef.h>
 
 void rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log) {
-    int64_t end = rp_commit_log_max_offset(log), begin = end - RP_OVERLAP_BYTES_MAX;
+    int64_t end = rp_commit_log_max_offset(log), begin = end - RP_OVERLAP_BYTES_MAX, whole = rp_commit_log_whole_offset(log);
     rp_log_range last;
     *overlap = (rp_overlap){end, end};
     if (end == 0 || rp_commit_log_read(log, end - 1, 1, &last) != RP_OK)
         return; /* nothing is there: the log begins where it ends */
+    if (whole < begin && end - whole <= RP_OVERLAP_RECORD_MAX)
+        begin = whole;
     int64_t file_begin = end - 1 - last.file_offset;
     rp_log_range_release(last.pin);
     begin = begin < file_begin ? file_begin : begin;

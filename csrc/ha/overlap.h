@@ -16,12 +16,15 @@
 #include "../store/commit_log.h"
 
 #define RP_OVERLAP_BYTES_MAX 4096
+#define RP_OVERLAP_RECORD_MAX (16 * 1024 * 1024) /* more than a message: such records wait for room in their queues */
 
 typedef struct rp_overlap {
     int64_t at, end; /* still to be compared; nothing when they are equal */
 } rp_overlap;
 
-/* Takes the log's last bytes, of its last file only: of an older one the master may have nothing any more. None of an empty log. */
+/* Takes the log's last bytes, of its last file only: of an older one the master may have nothing any more. None of an empty log. A record
+ * that is not whole is compared from its beginning: the middle of another one may be the same (zeros), only what is in front tells them
+ * apart. */
 void rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log);
 
 /* Compares the master's bytes of overlap->at. How many of `size` belonged to the overlap; RP_E_RANGE when they differ. */

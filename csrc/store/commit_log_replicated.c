@@ -210,6 +210,13 @@ void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_unlock(&log->append_lock);
 }
 
+int64_t rp_commit_log_whole_offset(rp_commit_log *log) {
+    pthread_mutex_lock(&log->append_lock);
+    int64_t offset = log->dispatched;
+    pthread_mutex_unlock(&log->append_lock);
+    return offset;
+}
+
 /* Publishes and dispatches; *position is the log's end then. */
 static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
