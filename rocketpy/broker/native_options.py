@@ -59,6 +59,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
             "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
         ),
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
+        "delay_levels": config.text("messageDelayLevel"),
         "index_enable": int(config.boolean("messageIndexEnable")),
         "index_slot_count": config.integer("maxHashSlotNum"),
         "index_entry_count_max": config.integer("maxIndexNum"),

@@ -244,7 +244,12 @@ _HA_KEYS: tuple[Key, ...] = (
 )
 
 _DELAY_KEYS: tuple[Key, ...] = (
-    text("messageDelayLevel", "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h", "The delay levels 1 to n.", pattern="levels"),
+    text(
+        "messageDelayLevel",
+        "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+        "The delay levels 1 to n: when messages that RocketMQ delayed are due, where their queues are built again.",
+        pattern="levels",
+    ),
     long("flushDelayOffsetInterval", 10000, "Pause between writes of delay offsets.", "ms", least=1),
     switch("enableScheduleMessageStats", True, "Statistics of delayed messages."),
     switch("enableScheduleAsyncDeliver", False, "Deliver without waiting for each."),

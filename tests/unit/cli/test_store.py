@@ -135,6 +135,17 @@ def test_a_repair_says_that_there_is_nothing_to_do_or_what_does_it(root: Path) -
     assert "--slot-count and --entry-count" in rocketpy("verify", root).stdout
 
 
+def test_a_repair_takes_the_delay_levels_of_the_stores_broker(root: Path) -> None:
+    topic = "SCHEDULE_TOPIC_XXXX"
+    with MessageStore(root, **OPTIONS) as store:
+        store.append(topic, 0, b"later", "DELAY\x011\x02", tags_code=0)
+        stored_ms = store.time_at(topic, 0, 0)
+    flip(root / "consumequeue" / topic / "0" / f"{0:020d}", 7)
+    assert rocketpy("repair", root, *SHAPE, "--delay-levels", "5h", "--yes").returncode == 0
+    with MessageStore(root, **OPTIONS) as store:
+        assert store.entries(topic, 0, 0, 1)[0][2] == stored_ms + 5 * 3_600_000
+
+
 def test_file_names_are_whole_also_where_nobody_is_at_a_terminal(root: Path) -> None:
     (index,) = (root / "index").iterdir()
     assert str(index) in rocketpy("verify", root).stdout
