@@ -70,7 +70,7 @@ from .settings import broker_settings, group_settings, registration_settings, re
 from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_of_ha_port, warn_of_limits, warn_of_namesakes, warn_of_undelivered
 from .stats import BrokerStats
-from .store_directory import check_kind_of_store, make_store_directory
+from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topic_deletion import TopicDeletion
@@ -219,6 +219,8 @@ class BrokerService:
             make_store_directory("storePathRootDir", root / "config")
         if config.text("storePathCommitLog"):
             make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+        else:
+            check_place_of_log(root)
         check_kind_of_store(root)
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from .._core.errors import StoreIOError
+from ..config import home_directory
 
 
 def is_mounted_read_only(path: Path) -> bool:
@@ -35,6 +36,22 @@ def check_kind_of_store(root: Path) -> None:
             f"storePathRootDir={root}: {in_rocksdb[0]} is RocksDB's (storeType=defaultRocksDB), which this release does not read; "
             f"start RocketMQ on it, or name another directory"
         )
+
+
+def check_place_of_log(root: Path) -> None:
+    """Raises StoreIOError for a store that RocketMQ before 4.9.4 kept in two places: without storePathCommitLog the log was in ~/store,
+    whatever storePathRootDir said. Its queues, beside a log without messages, would be cut to nothing here."""
+    log, old_log = root / "commitlog", home_directory() / "store" / "commitlog"
+    if not _has_files(log, "*") and _has_files(root / "consumequeue", "*/*/*") and _has_files(old_log, "*"):
+        raise StoreIOError(
+            f"storePathCommitLog is not set, and {log} holds no messages for the queues in {root / 'consumequeue'}: RocketMQ before 4.9.4 "
+            f"kept its log in {old_log}, which has some; set storePathCommitLog={old_log}, or move consumequeue away to begin with an "
+            f"empty log"
+        )
+
+
+def _has_files(directory: Path, pattern: str) -> bool:
+    return any(path.is_file() for path in directory.glob(pattern))
 
 
 def _remedy(path: Path) -> str:

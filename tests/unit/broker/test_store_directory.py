@@ -8,7 +8,7 @@ import pytest
 
 from rocketpy._core.errors import StoreIOError
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.store_directory import check_kind_of_store, make_store_directory
+from rocketpy.broker.store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from rocketpy.remoting.codes import RequestCode
 from tests.unit.broker import running as broker
 from tests.unit.cli.processes import run
@@ -48,6 +48,23 @@ def test_a_store_that_rocketmq_keeps_in_rocksdb_is_refused_and_left_alone(name: 
     (tmp_path / "config").mkdir(exist_ok=True)
     (tmp_path / "config" / "topics.json").write_text("{}")
     check_kind_of_store(tmp_path)
+
+
+def test_a_log_where_rocketmq_before_4_9_4_kept_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There storePathRootDir alone did not move it. A start without it would cut every queue to nothing."""
+    root, old_log = tmp_path / "data", tmp_path / "home" / "store" / "commitlog"
+    entries = root / "consumequeue" / "t" / "0" / f"{0:020d}"
+    entries.parent.mkdir(parents=True)
+    entries.write_bytes(bytes(8))
+    old_log.mkdir(parents=True)
+    (old_log / f"{0:020d}").write_bytes(bytes(8))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    done = run("broker", "-o", f"storePathRootDir={root}", "-o", "listenPort=0", "-o", "bindAddress=127.0.0.1")
+    assert done.returncode == 1 and f"set storePathCommitLog={old_log}" in done.stderr, done.stderr
+    assert entries.read_bytes() == bytes(8) and not (root / "commitlog").exists()
+    (root / "commitlog").mkdir()
+    (root / "commitlog" / f"{0:020d}").write_bytes(bytes(8))
+    check_place_of_log(root)
 
 
 def test_the_start_says_so(tmp_path: Path) -> None:
