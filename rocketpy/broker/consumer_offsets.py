@@ -18,11 +18,14 @@ from typing import Any
 from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import write_fastjson
 from .json_members import object_member
+from .names import LIGHT_QUEUE_PREFIX
 from .tables import OffsetSink
 from .topics import QUEUES_MAX
 
 log = logging.getLogger(__name__)
 
+OFFSETS_FILE, LIGHT_OFFSETS_FILE = "consumerOffset.json", "lmqConsumerOffset.json"
+"""The second with enableLmq: then RocketMQ has the offsets of all groups there, those of light groups (`%LMQ%…`) in lmqOffsetTable."""
 SEPARATOR = "@"
 _LONG_MAX = (1 << 63) - 1
 
@@ -219,13 +222,18 @@ class OffsetsSnapshot:
     version: DataVersion
     rows: list[tuple[str, str, int, int]]
 
-    def text(self, *, pretty: bool = False) -> str:
-        """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip what they do not know.
+    def text(self, *, pretty: bool = False, light: bool = False) -> str:
+        """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip what they do not know. light: that of
+        lmqConsumerOffset.json.
 
         Written by hand: with 100,000 offsets the general writer takes seven times as long, every five seconds and for every slave."""
         queues: dict[str, list[str]] = {}
         topics: dict[str, set[str]] = {}
+        light_queues: dict[str, str] = {}
         for group, topic, queue_id, offset in sorted(self.rows):
+            if light and queue_id == 0 and group.startswith(LIGHT_QUEUE_PREFIX):
+                light_queues[topic + SEPARATOR + group] = str(offset)
+                continue
             queues.setdefault(topic + SEPARATOR + group, []).append(f"{queue_id}:{offset}")
             topics.setdefault(group, set()).add(topic)
         tables = {key: queues[key] for key in sorted(queues)}
@@ -234,6 +242,7 @@ class OffsetsSnapshot:
         members = (
             ("dataVersion", version.replace("\n", "\n\t")),
             ("groupTopicMap", _block({group: _listed("[]", members, pretty) for group, members in names.items()}, pretty)),
+            *([("lmqOffsetTable", _block(light_queues, pretty))] if light else []),
             ("offsetTable", _block({key: _listed("{}", members, pretty) for key, members in tables.items()}, pretty)),
             ("pullOffsetTable", "{}"),
         )
@@ -259,7 +268,7 @@ def _joined(brackets: str, members: list[str], pretty: bool, depth: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SavedOffsets:
-    """What config/consumerOffset.json or a master's GET_ALL_CONSUMER_OFFSET holds."""
+    """What config/consumerOffset.json, lmqConsumerOffset.json or a master's GET_ALL_CONSUMER_OFFSET holds."""
 
     offsets: Mapping[str, Mapping[int, int]]
     version: DataVersion
@@ -279,6 +288,8 @@ class SavedOffsets:
                 continue
             numbers = ((_number(queue, key), _number(offset, key)) for queue, offset in queues.items())
             offsets[key] = {queue: offset for queue, offset in numbers if offset >= 0 and 0 <= queue < QUEUES_MAX}
+        for key, offset in object_member(value, "lmqOffsetTable", "offsets").items():
+            offsets.setdefault(str(key), {})[0] = max(0, _number(offset, key))
         return SavedOffsets(offsets, DataVersion.from_json(object_member(value, "dataVersion", "offsets")))
 
 

@@ -41,7 +41,7 @@ from .admin_topics import TopicAdmin
 from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
-from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from .group_members import Members, group_members
 from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
 from .metrics_settings import metrics_settings
@@ -292,7 +292,7 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
-        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes)
+        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes, light=config.boolean("enableLmq"))
         if self._ha.is_slave:
             states = copied_states(topics, offsets, groups, modes, saved, self._ha.connection)
             self._synchronize = SlaveSynchronize(self._client, states, self._ha)
@@ -566,14 +566,16 @@ class BrokerService:
             await saved.save_or_log()
 
 
-def _saved_states(directory: Path, topics: TopicTable, groups: GroupTable, offsets: ConsumerOffsets, modes: RequestModes) -> SavedStates:
+def _saved_states(
+    directory: Path, topics: TopicTable, groups: GroupTable, offsets: ConsumerOffsets, modes: RequestModes, *, light: bool
+) -> SavedStates:
     """The tables that live in files."""
+    offsets_path = directory / (LIGHT_OFFSETS_FILE if light else OFFSETS_FILE)
+    offsets_text = functools.partial(OffsetsSnapshot.text, pretty=True, light=light)
     return SavedStates(
         SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
-        SavedState(
-            directory / "consumerOffset.json", offsets.snapshot, lambda: offsets.change_count, lambda value: value.text(pretty=True)
-        ),
+        SavedState(offsets_path, offsets.snapshot, lambda: offsets.change_count, offsets_text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
     )
 

@@ -295,7 +295,7 @@ _DELAY_KEYS: tuple[Key, ...] = (
 )
 
 _OTHER_KEYS: tuple[Key, ...] = (
-    switch("enableLmq", False, "Light message queues.", idle=LMQ),
+    switch("enableLmq", False, "Consumer offsets are in config/lmqConsumerOffset.json, as in RocketMQ; light queues are not supported."),
     switch("enableMultiDispatch", False, "Put a message into several queues.", idle=LMQ),
     number("maxLmqConsumeQueueNum", 20000, "Light message queues.", idle=LMQ),
     switch("enableLmqQuota", False, "Limit light message queues.", idle=LMQ),

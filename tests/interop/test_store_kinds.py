@@ -1,5 +1,5 @@
 """Stores in which RocketMQ keeps what this broker does not serve: batch queues and light message queues. Ours is killed on them and gives
-them back whole."""
+them back whole, and the offsets of consumers, which are in another file then."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from tests.processes import wait_until
 
 from . import wire
-from .javaenv import JavaClients
-from .products import Cluster, Product
+from .javaenv import CURRENT, OLD, JavaClients
+from .products import Cluster, Peer, Product
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TOPIC, BATCHES, LIGHT = "kinds", "kinds-batches", "%LMQ%kinds"
-UPDATE_TOPIC, MAX_OFFSET, PULL, SEND_V2 = 17, 30, 11, 310
+UPDATE_TOPIC, MAX_OFFSET, PULL, SEND_V2, UPDATE_CONSUMER_OFFSET = 17, 30, 11, 310, 15
 
 
 def send(cluster: Cluster, properties: str) -> None:
@@ -31,14 +31,14 @@ def max_offset(cluster: Cluster, topic: str) -> int:
     return int(wire.call(cluster.broker.address, MAX_OFFSET, {"topic": topic, "queueId": "0"}).fields["offset"])
 
 
-def light_messages(cluster: Cluster) -> int:
-    """How many of the light queue can be read, from its first on."""
+def messages(cluster: Cluster, topic: str) -> int:
+    """How many of a topic's one queue can be read, from its first on."""
     fields = {
-        "consumerGroup": "readers", "topic": LIGHT, "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
+        "consumerGroup": "readers", "topic": topic, "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
         "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "*", "subVersion": "0", "expressionType": "TAG",
     }  # fmt: skip
     reply = wire.call(cluster.broker.address, PULL, fields)
-    return reply.body.count(LIGHT.encode()) if reply.code == 0 else 0
+    return reply.body.count(b"KEYS\x01") if reply.code == 0 else 0
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -65,6 +65,28 @@ def test_batch_queues_and_light_queues_come_back_to_rocketmq(
     assert not (cluster.broker.store / "consumequeue" / BATCHES).exists()
     assert max_offset(cluster, TOPIC) == 12
     assert (max_offset(cluster, LIGHT), max_offset(cluster, BATCHES)) == (10, 10)
-    assert light_messages(cluster) == 10
-    send(cluster, f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02")
-    wait_until(lambda: light_messages(cluster) == 11, 20, "the next light message")
+    assert messages(cluster, LIGHT) == 10
+    send(cluster, f"INNER_MULTI_DISPATCH\x01{LIGHT}\x02KEYS\x01k\x02")
+    wait_until(lambda: messages(cluster, LIGHT) == 11, 20, "the next light message")
+
+
+@pytest.mark.parametrize("version", [CURRENT, OLD])
+def test_offsets_of_consumers_go_on_where_light_queues_are_enabled(
+    new_cluster: Callable[..., Cluster], product: Product, version: str
+) -> None:
+    peer = Peer(version)
+    cluster = new_cluster(namesrv=product, brokers=[peer], enableLmq=True, enableMultiDispatch=True)
+    cluster.create_topic(TOPIC, queues=1)
+    committed = {("readers", TOPIC): 0, ("%LMQ%me", LIGHT): 0}
+    for round_number, owner in enumerate((product, peer, product), 1):
+        send(cluster, "KEYS\x01k\x02")
+        assert messages(cluster, TOPIC) == round_number  # a pull makes its group
+        for group, topic in committed:
+            if group == "readers" or cluster.broker.product is peer:
+                committed[group, topic] = round_number
+                fields = {"consumerGroup": group, "topic": topic, "queueId": "0", "commitOffset": str(round_number)}
+                assert wire.call(cluster.broker.address, UPDATE_CONSUMER_OFFSET, fields).code == 0
+        cluster.broker.stop()
+        cluster.broker.product = owner
+        cluster.broker.start(cluster.namesrv)
+        assert {key: cluster.committed(*key, 0) for key in committed} == committed

@@ -172,6 +172,27 @@ def test_an_offset_below_zero_or_of_an_impossible_queue_is_none_and_the_others_s
     assert saved.offsets == {"t@g": {1: 5}, "t@h": {0: 0}}
 
 
+def test_with_light_queues_the_offsets_of_all_groups_are_where_rocketmq_has_them(tmp_path: Path) -> None:
+    """Otherwise every group began anew, and once more when RocketMQ came back."""
+    file = tmp_path / "store" / "config" / "lmqConsumerOffset.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(  # as 4.9.7 writes it
+        '{\n\t"lmqOffsetTable":{\n\t\t"%LMQ%a/b@%LMQ%me@home":2\n\t},\n\t"offsetTable":{\n\t\t"t@plain":{0:3,1:1\n\t\t}\n\t}\n}'
+    )
+
+    async def test() -> None:
+        async with running(tmp_path, enableLmq="true") as at:
+            fields = {"consumerGroup": "plain", "topic": "t", "queueId": 0}
+            assert (await at.peer().ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)).fields["offset"] == "3"
+            assert (await at.peer().send("t")).code == 0 == (await at.peer().pull("plain", "t")).code
+            assert (await at.peer().ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": 4})).code == 0
+
+    run(test)
+    kept = read_pretty(file.read_text())
+    assert kept["lmqOffsetTable"] == {"%LMQ%a/b@%LMQ%me@home": 2} and kept["offsetTable"] == {"t@plain": {"0": 4, "1": 1}}
+    assert not file.with_name("consumerOffset.json").exists()
+
+
 def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
