@@ -346,3 +346,15 @@ BROKER_KEYS: tuple[Key, ...] = (
     *_THREAD_KEYS,
     *_LITE_KEYS,
 )
+
+FORMER_KEYS: dict[str, tuple[str, str]] = {
+    "haSlaveFallbehindMax": ("268435456", "haMaxGapNotInSync has its meaning since 5.0"),
+    "isEnableBatchPush": ("false", "the key is enableBatchPush"),
+    "filterServerNums": ("0", "filter servers are gone since 5.1"),
+    "maxDelayTime": ("40", "nothing has read it"),
+    "commercialEnable": ("true", "nothing has read it"),
+    "commercialTimerCount": ("1", "nothing has read it"),
+    "commercialTransCount": ("1", "nothing has read it"),
+    "commercialBigCount": ("1", "nothing has read it"),
+}
+"""What RocketMQ 4 writes into its file and 5.5.0 does not know: the default, which is no news, and what to do about another value."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from .keys import Key, Value
-from .keys_broker import BROKER_KEYS
+from .keys_broker import BROKER_KEYS, FORMER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
 from .keys_store import STORE_KEYS
@@ -339,6 +339,11 @@ def _remark(config: Config, name: str, place: str) -> None:
             _note(config, f"{place}: {name} has no effect: {key.idle}", logging.INFO)
         if name.startswith("storePath") and (doubt := path_doubt(config.text(name))):
             _note(config, f"{place}: {name}={config.text(name)} {doubt}")
+        return
+    if config.role == "broker" and name in FORMER_KEYS:
+        default, advice = FORMER_KEYS[name]
+        if config.unknown[name] != default:
+            _note(config, f"{place}: {name} is a key of RocketMQ 4, kept without effect: {advice}")
         return
     for role, table in TABLES.items():
         if name in table:

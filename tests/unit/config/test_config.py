@@ -154,6 +154,22 @@ def test_keys_of_another_role_and_keys_without_effect_are_told(file: Path, caplo
     assert caplog.messages[1].startswith(f"{file}:2: sendMessageThreadPoolNums has no effect: ")
 
 
+def test_a_file_that_rocketmq_4_wrote_is_no_heap_of_warnings_and_a_key_with_another_name_now_is_told_it(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It writes every key when an operator changes one."""
+    file.write_text("commercialEnable=true\nfilterServerNums=0\nhaSlaveFallbehindMax=268435456\n")
+    load_config("broker", file).report_remarks()
+    assert not caplog.messages
+    file.write_text("haSlaveFallbehindMax=1000\n")
+    config = load_config("broker", file)
+    config.report_remarks()
+    assert caplog.messages == [
+        f"{file}:1: haSlaveFallbehindMax is a key of RocketMQ 4, kept without effect: haMaxGapNotInSync has its meaning since 5.0"
+    ]
+    assert config.shown()["haSlaveFallbehindMax"] == "1000"
+
+
 def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("listenPort=1\nlistenPort=2\n")
     with caplog.at_level(logging.WARNING):
