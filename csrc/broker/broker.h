@@ -123,7 +123,7 @@ int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice t
 /* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
 
-/* Counters per topic, group and the whole broker. */
+/* Counters per topic, group and the whole broker; of topics and groups that are there: one that was deleted and made again begins at 0. */
 typedef struct rp_topic_stats {
     rp_slice topic;
     uint64_t messages_in, bytes_in, messages_out, bytes_out;

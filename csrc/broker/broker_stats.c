@@ -22,7 +22,7 @@ static int visit_topic(void *context, rp_name_entry *entry) {
         .messages_out = read_counter(&topic->messages_out),
         .bytes_out = read_counter(&topic->bytes_out),
     };
-    return rp_topic_is_live(topic) || stats.messages_in + stats.messages_out > 0 ? walk->topic(walk->context, &stats) : 0;
+    return rp_topic_is_live(topic) ? walk->topic(walk->context, &stats) : 0;
 }
 
 void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context) {
@@ -39,7 +39,8 @@ static int visit_consumption(void *context, rp_name_entry *entry) {
         .messages_out = read_counter(&consumption->messages_out),
         .bytes_out = read_counter(&consumption->bytes_out),
     };
-    return stats.messages_out > 0 ? walk->group(walk->context, &stats) : 0;
+    int is_live = rp_group_is_live(consumption->group) && rp_topic_is_live(consumption->topic);
+    return is_live && stats.messages_out > 0 ? walk->group(walk->context, &stats) : 0;
 }
 
 void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context) {

@@ -15,12 +15,34 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     return topic != NULL ? rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags) : RP_E_NO_MEMORY;
 }
 
+typedef struct pair_walk {
+    rp_broker *broker;
+    const rp_group *group; /* NULL: all */
+    const rp_topic *topic; /* NULL: all */
+} pair_walk;
+
+static int is_of_walk(const pair_walk *walk, const rp_consumption *consumption) {
+    return (walk->group == NULL || consumption->group == walk->group) && (walk->topic == NULL || consumption->topic == walk->topic);
+}
+
+/* The entry stays, and is used again by the next group or topic of that name, which has had no message yet. */
+static int forget_counts(void *context, rp_name_entry *entry) {
+    rp_consumption *consumption = (rp_consumption *)entry;
+    if (is_of_walk(context, consumption)) {
+        atomic_store_explicit(&consumption->messages_out, 0, memory_order_relaxed);
+        atomic_store_explicit(&consumption->bytes_out, 0, memory_order_relaxed);
+    }
+    return 0;
+}
+
 void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
     rp_topic *topic = rp_topic_table_find(broker->topics, name);
     if (topic == NULL)
         return;
     rp_topic_delete(topic);
     rp_long_polling_topic_deleted(topic);
+    pair_walk walk = {.topic = topic};
+    rp_group_table_each_consumption(broker->groups, forget_counts, &walk);
 }
 
 int rp_broker_put_group(rp_broker *broker, rp_slice name, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
@@ -41,8 +63,11 @@ int rp_broker_put_group(rp_broker *broker, rp_slice name, int32_t consume_enable
 
 void rp_broker_delete_group(rp_broker *broker, rp_slice name) {
     rp_group *group = rp_group_table_find(broker->groups, name);
-    if (group != NULL)
-        atomic_store_explicit(&group->live, 0, memory_order_release);
+    if (group == NULL)
+        return;
+    atomic_store_explicit(&group->live, 0, memory_order_release);
+    pair_walk walk = {.group = group};
+    rp_group_table_each_consumption(broker->groups, forget_counts, &walk);
 }
 
 /* The pair, live or not: offsets and subscriptions may be told before their topic or group. */
@@ -124,29 +149,25 @@ int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, in
     return RP_OK;
 }
 
-typedef struct offset_walk {
-    rp_broker *broker;
-    const rp_group *group;
-    const rp_topic *topic; /* NULL: all */
-    int (*visit)(void *context, const rp_offset_row *row);
-    void *context;
-} offset_walk;
-
 static int clear_offsets(void *context, rp_name_entry *entry) {
-    const offset_walk *walk = context;
+    const pair_walk *walk = context;
     rp_consumption *consumption = (rp_consumption *)entry;
-    if (consumption->group == walk->group && (walk->topic == NULL || consumption->topic == walk->topic) &&
-        rp_offset_cells_clear(&consumption->offsets))
+    if (is_of_walk(walk, consumption) && rp_offset_cells_clear(&consumption->offsets))
         offsets_changed(walk->broker);
     return 0;
 }
 
 void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic) {
-    offset_walk walk = {.broker = broker, .group = rp_group_table_known(broker->groups, group)};
+    pair_walk walk = {.broker = broker, .group = rp_group_table_known(broker->groups, group)};
     if (walk.group == NULL || (topic.data != NULL && (walk.topic = rp_topic_table_known(broker->topics, topic)) == NULL))
         return;
     rp_group_table_each_consumption(broker->groups, clear_offsets, &walk);
 }
+
+typedef struct offset_walk {
+    int (*visit)(void *context, const rp_offset_row *row);
+    void *context;
+} offset_walk;
 
 static int visit_offsets(void *context, rp_name_entry *entry) {
     const offset_walk *walk = context;

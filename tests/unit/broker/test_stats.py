@@ -124,6 +124,39 @@ def test_topics_and_groups_that_went_are_forgotten() -> None:
     assert stats.series("TOPIC_PUT_NUMS", "t") is None, "a topic that stood still for a day"
 
 
+def test_a_topic_or_group_that_was_deleted_is_not_counted_again_and_a_new_one_begins_at_nothing(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            parts, peer = at.broker.parts, at.peer()
+            assert parts is not None
+
+            async def use(times: int) -> None:
+                for _ in range(times):
+                    assert (await peer.send("t")).code == 0
+                assert (await peer.pull("g", "t")).code == 0
+                assert (await peer.pull("h", "t")).code == 0
+                parts.stats.sample_series()
+
+            def counted() -> list[int]:
+                keys = (("TOPIC_PUT_NUMS", "t"), ("GROUP_GET_NUMS", "t@g"), ("GROUP_GET_NUMS", "t@h"))
+                series = [parts.stats.series(*key) for key in keys]
+                return [-1 if each is None else each.day.sum for each in series]
+
+            await use(3)
+            assert counted() == [3, 3, 3]
+            assert (await peer.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, {"groupName": "h"})).code == 0
+            parts.stats.sample_series()
+            assert counted() == [3, 3, -1]
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
+            parts.stats.sample_series()
+            assert counted() == [-1, -1, -1]
+            assert [row for row in parts.native.topic_stats() if row[0] == "t"] == [] == parts.native.group_stats()
+            await use(2)
+            assert counted() == [2, 2, 2]
+
+    run(test)
+
+
 def test_what_was_counted_a_moment_ago_is_in_the_answer() -> None:
     stats, counters, clock = make()
     clock.ms += 5000
