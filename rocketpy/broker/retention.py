@@ -46,7 +46,8 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Delete the first delete_count files; take sends when is_writable, else say reason. expired_count: how many were past their time."""
+    """Delete the first delete_count files; take sends when is_writable, else say reason. expired_count: how many were past their time or
+    more than bytes_max allows."""
 
     delete_count: int
     is_writable: bool
@@ -71,12 +72,13 @@ def decide(
     wanted = expired if now or hour in settings.delete_hours or used_percent > settings.used_ratio_max else 0
     if settings.forcible and used_percent > settings.forcible_ratio:
         wanted = len(files)
-    wanted = max(wanted, _too_many(settings.bytes_max, files))
+    surplus = _too_many(settings.bytes_max, files)
+    wanted = max(wanted, surplus)
     reason = (
         f"the disk of the store is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
         f"free space or add a disk, sends are taken again by themselves"
     )
-    return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", expired)
+    return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", max(expired, surplus))
 
 
 @dataclass(frozen=True, slots=True)

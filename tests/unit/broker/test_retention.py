@@ -52,6 +52,7 @@ def test_a_limit_in_bytes_takes_the_oldest_files() -> None:
     for limit, deleted in ((0, 0), (500, 0), (499, 1), (400, 1), (250, 3), (1, 5)):
         decision = decide(RetentionSettings(bytes_max=limit), aged, used_percent=10.0, now_ms=NOW, hour=5)
         assert (decision.delete_count, decision.is_writable) == (deleted, True), limit
+        assert decision.unexpired_count == 0, "as configured, with room on the disk"
 
 
 def test_a_file_that_is_no_longer_the_one_that_is_written_to_refuses_sends() -> None:
