@@ -54,8 +54,8 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "flush_least_pages": timing["least_pages"],
         "flush_thorough_interval_ms": timing["thorough_interval_ms"],
         "queue_flush_interval_ms": timing["queue_interval_ms"],
-        "append_busy_timeout_ms": config.integer("osPageCacheBusyTimeOutMills"),
-        "append_wait_timeout_ms": config.integer(
+        "append_busy_timeout_ms": config.milliseconds("osPageCacheBusyTimeOutMills"),
+        "append_wait_timeout_ms": config.milliseconds(
             "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
         ),
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
@@ -105,7 +105,7 @@ def native_settings(config: Config) -> NativeSettings:
         "filter_bytes_max": config.integer("maxFilterMessageSize"),
         "memory_ratio_max": config.integer("accessMessageInMemoryMaxRatio"),
         "long_polling_enable": int(config.boolean("longPollingEnable")),
-        "short_polling_ms": config.integer("shortPollingTimeMills"),
+        "short_polling_ms": config.milliseconds("shortPollingTimeMills"),
         "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
         "slave_timeout_ms": config.integer("slaveTimeout"),
     }
@@ -118,7 +118,7 @@ def server_options(config: Config, port: int, *, reactors: int, thread_name: str
         "reactors": reactors,
         "frame_size_max": config.integer("frameSizeMax"),
         "connections_max": config.integer("connectionsMax"),
-        "idle_timeout_ms": config.integer("serverChannelMaxIdleTimeSeconds") * 1000,
+        "idle_timeout_ms": config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
         "stall_timeout_ms": config.integer("stallTimeoutMillis"),
         "output_bytes_max": config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
         "memory_bytes_max": config.integer("bufferBytesMax"),

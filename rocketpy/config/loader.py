@@ -29,6 +29,7 @@ from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 log = logging.getLogger(__name__)
 
 Role = Literal["namesrv", "broker", "controller"]
+MS_MAX = 2**32 - 1
 
 
 def _table(*sections: Iterable[Key]) -> dict[str, Key]:
@@ -120,6 +121,10 @@ class Config:
         value = self._value(name)
         assert isinstance(value, int) and not isinstance(value, bool), f"{name} is not a whole number"
         return value
+
+    def milliseconds(self, name: str, *, unit: int = 1) -> int:
+        """A time for the native side, which counts it in 32 bits: RocketMQ takes longer ones, and 49 days are as good as for ever."""
+        return min(self.integer(name) * unit, MS_MAX)
 
     def number(self, name: str) -> float:
         value = self._value(name)

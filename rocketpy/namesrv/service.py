@@ -93,7 +93,7 @@ class NameServer:
             connections_max=config.integer("connectionsMax"),
             ring_capacity=config.integer("requestRingCapacity"),
             memory_bytes_max=config.integer("bufferBytesMax"),
-            idle_timeout_ms=config.integer("serverChannelMaxIdleTimeSeconds") * 1000,
+            idle_timeout_ms=config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
             stall_timeout_ms=config.integer("stallTimeoutMillis"),
             output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
             socket_send_buffer=config.integer("serverSocketSndBufSize"),

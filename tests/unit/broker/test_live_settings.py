@@ -69,6 +69,36 @@ def test_every_live_key_is_read_again_when_one_of_them_changes(tmp_path: Path) -
     run(test)
 
 
+def test_every_live_key_takes_its_largest_and_its_least_number(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            config, peer = at.broker.config, at.peer()
+            for name in used_keys(config):
+                key, before = config.table[name], config.shown().get(name)
+                if key.live and key.kind in ("int", "long"):
+                    for number in (key.most, key.least, before):
+                        await change(peer, f"{name}={number}")
+            assert (await peer.send("t")).code == 0
+            assert (await peer.pull("g", "t")).code == 0
+
+    run(test)
+
+
+def test_a_server_starts_with_the_longest_times_that_its_keys_take(tmp_path: Path) -> None:
+    long_ms, long_s = str(2**63 - 1), str(2**31 - 1)
+    times = {"shortPollingTimeMills": long_ms, "waitTimeMillsInSendQueue": long_ms, "osPageCacheBusyTimeOutMills": long_ms}
+
+    async def test() -> None:
+        async with running(tmp_path, serverChannelMaxIdleTimeSeconds=long_s, **times) as at:
+            assert (await at.peer().send("t")).code == 0
+        files = {"kvConfigPath": str(tmp_path / "kv.json"), "serverChannelMaxIdleTimeSeconds": long_s}
+        namesrv = NameServer(load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", **files}))
+        await namesrv.start()
+        await namesrv.stop()
+
+    run(test)
+
+
 def test_topics_and_groups_are_created_by_use_or_not_as_the_setting_of_the_moment_says(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
