@@ -4,11 +4,14 @@ RocketMQ: QueryMessageProcessor.viewMessageById, AdminBrokerProcessor.queryConsu
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import logging
 from typing import Final
 
 from .._core.errors import RocketpyError, TimedOut
 from .._core.remoting import Request
+from .._core.results import KeyQuery
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import (
@@ -30,6 +33,8 @@ UNIQUE_KEY_FLAG: Final = "_UNIQUE_KEY_QUERY"
 TAGS_INDEX: Final = "T"
 """The indexType of a query by tags (5.5), and how they are told from other keys in the index."""
 RESULT_BYTES_MAX: Final = 8 * 1024 * 1024
+QUERIES_MAX: Final = 2
+"""Queries by key at once: each keeps one of the threads that saves and retention want too."""
 VERSION_3_1_8: Final = 62
 """Clients before this release cannot be asked for their running info."""
 
@@ -39,6 +44,7 @@ class MessageAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._queries = asyncio.Semaphore(QUERIES_MAX)
 
     def handlers(self) -> HandlerTable:
         return {
@@ -56,25 +62,33 @@ class MessageAdmin:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         return Response(body=record)
 
-    def _query(self, request: Request) -> Response:
-        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash."""
+    async def _query(self, request: Request) -> Response:
+        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash.
+
+        Off the event loop: it may be a walk over millions of entries, on pages of every index file that are not in memory."""
         header = QueryMessageRequestHeader.decode(request.fields)
         settings = self._parts.settings
         asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
         wanted = max(0, min(asked, settings.query_max))
         key = f"{TAGS_INDEX}#{header.key}" if header.index_type == TAGS_INDEX else header.key
-        found = self._parts.store.query(header.topic, key, header.begin_timestamp, header.end_timestamp, wanted)
+        look_up = functools.partial(self._look_up, header.topic, key, header.begin_timestamp, header.end_timestamp, wanted)
+        async with self._queries:
+            found, body = await asyncio.get_running_loop().run_in_executor(None, look_up)
         fields = QueryMessageResponseHeader(
             index_last_update_timestamp=found.last_update_time_ms, index_last_update_phyoffset=found.last_update_offset
         ).encode()
+        if not body:
+            return Response(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct", fields)
+        return Response(fields=fields, body=body)
+
+    def _look_up(self, topic: str, key: str, begin_ms: int, end_ms: int, wanted: int) -> tuple[KeyQuery, bytes]:
+        found = self._parts.store.query(topic, key, begin_ms, end_ms, wanted)
         body = bytearray()
         for offset in reversed(found.offsets):
             record = self._record(offset)
             if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX:
                 body += record
-        if not body:
-            return Response(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct", fields)
-        return Response(fields=fields, body=bytes(body))
+        return found, bytes(body)
 
     def _record(self, offset: int) -> bytes | None:
         if offset < 0:
