@@ -272,6 +272,8 @@ class RemotingClient:
             raise NetworkError(f"connect to {address} failed: {reason}", os_errno=number) from error
         except UnicodeError as error:  # a part of the name that is empty or has no end
             raise NetworkError(f"connect to {address} failed: {host!r} cannot be a host's name") from error
+        # Brokers come back under other addresses, for as long as a name server runs: what has ended goes with the next that begins.
+        self._connections = {known: each for known, each in self._connections.items() if each.is_open}
         self._connections[address] = connection
         return connection
 

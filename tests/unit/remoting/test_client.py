@@ -125,6 +125,21 @@ def test_a_lost_connection_fails_the_calls_in_flight_and_the_next_call_reconnect
     asyncio.run(scenario())
 
 
+def test_connections_that_ended_are_not_kept_for_addresses_that_never_come_again() -> None:
+    async def scenario() -> None:
+        async with RemotingClient() as client:
+            for _ in range(5):
+                async with scripted(hang_up) as server:
+                    with pytest.raises(NetworkError):
+                        await client.invoke(server.address, 105)
+            async with scripted(echo) as first, scripted(echo) as second:
+                for server in (first, second):
+                    assert (await client.invoke(server.address, 105)).code == 0
+                assert set(client._connections) == {first.address, second.address}
+
+    asyncio.run(scenario())
+
+
 def test_go_away_is_followed_by_one_retry_on_a_new_connection() -> None:
     async def scenario() -> None:
         async def go_away_once(request: Command, writer: asyncio.StreamWriter) -> None:
