@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ._core.errors import DiskFull, StoreIOError
+from ._core.errors import DiskFull, StoreIOError, Unsupported
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class StateFile:
     def read(self, decode: Callable[[str], T]) -> T | None:
         """What decode makes of the file, or of its backup; None when neither can be used. decode raises ValueError for a damaged text.
 
-        Raises StoreIOError for one that cannot be read; then nothing was moved."""
+        Raises StoreIOError for one that cannot be read, and what decode raises of Unsupported; then nothing was moved."""
         self.faults = []
         self._current_is_good = False
         found, value = self._read_one(self.path, decode)
@@ -109,6 +109,8 @@ class StateFile:
             return bool(data), None
         try:
             return True, decode(data.decode())
+        except Unsupported as error:  # whole, but more than we can hold: beginning without it would lose all of it
+            raise Unsupported(f"{error}; nothing was changed", file=str(path)) from error
         except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
             self.faults.append(FileFault(path, str(error) or type(error).__name__))
             return True, None

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._core.errors import Unsupported
 from ..remoting.bodies import DataVersion, TopicConfig
 from . import names
 from .attributes import CLEANUP_POLICY, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
@@ -253,7 +254,7 @@ class SavedTopics:
 
     @staticmethod
     def from_json(value: Any) -> SavedTopics:
-        """Raises ValueError."""
+        """Raises ValueError for what is no such table, Unsupported for numbers that RocketMQ takes and this broker does not."""
         if not isinstance(value, Mapping):
             raise ValueError(f"topics are {type(value).__name__}, expected an object")
         table = value.get("topicConfigTable")
@@ -266,7 +267,7 @@ class SavedTopics:
             config = TopicConfig.from_json(members, str(topic))
             fault = topic_config_fault(config)
             if fault is not None:
-                raise ValueError(f"topic {topic}: {fault}")
+                raise Unsupported(f"topic {topic}: {fault}; correct it")
             configs[config.topic_name] = config
         return SavedTopics(configs, DataVersion.from_json(object_member(value, "dataVersion", "topics")))
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy._core.errors import DiskFull, StoreIOError
+from rocketpy._core.errors import DiskFull, StoreIOError, Unsupported
 from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
 from rocketpy.broker.persistence import SavedState
 from rocketpy.broker.request_modes import RequestMode, RequestModes
 from rocketpy.broker.subscriptions import GroupConfig, GroupTable, SavedGroups
 from rocketpy.broker.topics import SavedTopics, TopicSettings, TopicTable
 from rocketpy.remoting.bodies import TopicConfig
+from rocketpy.remoting.json_codec import read_json
 from rocketpy.state_file import StateFile
 from tests.unit.broker.recorder import Clock, Recorder
 
@@ -165,6 +166,15 @@ def test_what_cannot_be_read_just_now_is_no_reason_to_begin_with_less(
         again.load()
     assert unreadable.is_dir() or unreadable.is_symlink()
     assert not list(path.parent.glob("*.damaged"))
+
+
+def test_a_whole_table_with_a_number_we_do_not_take_is_no_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "topics.json"
+    path.write_text('{"topicConfigTable":{"t1":{"topicName":"t1"},"wide":{"topicName":"wide","readQueueNums":70000}},"dataVersion":{}}')
+    before = path.read_bytes()
+    with pytest.raises(Unsupported, match=rf"topic wide: readQueueNums = 70000 is not in 0..65536; correct it.*{path}"):
+        StateFile(path).read(lambda text: SavedTopics.from_json(read_json(text)))
+    assert path.read_bytes() == before and [path] == list(tmp_path.iterdir())
 
 
 def test_a_damaged_file_never_becomes_the_backup(case: Callable[[], Case]) -> None:

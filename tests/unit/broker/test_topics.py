@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocketpy._core.errors import Unsupported
 from rocketpy.broker import names
 from rocketpy.broker.attributes import TOPIC_ATTRIBUTES, AttributeFault, altered_attributes, parse_attributes
 from rocketpy.broker.topics import MULTI_TAG, QUEUES_MAX, SavedTopics, TopicSettings, TopicTable, topic_config_fault, topic_config_text
@@ -144,15 +145,18 @@ def test_what_was_written_is_read_back(recorder: Recorder) -> None:
         {"topicConfigTable": []},
         {"topicConfigTable": {"a": 1}},
         {"topicConfigTable": {"a": {"readQueueNums": "many"}}},
-        {"topicConfigTable": {"a": {"readQueueNums": -1}}},
-        {"topicConfigTable": {"a": {"writeQueueNums": QUEUES_MAX + 1}}},
-        {"topicConfigTable": {"a": {"perm": 99}}},
         {"topicConfigTable": {}, "dataVersion": 3},
     ],
 )
 def test_a_damaged_table_is_refused(value: object) -> None:
     with pytest.raises(ValueError):
         SavedTopics.from_json(value)
+
+
+@pytest.mark.parametrize("members", [{"readQueueNums": -1}, {"writeQueueNums": QUEUES_MAX + 1}, {"perm": 99}])
+def test_a_topic_beyond_what_we_take_is_named(members: object) -> None:
+    with pytest.raises(Unsupported, match=r"^topic wide: "):
+        SavedTopics.from_json({"topicConfigTable": {"wide": members}})
 
 
 def test_order_topics_of_a_name_server_are_marked(recorder: Recorder) -> None:
