@@ -27,10 +27,12 @@ int rp_ha_master_options_check(const rp_ha_master_options *options, rp_error *er
     if (options->slaves_required < 1 || options->slaves_required > options->slaves_max)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "inSyncReplicas needs %u slaves, must be 1..%u", options->slaves_required,
                             options->slaves_max);
-    if (options->transfer_bytes < 1 || options->transfer_bytes_max < options->transfer_bytes ||
-        options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes,
+    if (options->transfer_bytes_max < 1 || options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "transfer_bytes_max is %u, must be 1..%u", options->transfer_bytes_max,
                             RP_HA_FRAME_BYTES_MAX);
+    if (options->transfer_bytes < 1 || options->transfer_bytes > options->transfer_bytes_max)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haTransferBatchSize is %u, must be 1..%u", options->transfer_bytes,
+                            options->transfer_bytes_max);
     if (options->heartbeat_interval_ms < 1 || options->housekeeping_interval_ms < 1)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "haSendHeartbeatInterval and haHousekeepingInterval must be at least 1 ms");
     return RP_OK;

@@ -17,7 +17,9 @@ static void answer(rp_connection *connection, const rp_command *request, int32_t
     rp_command response;
     rp_command_clear_response(&response, request, code);
     response.remark = (rp_slice){(const uint8_t *)remark, (uint32_t)strlen(remark)};
-    rp_connection_write(connection, &response);
+    if (rp_connection_write(connection, &response) != RP_OK) {
+        rp_connection_close(connection, "memory is out"); /* sooner known than a time-out */
+    }
 }
 
 /* Copies the command for Python. */

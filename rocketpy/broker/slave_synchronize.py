@@ -114,7 +114,7 @@ class SlaveSynchronize:
             is_changed = state.take(read_json(answer.body) if answer.body else None)
             if is_changed:
                 await state.save()
-        except (RocketpyError, CommandError, ValueError, OSError) as error:
+        except (RocketpyError, CommandError, ValueError, OSError, RecursionError) as error:
             if state.name not in self._failing:  # once per outage, not every few seconds
                 log.warning("%s could not be copied from master %s: %s; tried again with the next round", state.name, address, error)
             self._failing.add(state.name)

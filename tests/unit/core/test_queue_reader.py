@@ -64,13 +64,15 @@ class Broker:
         waiting.clear()
 
     def _frame(self) -> bytes | None:
-        head = self.ours.recv(4)
-        if len(head) < 4:
-            return None
-        rest = b""
-        while len(rest) < struct.unpack(">I", head)[0]:
-            rest += self.ours.recv(struct.unpack(">I", head)[0] - len(rest))
-        return head + rest
+        frame, size = b"", 4
+        while len(frame) < size:
+            part = self.ours.recv(size - len(frame))
+            if not part:
+                return None
+            frame += part
+            if len(frame) == 4:
+                size += struct.unpack(">I", frame)[0]
+        return frame
 
     def _answer(self, request: Command) -> bytes:
         offset = int(request.fields["queueOffset"])
