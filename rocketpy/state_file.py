@@ -9,7 +9,8 @@ NAME.damaged and never becomes the backup. Damage never refuses the start: with 
 there and cannot be opened or read just now (its owner, descriptors, the disk) is not damaged: its backup, which is older, does not serve.
 
 Threads  one at a time.
-Errors   StoreIOError, DiskFull from write; read does not raise for what a file holds, but StoreIOError where it cannot be read.
+Errors   StoreIOError, DiskFull from write; read raises StoreIOError where a file cannot be read, and Unsupported for a whole one that holds
+         what its table does not take, but nothing for damage.
 """
 
 from __future__ import annotations

@@ -124,9 +124,7 @@ static int write_out(rp_commit_log *log) {
         int os_errno = errno;
         char path[RP_PATH_MAX];
         rp_error error;
-        if (rp_path_of_offset(path, rp_mapped_file_queue_directory(log->row), log->active->base_offset, &error) != RP_OK) {
-            path[0] = '\0';
-        }
+        (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(log->row), log->active->base_offset, NULL);
         rp_error_set(&error, rc, os_errno, path, log->staging.begin - log->active->base_offset, "cannot write to the commit log: %s",
                      strerror(os_errno));
         rp_commit_log_tell_refused(log, &error);

@@ -112,9 +112,7 @@ int rp_preallocation_move(rp_preallocation *p, int64_t position, rp_error *error
 
 static int no_space(rp_preallocation *p, int64_t offset, int os_errno, rp_error *error) {
     char path[RP_PATH_MAX];
-    if (rp_path_of_offset(path, rp_mapped_file_queue_directory(p->row), offset - offset % p->file_size, NULL) != RP_OK) {
-        path[0] = 0;
-    }
+    (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(p->row), offset - offset % p->file_size, NULL);
     return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, offset % p->file_size,
                         "cannot allocate space for the commit log: %s; free disk space or add a disk, writing resumes by itself",
                         strerror(os_errno));

@@ -14,7 +14,7 @@
 #define RP_PATH_MAX 4096
 #define RP_FILE_NAME_DIGITS 20
 
-/* "directory/name" into a buffer of RP_PATH_MAX. RP_OK; RP_E_TOO_LARGE. */
+/* "directory/name" into a buffer of RP_PATH_MAX. RP_OK; RP_E_TOO_LARGE: as much of it as fits is there. */
 int rp_path_join(char *path, const char *directory, const char *name, rp_error *error);
 
 /* "directory/00000000001073741824": the file that starts at base_offset. RP_OK; RP_E_TOO_LARGE. */

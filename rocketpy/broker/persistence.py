@@ -64,7 +64,7 @@ class SavedState:
     def load(self, from_json: Callable[[Any], T], use: Callable[[T], None]) -> bool:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
 
-        Raises StoreIOError for a file that cannot be read."""
+        Raises StoreIOError for a file that cannot be read, and from_json's Unsupported."""
         value = self.file.read(lambda text: from_json(read_pretty(text)))
         if value is None:
             return False

@@ -348,7 +348,7 @@ class BrokerService:
         )
 
     def _load(self, parts: Parts) -> None:
-        """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises StoreIOError."""
+        """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
         parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
         parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)

@@ -33,7 +33,7 @@ LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathComm
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
 EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]
-DelayLevels = Annotated[str, typer.Option(help="messageDelayLevel of the store's broker.")]
+DelayLevels = Annotated[str | None, typer.Option(help="messageDelayLevel of the store's broker, where it is not RocketMQ's own.")]
 
 
 @store_app.command()
@@ -70,7 +70,7 @@ def repair(
     commitlog: LogPath = None,
     slot_count: SlotCount = 5_000_000,
     entry_count: EntryCount = 20_000_000,
-    delay_levels: DelayLevels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    delay_levels: DelayLevels = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what would be done.")] = False,
 ) -> None:
     """Sets damaged queue and index files aside and builds them again from the commit log. What is whole in the log is never changed."""

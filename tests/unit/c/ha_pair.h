@@ -274,4 +274,13 @@ static inline int lines_with(rp_log *log, const char *text) {
     return count;
 }
 
+/* Both have ten messages, and the slave is closed. What it says once it is opened again is in slave_log. */
+static inline void open_pair_without_slave(pair *both) {
+    open_pair(both);
+    CHECK(rp_log_create(&both->slave_log) == RP_OK);
+    append(both, 10);
+    CHECK(wait_acked(&both->acked, max_of(&both->master)));
+    close_slave(both);
+}
+
 #endif

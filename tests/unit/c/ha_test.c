@@ -126,11 +126,7 @@ static void a_slave_whose_disk_is_full_says_so_now_and_then(void) {
     rp_file_ops full = *rp_file_ops_system();
     full.allocate = allocate_or_full;
     pair both;
-    open_pair(&both);
-    CHECK(rp_log_create(&both.slave_log) == RP_OK);
-    append(&both, 10);
-    CHECK(wait_acked(&both.acked, max_of(&both.master)));
-    close_slave(&both);
+    open_pair_without_slave(&both);
     both.slave.ops = &full;
     atomic_store(&log_is_full, true);
     append(&both, 1000);
