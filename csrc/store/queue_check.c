@@ -202,6 +202,8 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
         return "the queue entry points behind the log's end";
     if (rp_message_decode(record, size, 0, &message, NULL) != RP_RECORD_MESSAGE || message.size != size)
         return "the queue entry points at no record";
+    if (!rp_message_is_queued(message.sys_flag))
+        return "the queue entry points at a message that by its sys flag is in no queue";
     rp_slice topic = {(const uint8_t *)queue->topic, queue->topic_size};
     if (rp_is_light_queue(topic) && rp_light_queue_holds(topic, message.properties, index))
         return NULL;

@@ -53,6 +53,18 @@ def test_damage_is_named_and_is_exit_status_3(root: Path) -> None:
     assert any("CRC" in damage["cause"] and damage["kind"] == "commitlog" for damage in json.loads(done.stdout)["damages"])
 
 
+@pytest.mark.parametrize("kind", [0x4, 0xC], ids=["prepared", "rolled back"])
+def test_a_message_whose_sys_flag_says_that_no_queue_holds_it_is_named(root: Path, kind: int) -> None:
+    """No CRC covers the flag: a rebuild leaves such a message out, and only its entry tells that a queue held it."""
+    log = root / "commitlog" / f"{0:020d}"
+    data = bytearray(log.read_bytes())
+    data[39] |= kind
+    log.write_bytes(data)
+    done = rocketpy("verify", root, *SHAPE, "--json")
+    assert done.returncode == 3
+    assert [damage["cause"] for damage in json.loads(done.stdout)["damages"] if "sys flag" in damage["cause"]]
+
+
 @pytest.mark.parametrize("name", ["consumequeue/T", "index"])
 def test_a_directory_that_cannot_be_read_is_not_called_whole(root: Path, name: str) -> None:
     (root / name).rename(root / "elsewhere")
