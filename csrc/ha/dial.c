@@ -15,12 +15,18 @@
 #include "../base/address.h"
 #include "../base/error.h"
 
-#define ADDRESSES_MAX 4 /* of one name */
+#define ADDRESSES_MAX 4    /* of one name */
+#define GIVEN_UP_AFTER_MS 100 /* a stop does not wait for an address that is silent */
 
 /* Waits for a connect under way. 0, or an errno. */
-static int finish_connect(int fd, uint32_t timeout_ms) {
+static int finish_connect(int fd, uint32_t timeout_ms, const atomic_int *given_up) {
     struct pollfd polled = {.fd = fd, .events = POLLOUT};
-    int ready = poll(&polled, 1, (int)timeout_ms);
+    int ready = 0;
+    for (uint32_t left_ms = timeout_ms; ready == 0 && left_ms > 0;) {
+        uint32_t step_ms = left_ms < GIVEN_UP_AFTER_MS ? left_ms : GIVEN_UP_AFTER_MS;
+        ready = poll(&polled, 1, (int)step_ms);
+        left_ms = atomic_load(given_up) ? 0 : left_ms - step_ms;
+    }
     if (ready == 0)
         return ETIMEDOUT;
     if (ready < 0)
@@ -31,13 +37,13 @@ static int finish_connect(int fd, uint32_t timeout_ms) {
 }
 
 /* A descriptor; or a negated errno. */
-static int connect_to(const struct addrinfo *one, uint32_t timeout_ms) {
+static int connect_to(const struct addrinfo *one, uint32_t timeout_ms, const atomic_int *given_up) {
     int fd = socket(one->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
     int cause = 0;
     if (connect(fd, one->ai_addr, one->ai_addrlen) < 0)
-        cause = errno == EINPROGRESS ? finish_connect(fd, timeout_ms) : errno;
+        cause = errno == EINPROGRESS ? finish_connect(fd, timeout_ms, given_up) : errno;
     if (cause != 0) {
         close(fd);
         return -cause;
@@ -57,10 +63,10 @@ int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up
         return -1;
     }
     const struct addrinfo *one = found;
-    int fd = connect_to(one, timeout_ms);
+    int fd = connect_to(one, timeout_ms, given_up);
     for (int tried = 1; fd < 0 && one->ai_next != NULL && tried < ADDRESSES_MAX && !atomic_load(given_up); tried++) {
         one = one->ai_next;
-        fd = connect_to(one, timeout_ms);
+        fd = connect_to(one, timeout_ms, given_up);
     }
     freeaddrinfo(found);
     if (fd < 0)

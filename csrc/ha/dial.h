@@ -1,6 +1,7 @@
 /* dial.h: a connection to host:port, whichever of the host's addresses takes it. Private to csrc/ha.
  *
- * Threads  any; blocks, for timeout_ms an address at most.
+ * Threads  any; blocks, for timeout_ms an address at most, a tenth of a second once
+ *          given_up is set; and for as long as the look-up of a name takes.
  */
 #ifndef RP_HA_DIAL_H
 #define RP_HA_DIAL_H
@@ -10,7 +11,7 @@
 
 #define RP_DIAL_WHY_MAX 160
 
-/* A connected socket that does not block and does not delay small writes; -1: why not. No further address is tried once given_up is set. */
+/* A connected socket that does not block and does not delay small writes; -1: why not. Gives up soon after given_up is set. */
 int rp_dial(const char *address, uint32_t timeout_ms, const atomic_int *given_up, char why[RP_DIAL_WHY_MAX]);
 
 #endif

@@ -1,7 +1,8 @@
-/* ha_dial_test.c: a master whose name stands for several addresses. */
+/* ha_dial_test.c: a master whose name stands for several addresses, and one that is silent. */
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include "../../../csrc/ha/dial.h"
 #include "ha_pair.h"
 
 #define NAME "rocketmq-broker-0.rocketmq-broker-headless.production.svc.cluster.local" /* as Kubernetes makes them */
@@ -61,7 +62,28 @@ static void a_master_is_found_behind_an_address_that_nobody_listens_on(void) {
     close(fd);
 }
 
+/* A listener whose queue is full takes no connection and refuses none. */
+static void a_dial_that_is_given_up_does_not_wait_for_a_silent_address(void) {
+    struct sockaddr_in silent = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof silent;
+    char address[RP_ENDPOINT_TEXT_MAX], why[RP_DIAL_WHY_MAX];
+    int listener = socket(AF_INET, SOCK_STREAM, 0), waiting = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(bind(listener, (struct sockaddr *)&silent, sizeof silent) == 0 && listen(listener, 0) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *)&silent, &size) == 0);
+    CHECK(connect(waiting, (struct sockaddr *)&silent, size) == 0);
+    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(silent.sin_port));
+    atomic_int given_up = 0;
+    CHECK(rp_dial(address, 300, &given_up, why) == -1 && strstr(why, "timed out") != NULL);
+    given_up = 1;
+    int64_t begin_ns = rp_clock_monotonic_ns(rp_clock_system());
+    CHECK(rp_dial(address, 600000, &given_up, why) == -1);
+    CHECK(rp_clock_monotonic_ns(rp_clock_system()) - begin_ns < 300 * 1000000000ll);
+    close(waiting);
+    close(listener);
+}
+
 int main(void) {
+    RUN(a_dial_that_is_given_up_does_not_wait_for_a_silent_address);
     RUN(a_master_is_found_behind_an_address_that_nobody_listens_on);
     return 0;
 }
