@@ -57,99 +57,101 @@ struct rp_preallocation {
 static int64_t page_after(int64_t offset) { return (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1); }
 
 /* Under extend_lock, or before the thread and the appender know it: starts over from position. */
-static void reset(rp_preallocation *p, int64_t position) {
-    if (p->file != NULL) {
-        rp_mapped_file_release(p->file);
-        p->file = NULL;
+static void reset(rp_preallocation *ahead, int64_t position) {
+    if (ahead->file != NULL) {
+        rp_mapped_file_release(ahead->file);
+        ahead->file = NULL;
     }
     /* A page that holds written bytes has space already, and must not be zeroed. */
-    int64_t from = position % p->file_size == 0 ? position : page_after(position);
-    int64_t file_end = position - position % p->file_size + p->file_size;
+    int64_t from = position % ahead->file_size == 0 ? position : page_after(position);
+    int64_t file_end = position - position % ahead->file_size + ahead->file_size;
     from = from > file_end ? file_end : from;
-    p->allocated_end = p->zeroed_end = from;
-    atomic_store(&p->position, position);
-    atomic_store(&p->ready_end, from);
+    ahead->allocated_end = ahead->zeroed_end = from;
+    atomic_store(&ahead->position, position);
+    atomic_store(&ahead->ready_end, from);
 }
 
 int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocation **out, rp_error *error) {
-    rp_preallocation *p = calloc(1, sizeof *p);
-    if (p == NULL) {
+    rp_preallocation *ahead = calloc(1, sizeof *ahead);
+    if (ahead == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the preallocation");
     }
     void *zeros = mmap(NULL, ASYNC_PIECE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (zeros == MAP_FAILED) {
-        free(p);
+        free(ahead);
         return rp_error_set(error, RP_E_NO_MEMORY, errno, NULL, -1, "no address space for %d bytes of zeros", ASYNC_PIECE_BYTES);
     }
-    p->zeros = zeros;
-    p->ops = options->ops;
-    p->row = options->row;
-    p->log = options->log;
-    p->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
-    p->wake_below = p->ahead_bytes - (p->ahead_bytes / 2 < REFILL_BYTES ? p->ahead_bytes / 2 : REFILL_BYTES);
-    p->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
-    p->mode = options->mode;
-    p->sync_failed = options->sync_failed;
-    p->context = options->context;
-    pthread_mutex_init(&p->extend_lock, NULL);
-    pthread_mutex_init(&p->wake_lock, NULL);
-    pthread_cond_init(&p->wake, NULL);
-    reset(p, options->position);
-    *out = p;
+    ahead->zeros = zeros;
+    ahead->ops = options->ops;
+    ahead->row = options->row;
+    ahead->log = options->log;
+    ahead->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
+    ahead->wake_below = ahead->ahead_bytes - (ahead->ahead_bytes / 2 < REFILL_BYTES ? ahead->ahead_bytes / 2 : REFILL_BYTES);
+    ahead->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
+    ahead->mode = options->mode;
+    ahead->sync_failed = options->sync_failed;
+    ahead->context = options->context;
+    pthread_mutex_init(&ahead->extend_lock, NULL);
+    pthread_mutex_init(&ahead->wake_lock, NULL);
+    pthread_cond_init(&ahead->wake, NULL);
+    reset(ahead, options->position);
+    *out = ahead;
     return RP_OK;
 }
 
-int rp_preallocation_move(rp_preallocation *p, int64_t position, rp_error *error) {
-    pthread_mutex_lock(&p->extend_lock);
-    reset(p, position);
+int rp_preallocation_move(rp_preallocation *ahead, int64_t position, rp_error *error) {
+    pthread_mutex_lock(&ahead->extend_lock);
+    reset(ahead, position);
     int rc = RP_OK;
-    while (rc == RP_OK && rp_mapped_file_queue_end(p->row) > rp_mapped_file_queue_begin(p->row)) {
-        rc = rp_mapped_file_queue_remove_last(p->row, error);
+    while (rc == RP_OK && rp_mapped_file_queue_end(ahead->row) > rp_mapped_file_queue_begin(ahead->row)) {
+        rc = rp_mapped_file_queue_remove_last(ahead->row, error);
     }
-    pthread_mutex_unlock(&p->extend_lock);
+    pthread_mutex_unlock(&ahead->extend_lock);
     return rc;
 }
 
-static int no_space(rp_preallocation *p, int64_t offset, int os_errno, rp_error *error) {
+static int no_space(rp_preallocation *ahead, int64_t offset, int os_errno, rp_error *error) {
     char path[RP_PATH_MAX];
-    (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(p->row), offset - offset % p->file_size, NULL);
-    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, offset % p->file_size,
+    (void)rp_path_of_offset(path, rp_mapped_file_queue_directory(ahead->row), offset - offset % ahead->file_size, NULL);
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, offset % ahead->file_size,
                         "cannot allocate space for the commit log: %s; free disk space or add a disk, writing resumes by itself",
                         strerror(os_errno));
 }
 
-/* Under extend_lock: the file that holds offset is p->file. */
-static int enter_file(rp_preallocation *p, int64_t offset, rp_error *error) {
-    if (p->file != NULL && offset < p->file->base_offset + p->file_size) {
+/* Under extend_lock: the file that holds offset is ahead->file. */
+static int enter_file(rp_preallocation *ahead, int64_t offset, rp_error *error) {
+    if (ahead->file != NULL && offset < ahead->file->base_offset + ahead->file_size) {
         return RP_OK;
     }
     rp_error local = {0};
     error = error == NULL ? &local : error;
     error->status = 0;
-    bool exists = offset < rp_mapped_file_queue_end(p->row);
-    rp_mapped_file *file = exists ? rp_mapped_file_queue_find(p->row, offset, error) : rp_mapped_file_queue_append(p->row, offset, error);
+    bool exists = offset < rp_mapped_file_queue_end(ahead->row);
+    rp_mapped_file *file =
+        exists ? rp_mapped_file_queue_find(ahead->row, offset, error) : rp_mapped_file_queue_append(ahead->row, offset, error);
     if (file == NULL) {
         return error->status < 0 ? error->status : RP_E_IO;
     }
-    if (p->file != NULL) {
-        rp_mapped_file_release(p->file);
+    if (ahead->file != NULL) {
+        rp_mapped_file_release(ahead->file);
     }
-    p->file = file;
+    ahead->file = file;
     return RP_OK;
 }
 
-/* Under extend_lock: disk space for [from, end) of p->file, more than asked while there is plenty. */
-static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
-    if (end <= p->allocated_end) {
+/* Under extend_lock: disk space for [from, end) of ahead->file, more than asked while there is plenty. */
+static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
+    if (end <= ahead->allocated_end) {
         return RP_OK;
     }
-    int64_t base = p->file->base_offset, file_end = base + p->file_size, start = from > p->allocated_end ? from : p->allocated_end;
+    int64_t base = ahead->file->base_offset, file_end = base + ahead->file_size,
+            start = from > ahead->allocated_end ? from : ahead->allocated_end;
     int64_t plenty = start + ALLOCATE_BYTES < file_end ? start + ALLOCATE_BYTES : file_end;
     int64_t ends[2] = {plenty > end ? plenty : end, end};
     int os_errno = 0;
     for (int i = 0; i < 2; i++) {
-        if (p->ops->allocate(p->ops->context, p->file->fd, start - base, ends[i] - start) >= 0) {
-            p->allocated_end = ends[i];
+        if (ahead->ops->allocate(ahead->ops->context, ahead->file->fd, start - base, ends[i] - start) >= 0) {
+            ahead->allocated_end = ends[i];
             return RP_OK;
         }
         os_errno = errno;
@@ -157,16 +159,16 @@ static int allocate(rp_preallocation *p, int64_t from, int64_t end, rp_error *er
             break;
         }
     }
-    return no_space(p, start, os_errno, error);
+    return no_space(ahead, start, os_errno, error);
 }
 
-static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error *error) {
-    int64_t base = p->file->base_offset, piece = p->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
+static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
+    int64_t base = ahead->file->base_offset, piece = ahead->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
     while (from < end) {
         int64_t piece_end = (from & ~(piece - 1)) + piece, stop = piece_end < end ? piece_end : end;
-        int64_t count = p->ops->write_at(p->ops->context, p->file->fd, p->zeros, (size_t)(stop - from), from - base);
+        int64_t count = ahead->ops->write_at(ahead->ops->context, ahead->file->fd, ahead->zeros, (size_t)(stop - from), from - base);
         if (count <= 0) {
-            return no_space(p, from, count < 0 ? errno : ENOSPC, error);
+            return no_space(ahead, from, count < 0 ? errno : ENOSPC, error);
         }
         from += count;
     }
@@ -174,186 +176,186 @@ static int write_zeros(rp_preallocation *p, int64_t from, int64_t end, rp_error 
 }
 
 /* Under extend_lock: one chunk more is zeroed, at least up to `end` where the file allows it. */
-static int extend(rp_preallocation *p, int64_t end, rp_error *error) {
-    int64_t from = p->zeroed_end;
-    int rc = enter_file(p, from, error);
+static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
+    int64_t from = ahead->zeroed_end;
+    int rc = enter_file(ahead, from, error);
     if (rc != RP_OK) {
         return rc;
     }
-    int64_t file_end = p->file->base_offset + p->file_size, stop = (from & ~(int64_t)(CHUNK_BYTES - 1)) + CHUNK_BYTES;
+    int64_t file_end = ahead->file->base_offset + ahead->file_size, stop = (from & ~(int64_t)(CHUNK_BYTES - 1)) + CHUNK_BYTES;
     stop = stop < end ? page_after(end) : stop;
     stop = stop < file_end ? stop : file_end;
-    rc = allocate(p, from, stop, error);
+    rc = allocate(ahead, from, stop, error);
     if (rc == RP_E_DISK_FULL && page_after(end) < stop) {
         stop = page_after(end);
-        rc = allocate(p, from, stop, error);
+        rc = allocate(ahead, from, stop, error);
     }
-    rc = rc == RP_OK ? write_zeros(p, from, stop, error) : rc;
+    rc = rc == RP_OK ? write_zeros(ahead, from, stop, error) : rc;
     if (rc == RP_OK) {
-        p->zeroed_end = stop;
+        ahead->zeroed_end = stop;
     }
     return rc;
 }
 
-static void report(rp_preallocation *p, int rc, const rp_error *error) {
-    if (rc != RP_OK && !p->failing) {
-        rp_log_write(p->log, RP_LOG_ERROR, "commit log: %s [%s]", error->message, error->file);
-    } else if (rc == RP_OK && p->failing) {
-        rp_log_write(p->log, RP_LOG_INFO, "commit log: space is there again, writing resumes");
+static void report(rp_preallocation *ahead, int rc, const rp_error *error) {
+    if (rc != RP_OK && !ahead->failing) {
+        rp_log_write(ahead->log, RP_LOG_ERROR, "commit log: %s [%s]", error->message, error->file);
+    } else if (rc == RP_OK && ahead->failing) {
+        rp_log_write(ahead->log, RP_LOG_INFO, "commit log: space is there again, writing resumes");
     }
-    p->failing = rc != RP_OK;
+    ahead->failing = rc != RP_OK;
 }
 
 /* Everything below end, by one step after the other. */
-static int make_ready(rp_preallocation *p, int64_t end, int (*step)(rp_preallocation *, int64_t, rp_error *), rp_error *error) {
+static int make_ready(rp_preallocation *ahead, int64_t end, int (*step)(rp_preallocation *, int64_t, rp_error *), rp_error *error) {
     rp_error local = {0};
     int rc = RP_OK;
     error = error == NULL ? &local : error;
-    pthread_mutex_lock(&p->extend_lock);
-    while (rc == RP_OK && p->zeroed_end < end) { /* what was ready before says nothing about the disk now, and is not reported */
-        rc = step(p, end, error);
-        report(p, rc, error);
+    pthread_mutex_lock(&ahead->extend_lock);
+    while (rc == RP_OK && ahead->zeroed_end < end) { /* what was ready before says nothing about the disk now, and is not reported */
+        rc = step(ahead, end, error);
+        report(ahead, rc, error);
     }
-    if (p->zeroed_end > atomic_load_explicit(&p->ready_end, memory_order_relaxed)) {
-        atomic_store_explicit(&p->ready_end, p->zeroed_end, memory_order_release); /* not mapped yet: the appender will fault */
+    if (ahead->zeroed_end > atomic_load_explicit(&ahead->ready_end, memory_order_relaxed)) {
+        atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release); /* not mapped yet: the appender will fault */
     }
-    pthread_mutex_unlock(&p->extend_lock);
+    pthread_mutex_unlock(&ahead->extend_lock);
     return rc;
 }
 
-int rp_preallocation_require(rp_preallocation *p, int64_t end, rp_error *error) { return make_ready(p, end, extend, error); }
+int rp_preallocation_require(rp_preallocation *ahead, int64_t end, rp_error *error) { return make_ready(ahead, end, extend, error); }
 
 /* Under extend_lock. */
-static int claim_some(rp_preallocation *p, int64_t end, rp_error *error) {
-    int64_t from = p->zeroed_end;
-    int rc = enter_file(p, from, error);
+static int claim_some(rp_preallocation *ahead, int64_t end, rp_error *error) {
+    int64_t from = ahead->zeroed_end;
+    int rc = enter_file(ahead, from, error);
     if (rc != RP_OK) {
         return rc;
     }
-    int64_t file_end = p->file->base_offset + p->file_size, stop = page_after(end) < file_end ? page_after(end) : file_end;
-    rc = allocate(p, from, stop, error);
+    int64_t file_end = ahead->file->base_offset + ahead->file_size, stop = page_after(end) < file_end ? page_after(end) : file_end;
+    rc = allocate(ahead, from, stop, error);
     if (rc == RP_OK) {
-        p->zeroed_end = stop;
+        ahead->zeroed_end = stop;
     }
     return rc;
 }
 
-int rp_preallocation_claim(rp_preallocation *p, int64_t end, rp_error *error) { return make_ready(p, end, claim_some, error); }
+int rp_preallocation_claim(rp_preallocation *ahead, int64_t end, rp_error *error) { return make_ready(ahead, end, claim_some, error); }
 
-int64_t rp_preallocation_ready_end(const rp_preallocation *p) { return atomic_load_explicit(&p->ready_end, memory_order_acquire); }
+int64_t rp_preallocation_ready_end(const rp_preallocation *ahead) { return atomic_load_explicit(&ahead->ready_end, memory_order_acquire); }
 
-static void wake_thread(rp_preallocation *p, bool stopping) {
-    pthread_mutex_lock(&p->wake_lock);
-    p->stopping = p->stopping || stopping;
-    atomic_store(&p->awake, true);
-    pthread_cond_signal(&p->wake);
-    pthread_mutex_unlock(&p->wake_lock);
+static void wake_thread(rp_preallocation *ahead, bool stopping) {
+    pthread_mutex_lock(&ahead->wake_lock);
+    ahead->stopping = ahead->stopping || stopping;
+    atomic_store(&ahead->awake, true);
+    pthread_cond_signal(&ahead->wake);
+    pthread_mutex_unlock(&ahead->wake_lock);
 }
 
-void rp_preallocation_advise(rp_preallocation *p, int64_t position) {
-    atomic_store_explicit(&p->position, position, memory_order_relaxed);
-    if (rp_preallocation_ready_end(p) - position < p->wake_below && !atomic_load_explicit(&p->awake, memory_order_relaxed)) {
-        wake_thread(p, false);
+void rp_preallocation_advise(rp_preallocation *ahead, int64_t position) {
+    atomic_store_explicit(&ahead->position, position, memory_order_relaxed);
+    if (rp_preallocation_ready_end(ahead) - position < ahead->wake_below && !atomic_load_explicit(&ahead->awake, memory_order_relaxed)) {
+        wake_thread(ahead, false);
     }
 }
 
 /* How far the thread may go: the lead, but at most to the end of the file after the one being written. */
-static int64_t goal(const rp_preallocation *p) {
-    int64_t position = atomic_load_explicit(&p->position, memory_order_relaxed), lead = position + p->ahead_bytes;
-    int64_t limit = position - position % p->file_size + 2 * p->file_size;
+static int64_t goal(const rp_preallocation *ahead) {
+    int64_t position = atomic_load_explicit(&ahead->position, memory_order_relaxed), lead = position + ahead->ahead_bytes;
+    int64_t limit = position - position % ahead->file_size + 2 * ahead->file_size;
     return lead < limit ? lead : limit;
 }
 
 /* Opened once more (rp_mapped_file_queue_reopen), unless it is that already. */
-static int reopen(rp_preallocation *p, const rp_mapped_file *file, rp_error *error) {
-    if (p->reopened == NULL || p->reopened_of != file) {
-        rp_mapped_file_queue_close_reopened(p->reopened);
-        p->reopened = rp_mapped_file_queue_reopen(p->row, file, error);
-        p->reopened_of = file;
+static int reopen(rp_preallocation *ahead, const rp_mapped_file *file, rp_error *error) {
+    if (ahead->reopened == NULL || ahead->reopened_of != file) {
+        rp_mapped_file_queue_close_reopened(ahead->reopened);
+        ahead->reopened = rp_mapped_file_queue_reopen(ahead->row, file, error);
+        ahead->reopened_of = file;
     }
-    return p->reopened != NULL ? RP_OK : error->status;
+    return ahead->reopened != NULL ? RP_OK : error->status;
 }
 
 /* Zeros that cannot be synced for want of a file or a descriptor are synced with the records that replace them. */
-static void sync_zeros(rp_preallocation *p, const rp_mapped_file *file, int64_t begin, int64_t end) {
+static void sync_zeros(rp_preallocation *ahead, const rp_mapped_file *file, int64_t begin, int64_t end) {
     rp_error error = {0};
-    if (reopen(p, file, &error) != RP_OK) {
+    if (reopen(ahead, file, &error) != RP_OK) {
         return;
     }
-    int rc = rp_mapped_file_queue_sync_reopened(p->row, p->reopened, begin, end, &error);
-    if (rc != RP_OK && rc != RP_E_NOT_FOUND && rc != RP_E_BUSY && p->sync_failed != NULL) {
-        p->sync_failed(p->context, &error);
+    int rc = rp_mapped_file_queue_sync_reopened(ahead->row, ahead->reopened, begin, end, &error);
+    if (rc != RP_OK && rc != RP_E_NOT_FOUND && rc != RP_E_BUSY && ahead->sync_failed != NULL) {
+        ahead->sync_failed(ahead->context, &error);
     }
 }
 
 /* Outside the lock: the appender need not wait for the disk. The bytes may be written to meanwhile, if it has outrun us, and their file,
  * which is pinned, may be in the row no more, if the log has moved. */
-static void settle_zeros(rp_preallocation *p, rp_mapped_file *file, int64_t begin, int64_t end) {
-    if (p->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
-        sync_zeros(p, file, begin, end);
+static void settle_zeros(rp_preallocation *ahead, rp_mapped_file *file, int64_t begin, int64_t end) {
+    if (ahead->mode == RP_READY_FOR_SYNC) { /* the appender writes and needs no mapped pages */
+        sync_zeros(ahead, file, begin, end);
     } else { /* a failure costs faults later, nothing else: the blocks and pages are there */
-        p->ops->populate(p->ops->context, rp_mapped_file_address(file) + (begin - file->base_offset), (size_t)(end - begin));
+        ahead->ops->populate(ahead->ops->context, rp_mapped_file_address(file) + (begin - file->base_offset), (size_t)(end - begin));
     }
 }
 
 /* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to
  * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
-static void allocate_ahead(rp_preallocation *p) {
-    pthread_mutex_lock(&p->extend_lock);
-    if (p->file != NULL && p->allocated_end - p->zeroed_end < ALLOCATE_BYTES / 2 &&
-        p->allocated_end < p->file->base_offset + p->file_size) {
+static void allocate_ahead(rp_preallocation *ahead) {
+    pthread_mutex_lock(&ahead->extend_lock);
+    if (ahead->file != NULL && ahead->allocated_end - ahead->zeroed_end < ALLOCATE_BYTES / 2 &&
+        ahead->allocated_end < ahead->file->base_offset + ahead->file_size) {
         rp_error unused = {0};
-        (void)allocate(p, p->allocated_end, p->allocated_end + PAGE_SIZE, &unused);
+        (void)allocate(ahead, ahead->allocated_end, ahead->allocated_end + PAGE_SIZE, &unused);
     }
-    pthread_mutex_unlock(&p->extend_lock);
+    pthread_mutex_unlock(&ahead->extend_lock);
 }
 
-static void work(rp_preallocation *p) {
+static void work(rp_preallocation *ahead) {
     rp_error error = {0};
     int rc = RP_OK;
-    while (rc == RP_OK && rp_preallocation_ready_end(p) < goal(p)) {
-        pthread_mutex_lock(&p->extend_lock);
-        int64_t begin = p->zeroed_end;
-        rc = extend(p, begin + 1, &error);
-        int64_t end = p->zeroed_end;
-        rp_mapped_file *file = p->file;
+    while (rc == RP_OK && rp_preallocation_ready_end(ahead) < goal(ahead)) {
+        pthread_mutex_lock(&ahead->extend_lock);
+        int64_t begin = ahead->zeroed_end;
+        rc = extend(ahead, begin + 1, &error);
+        int64_t end = ahead->zeroed_end;
+        rp_mapped_file *file = ahead->file;
         if (rc == RP_OK) {
-            rp_mapped_file_pin(file); /* cannot fail: p has it pinned */
+            rp_mapped_file_pin(file); /* cannot fail: ahead has it pinned */
         }
-        report(p, rc, &error);
-        pthread_mutex_unlock(&p->extend_lock);
+        report(ahead, rc, &error);
+        pthread_mutex_unlock(&ahead->extend_lock);
         if (rc == RP_OK) {
-            settle_zeros(p, file, begin, end);
+            settle_zeros(ahead, file, begin, end);
             rp_mapped_file_release(file);
-            pthread_mutex_lock(&p->extend_lock);
-            end = end < p->zeroed_end ? end : p->zeroed_end; /* less when the log has moved */
-            if (rp_preallocation_ready_end(p) < end) {
-                atomic_store_explicit(&p->ready_end, end, memory_order_release);
+            pthread_mutex_lock(&ahead->extend_lock);
+            end = end < ahead->zeroed_end ? end : ahead->zeroed_end; /* less when the log has moved */
+            if (rp_preallocation_ready_end(ahead) < end) {
+                atomic_store_explicit(&ahead->ready_end, end, memory_order_release);
             }
-            pthread_mutex_unlock(&p->extend_lock);
+            pthread_mutex_unlock(&ahead->extend_lock);
         }
     }
     if (rc == RP_OK) {
-        allocate_ahead(p);
+        allocate_ahead(ahead);
     }
 }
 
-void rp_preallocation_want_space(rp_preallocation *p, rp_consume_queue *queue) {
-    if (p->thread == NULL || atomic_exchange(&queue->is_wanted, true)) {
+void rp_preallocation_want_space(rp_preallocation *ahead, rp_consume_queue *queue) {
+    if (ahead->thread == NULL || atomic_exchange(&queue->is_wanted, true)) {
         return;
     }
-    rp_consume_queue *head = atomic_load_explicit(&p->wanted, memory_order_relaxed);
+    rp_consume_queue *head = atomic_load_explicit(&ahead->wanted, memory_order_relaxed);
     do {
         queue->next_wanted = head;
-    } while (!atomic_compare_exchange_weak_explicit(&p->wanted, &head, queue, memory_order_release, memory_order_relaxed));
-    if (!atomic_load(&p->awake)) {
-        wake_thread(p, false);
+    } while (!atomic_compare_exchange_weak_explicit(&ahead->wanted, &head, queue, memory_order_release, memory_order_relaxed));
+    if (!atomic_load(&ahead->awake)) {
+        wake_thread(ahead, false);
     }
 }
 
 /* A queue that cannot be extended asks again, or its appender gets the error: nothing to do about it here. */
-static void extend_queues(rp_preallocation *p) {
-    rp_consume_queue *queue = atomic_exchange_explicit(&p->wanted, NULL, memory_order_acquire);
+static void extend_queues(rp_preallocation *ahead) {
+    rp_consume_queue *queue = atomic_exchange_explicit(&ahead->wanted, NULL, memory_order_acquire);
     while (queue != NULL) {
         rp_consume_queue *next = queue->next_wanted;
         rp_consume_queue_extend(queue, NULL);
@@ -363,53 +365,53 @@ static void extend_queues(rp_preallocation *p) {
 }
 
 static void run(void *context) {
-    rp_preallocation *p = context;
-    if (p->mode == RP_READY_FOR_ASYNC) {
+    rp_preallocation *ahead = context;
+    if (ahead->mode == RP_READY_FOR_ASYNC) {
         rp_thread_give_way(); /* who outruns it does its work */
     }
     for (;;) {
-        pthread_mutex_lock(&p->wake_lock);
-        while (!p->stopping && !atomic_load(&p->awake)) {
-            pthread_cond_wait(&p->wake, &p->wake_lock);
+        pthread_mutex_lock(&ahead->wake_lock);
+        while (!ahead->stopping && !atomic_load(&ahead->awake)) {
+            pthread_cond_wait(&ahead->wake, &ahead->wake_lock);
         }
-        bool stopping = p->stopping;
-        pthread_mutex_unlock(&p->wake_lock);
+        bool stopping = ahead->stopping;
+        pthread_mutex_unlock(&ahead->wake_lock);
         if (stopping) {
             return;
         }
         do {
-            atomic_store(&p->awake, false); /* before the look: a wish that comes during it wakes us again */
-            extend_queues(p);
-            work(p);
-        } while (atomic_load(&p->awake));
+            atomic_store(&ahead->awake, false); /* before the look: a wish that comes during it wakes us again */
+            extend_queues(ahead);
+            work(ahead);
+        } while (atomic_load(&ahead->awake));
     }
 }
 
-int rp_preallocation_start(rp_preallocation *p, rp_error *error) {
-    atomic_store(&p->awake, true); /* the first lead is made at once */
-    int rc = rp_thread_start(&p->thread, "rp-prealloc", run, p);
+int rp_preallocation_start(rp_preallocation *ahead, rp_error *error) {
+    atomic_store(&ahead->awake, true); /* the first lead is made at once */
+    int rc = rp_thread_start(&ahead->thread, "rp-prealloc", run, ahead);
     return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the preallocation thread");
 }
 
-void rp_preallocation_stop(rp_preallocation *p) {
-    if (p != NULL && p->thread != NULL) {
-        wake_thread(p, true);
-        rp_thread_join(p->thread);
-        p->thread = NULL;
+void rp_preallocation_stop(rp_preallocation *ahead) {
+    if (ahead != NULL && ahead->thread != NULL) {
+        wake_thread(ahead, true);
+        rp_thread_join(ahead->thread);
+        ahead->thread = NULL;
     }
 }
 
-void rp_preallocation_close(rp_preallocation *p) {
-    if (p != NULL) {
-        rp_preallocation_stop(p);
-        if (p->file != NULL) {
-            rp_mapped_file_release(p->file);
+void rp_preallocation_close(rp_preallocation *ahead) {
+    if (ahead != NULL) {
+        rp_preallocation_stop(ahead);
+        if (ahead->file != NULL) {
+            rp_mapped_file_release(ahead->file);
         }
-        rp_mapped_file_queue_close_reopened(p->reopened);
-        munmap((void *)(uintptr_t)p->zeros, ASYNC_PIECE_BYTES);
-        pthread_cond_destroy(&p->wake);
-        pthread_mutex_destroy(&p->wake_lock);
-        pthread_mutex_destroy(&p->extend_lock);
-        free(p);
+        rp_mapped_file_queue_close_reopened(ahead->reopened);
+        munmap((void *)(uintptr_t)ahead->zeros, ASYNC_PIECE_BYTES);
+        pthread_cond_destroy(&ahead->wake);
+        pthread_mutex_destroy(&ahead->wake_lock);
+        pthread_mutex_destroy(&ahead->extend_lock);
+        free(ahead);
     }
 }
