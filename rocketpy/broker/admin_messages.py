@@ -4,7 +4,6 @@ RocketMQ: QueryMessageProcessor.viewMessageById, AdminBrokerProcessor.queryConsu
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from .._core.errors import RocketpyError, TimedOut
 from .._core.remoting import Request
 from .._core.results import KeyQuery
+from .._core.store import MessageStore
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.headers import (
@@ -33,8 +33,6 @@ UNIQUE_KEY_FLAG: Final = "_UNIQUE_KEY_QUERY"
 TAGS_INDEX: Final = "T"
 """The indexType of a query by tags (5.5), and how they are told from other keys in the index."""
 RESULT_BYTES_MAX: Final = 8 * 1024 * 1024
-QUERIES_MAX: Final = 2
-"""Queries by key at once: each keeps one of the threads that saves and retention want too."""
 VERSION_3_1_8: Final = 62
 """Clients before this release cannot be asked for their running info."""
 
@@ -44,7 +42,6 @@ class MessageAdmin:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._queries = asyncio.Semaphore(QUERIES_MAX)
 
     def handlers(self) -> HandlerTable:
         return {
@@ -55,25 +52,22 @@ class MessageAdmin:
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self._consume_directly,
         }
 
-    def _view(self, request: Request) -> Response:
+    async def _view(self, request: Request) -> Response:
         offset = ViewMessageRequestHeader.decode(request.fields).offset
-        record = self._record(offset)
+        record = await self._parts.reads.run(functools.partial(_record, offset))
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         return Response(body=record)
 
     async def _query(self, request: Request) -> Response:
-        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash.
-
-        Off the event loop: it may be a walk over millions of entries, on pages of every index file that are not in memory."""
+        """Records by key, oldest first, as many as asked for and RESULT_BYTES_MAX hold; the client drops other keys of the same hash."""
         header = QueryMessageRequestHeader.decode(request.fields)
         settings = self._parts.settings
         asked = settings.unique_query_max if request.fields.get(UNIQUE_KEY_FLAG) == "true" else header.max_num
         wanted = max(0, min(asked, settings.query_max))
         key = f"{TAGS_INDEX}#{header.key}" if header.index_type == TAGS_INDEX else header.key
-        look_up = functools.partial(self._look_up, header.topic, key, header.begin_timestamp, header.end_timestamp, wanted)
-        async with self._queries:
-            found, body = await asyncio.get_running_loop().run_in_executor(None, look_up)
+        look_up = functools.partial(_look_up, header.topic, key, header.begin_timestamp, header.end_timestamp, wanted)
+        found, body = await self._parts.reads.run(look_up)
         fields = QueryMessageResponseHeader(
             index_last_update_timestamp=found.last_update_time_ms, index_last_update_phyoffset=found.last_update_offset
         ).encode()
@@ -81,25 +75,7 @@ class MessageAdmin:
             return Response(ResponseCode.QUERY_NOT_FOUND, "can not find message, maybe time range not correct", fields)
         return Response(fields=fields, body=body)
 
-    def _look_up(self, topic: str, key: str, begin_ms: int, end_ms: int, wanted: int) -> tuple[KeyQuery, bytes]:
-        found = self._parts.store.query(topic, key, begin_ms, end_ms, wanted)
-        body = bytearray()
-        for offset in reversed(found.offsets):
-            record = self._record(offset)
-            if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX:
-                body += record
-        return found, bytes(body)
-
-    def _record(self, offset: int) -> bytes | None:
-        if offset < 0:
-            return None
-        try:
-            return self._parts.store.read(offset)
-        except RocketpyError as error:
-            log.info("no message at offset %d: %s", offset, error)
-            return None
-
-    def _queue_entries(self, request: Request) -> Response:
+    async def _queue_entries(self, request: Request) -> Response:
         parts = self._parts
         header = QueryConsumeQueueRequestHeader.decode(request.fields)
         topic = header.topic or ""
@@ -113,7 +89,8 @@ class MessageAdmin:
             filter_data = "null" if subscription is not None else f"{header.consumer_group}@{topic} is not online!"
         if not low <= header.index < high:
             return Response(remark=f"Index {header.index} of {header.queue_id}@{topic} is not exist!")
-        entries = parts.store.entries(topic, header.queue_id, header.index, max(0, min(header.count, ENTRIES_MAX)))
+        count = max(0, min(header.count, ENTRIES_MAX))
+        entries = await parts.reads.run(lambda store: store.entries(topic, header.queue_id, header.index, count))
         return json_response(
             {
                 "filterData": filter_data,
@@ -141,7 +118,7 @@ class MessageAdmin:
         group = parts.groups.find_or_create(header.consumer_group)
         if group is not None:
             fields["groupSysFlag"] = str(group.system_flag)
-        record = self._record(message_offset(header.msg_id or ""))
+        record = await parts.reads.run(functools.partial(_record, message_offset(header.msg_id or "")))
         if record is None:
             return Response(ResponseCode.SYSTEM_ERROR, f"can not find message by the id, {header.msg_id}")
         return await self._ask_client(request, header.consumer_group, header.client_id or "", fields, record)
@@ -173,3 +150,23 @@ def message_offset(message_id: str) -> int:
     if len(data) not in (16, 28):
         raise CommandError(ResponseCode.INVALID_PARAMETER, f"{message_id!r} is not a message id of a broker")
     return int.from_bytes(data[-8:], "big", signed=True)
+
+
+def _look_up(topic: str, key: str, begin_ms: int, end_ms: int, wanted: int, store: MessageStore) -> tuple[KeyQuery, bytes]:
+    found = store.query(topic, key, begin_ms, end_ms, wanted)
+    body = bytearray()
+    for offset in reversed(found.offsets):
+        record = _record(offset, store)
+        if record is not None and len(body) + len(record) <= RESULT_BYTES_MAX:
+            body += record
+    return found, bytes(body)
+
+
+def _record(offset: int, store: MessageStore) -> bytes | None:
+    if offset < 0:
+        return None
+    try:
+        return store.read(offset)
+    except RocketpyError as error:
+        log.info("no message at offset %d: %s", offset, error)
+        return None

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Request
+from .._core.store import MessageStore
 from ..remoting.bodies import TopicConfig
 from ..remoting.codes import Language, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
@@ -97,15 +98,15 @@ class OffsetAdmin:
         header = GetMinOffsetRequestHeader.decode(request.fields)
         return Response(fields=GetMinOffsetResponseHeader(offset=self._parts.store.min_offset(header.topic, header.queue_id)))
 
-    def _search(self, request: Request) -> Response:
+    async def _search(self, request: Request) -> Response:
         header = SearchOffsetRequestHeader.decode(request.fields)
         boundary = _BOUNDARIES.get(header.boundary_type.lower(), 0)
-        offset = self._parts.store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
+        offset = await self._parts.reads.run(lambda store: store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary))
         return Response(fields=SearchOffsetResponseHeader(offset=offset))
 
-    def _earliest_time(self, request: Request) -> Response:
+    async def _earliest_time(self, request: Request) -> Response:
         header = GetEarliestMsgStoretimeRequestHeader.decode(request.fields)
-        timestamp = self._parts.store.earliest_time(header.topic, header.queue_id)
+        timestamp = await self._parts.reads.run(lambda store: store.earliest_time(header.topic, header.queue_id))
         return Response(fields=GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
     # ---- exports for slaves ----
@@ -119,7 +120,7 @@ class OffsetAdmin:
 
     # ---- lag ----
 
-    def _consume_stats(self, request: Request) -> Response:
+    async def _consume_stats(self, request: Request) -> Response:
         parts = self._parts
         parts.stats.refresh_series()
         header = GetConsumeStatsRequestHeader.decode(request.fields)
@@ -137,25 +138,25 @@ class OffsetAdmin:
             if config is None:
                 log.warning("getConsumeStats: topic config does not exist, topic=%s", topic)
                 continue
-            for queue, lag in self._lags(group, config, config.read_queue_nums):
+            for queue, lag in await self._lags(group, config, config.read_queue_nums):
                 table[queue_key(queue)] = lag.to_json()
             rate += parts.stats.group_get_rate(group, topic)
         return json_response({"consumeTps": rate, "offsetTable": table})
 
-    def _broker_consume_stats(self, request: Request) -> Response:
+    async def _broker_consume_stats(self, request: Request) -> Response:
         parts = self._parts
         parts.stats.refresh_series()
         only_order = GetConsumeStatsInBrokerHeader.decode(request.fields).is_order
         groups: list[dict[str, Any]] = []
         behind = in_flight = 0
         by_group = parts.offsets.topics_by_group()
-        for group in parts.groups:
+        for group in list(parts.groups):
             stats = []
             for topic in sorted(by_group.get(group.group, ())):
                 config = parts.topics.get(topic)
                 if config is None or (only_order and not config.order) or not parts.consumers.is_consumed(group.group, topic):
                     continue
-                lags = self._lags(group.group, config, config.write_queue_nums)
+                lags = await self._lags(group.group, config, config.write_queue_nums)
                 behind += sum(lag.broker_offset - lag.consumer_offset for _, lag in lags)
                 in_flight += sum(lag.pull_offset - lag.consumer_offset for _, lag in lags)
                 rate = parts.stats.group_get_rate(group.group, topic)
@@ -163,48 +164,34 @@ class OffsetAdmin:
             groups.append({group.group: stats})
         return json_response({"brokerAddr": parts.address, "consumeStatsList": groups, "totalDiff": behind, "totalInflightDiff": in_flight})
 
-    def _lags(self, group: str, config: TopicConfig, queues: int) -> list[tuple[MessageQueue, QueueLag]]:
+    async def _lags(self, group: str, config: TopicConfig, queues: int) -> list[tuple[MessageQueue, QueueLag]]:
         parts, topic = self._parts, config.topic_name
-        result = []
-        for queue_id in range(queues):
-            committed = max(0, parts.offsets.query(group, topic, queue_id))
-            last_ms = parts.store.time_at(topic, queue_id, committed - 1) if committed > 0 else 0
-            lag = QueueLag(
-                parts.store.max_offset(topic, queue_id),
-                committed,
-                max(committed, parts.offsets.query_pull(group, topic, queue_id)),
-                max(0, last_ms),
+        committed = [max(0, parts.offsets.query(group, topic, queue_id)) for queue_id in range(queues)]
+        last_ms = await parts.reads.run(lambda store: [_consumed_ms(store, topic, *each) for each in enumerate(committed)])
+        return [
+            (
+                parts.queue(topic, queue_id),
+                QueueLag(
+                    parts.store.max_offset(topic, queue_id),
+                    committed[queue_id],
+                    max(committed[queue_id], parts.offsets.query_pull(group, topic, queue_id)),
+                    max(0, last_ms[queue_id]),
+                ),
             )
-            result.append((parts.queue(topic, queue_id), lag))
-        return result
+            for queue_id in range(queues)
+        ]
 
-    def _time_span(self, request: Request) -> Response:
+    async def _time_span(self, request: Request) -> Response:
         parts = self._parts
         header = QueryConsumeTimeSpanRequestHeader.decode(request.fields)
-        config = parts.topics.get(header.topic)
+        topic = header.topic
+        config = parts.topics.get(topic)
         if config is None:
-            return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        spans = [self._queue_span(header.group, header.topic, queue_id) for queue_id in range(config.write_queue_nums)]
-        return json_response({"consumeTimeSpanSet": spans})
-
-    def _queue_span(self, group: str, topic: str, queue_id: int) -> dict[str, Any]:
-        parts, store = self._parts, self._parts.store
-        max_offset = store.max_offset(topic, queue_id)
-        min_ms = store.earliest_time(topic, queue_id)
-        max_ms = store.time_at(topic, queue_id, max_offset - 1)
-        committed = parts.offsets.query(group, topic, queue_id)
-        consumed_ms = store.time_at(topic, queue_id, committed - 1) if committed > 0 else min_ms
-        waiting_ms = now_ms() - store.time_at(topic, queue_id, max(0, committed)) if committed < max_offset else 0
-        return {
-            "consumeTimeStamp": consumed_ms,
-            "consumeTimeStampStr": _time_text(consumed_ms),
-            "delayTime": waiting_ms,
-            "maxTimeStamp": max_ms,
-            "maxTimeStampStr": _time_text(max_ms),
-            "messageQueue": queue_json(parts.queue(topic, queue_id)),
-            "minTimeStamp": min_ms,
-            "minTimeStampStr": _time_text(min_ms),
-        }
+            return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
+        committed = [parts.offsets.query(header.group, topic, queue_id) for queue_id in range(config.write_queue_nums)]
+        spans = await parts.reads.run(lambda store: [_queue_span(store, topic, *each) for each in enumerate(committed)])
+        named = [{**span, "messageQueue": queue_json(parts.queue(topic, queue_id))} for queue_id, span in enumerate(spans)]
+        return json_response({"consumeTimeSpanSet": named})
 
     # ---- copies and corrections ----
 
@@ -248,7 +235,7 @@ class OffsetAdmin:
         )
         if self._parts.settings.server_side_reset:
             return await self._reset_here(header)
-        return self._reset_clients(header, for_cpp=request.language == Language.CPP)
+        return await self._reset_clients(header, for_cpp=request.language == Language.CPP)
 
     async def _reset_here(self, header: ResetOffsetRequestHeader) -> Response:
         """The next pull of each queue is sent to its new position: works for clients of any age, online or not."""
@@ -267,7 +254,7 @@ class OffsetAdmin:
             targets = {header.queue_id: header.offset}
         else:
             queue_ids = [header.queue_id] if header.queue_id >= 0 else range(config.read_queue_nums)
-            targets = {queue_id: self._offset_at(topic, queue_id, header.timestamp) for queue_id in queue_ids}
+            targets = await self._offsets_at(topic, queue_ids, header.timestamp)
         if not targets:
             return Response(ResponseCode.SYSTEM_ERROR, "No queues to reset.")
         for queue_id, offset in targets.items():
@@ -276,22 +263,28 @@ class OffsetAdmin:
         log.info("Reset offset, topic=%s, group=%s, queues=%s", topic, group, targets)
         return json_response({"offsetTable": {queue_key(parts.queue(topic, queue_id)): offset for queue_id, offset in targets.items()}})
 
-    def _offset_at(self, topic: str, queue_id: int, timestamp: int) -> int:
-        store = self._parts.store
-        return store.max_offset(topic, queue_id) if timestamp < 0 else store.offset_by_time(topic, queue_id, timestamp)
+    async def _offsets_at(self, topic: str, queue_ids: Iterable[int], timestamp: int) -> dict[int, int]:
+        """By queue; below zero is the end."""
 
-    def _reset_clients(self, header: ResetOffsetRequestHeader, *, for_cpp: bool) -> Response:
+        def look_up(store: MessageStore) -> dict[int, int]:
+            end = timestamp < 0
+            return {each: store.max_offset(topic, each) if end else store.offset_by_time(topic, each, timestamp) for each in queue_ids}
+
+        return await self._parts.reads.run(look_up)
+
+    async def _reset_clients(self, header: ResetOffsetRequestHeader, *, for_cpp: bool) -> Response:
         """Every client of the group is told its new positions (useServerSideResetOffset=false, as before 5.0)."""
         parts, topic, group = self._parts, header.topic, header.group
         config = parts.topics.get(topic)
         if config is None:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}")
+        found = await self._offsets_at(topic, range(config.write_queue_nums), header.timestamp)
         targets: dict[MessageQueue, int] = {}
-        for queue_id in range(config.write_queue_nums):
+        for queue_id in found:
             committed = parts.offsets.query(group, topic, queue_id)
             if committed == -1:
                 return Response(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
-            offset = max(0, self._offset_at(topic, queue_id, header.timestamp))
+            offset = max(0, found[queue_id])
             targets[parts.queue(topic, queue_id)] = offset if header.is_force or offset < committed else committed
         info = parts.consumers.get(group)
         if info is None or not info.clients:
@@ -333,6 +326,28 @@ class OffsetAdmin:
             return None
         table = value.get("messageQueueTable") if isinstance(value, Mapping) else None
         return table if isinstance(table, Mapping) else None
+
+
+def _consumed_ms(store: MessageStore, topic: str, queue_id: int, committed: int) -> int:
+    """When the last consumed message was stored; 0: none."""
+    return store.time_at(topic, queue_id, committed - 1) if committed > 0 else 0
+
+
+def _queue_span(store: MessageStore, topic: str, queue_id: int, committed: int) -> dict[str, Any]:
+    max_offset = store.max_offset(topic, queue_id)
+    min_ms = store.earliest_time(topic, queue_id)
+    max_ms = store.time_at(topic, queue_id, max_offset - 1)
+    consumed_ms = store.time_at(topic, queue_id, committed - 1) if committed > 0 else min_ms
+    waiting_ms = now_ms() - store.time_at(topic, queue_id, max(0, committed)) if committed < max_offset else 0
+    return {
+        "consumeTimeStamp": consumed_ms,
+        "consumeTimeStampStr": _time_text(consumed_ms),
+        "delayTime": waiting_ms,
+        "maxTimeStamp": max_ms,
+        "maxTimeStampStr": _time_text(max_ms),
+        "minTimeStamp": min_ms,
+        "minTimeStampStr": _time_text(min_ms),
+    }
 
 
 def _chosen(info: ConsumerGroup, client_id: str | None) -> list[Client]:

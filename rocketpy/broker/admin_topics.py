@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.remoting import Request
+from .._core.store import MessageStore
 from ..remoting.bodies import TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
@@ -163,21 +164,16 @@ class TopicAdmin:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic}")
         return json_response(config.to_json())
 
-    def _stats(self, request: Request) -> Response:
+    async def _stats(self, request: Request) -> Response:
         parts = self._parts
         topic = GetTopicStatsInfoRequestHeader.decode(request.fields).topic
         config = parts.topics.get(topic)
         if config is None:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
         parts.stats.refresh_series()
-        table = {}
-        for queue_id in range(max(config.read_queue_nums, config.write_queue_nums)):
-            max_offset = parts.store.max_offset(topic, queue_id)
-            table[queue_key(parts.queue(topic, queue_id))] = {
-                "lastUpdateTimestamp": parts.store.time_at(topic, queue_id, max_offset - 1) if max_offset > 0 else 0,
-                "maxOffset": max_offset,
-                "minOffset": parts.store.min_offset(topic, queue_id),
-            }
+        queues = range(max(config.read_queue_nums, config.write_queue_nums))
+        bounds = await parts.reads.run(lambda store: [_queue_bounds(store, topic, queue_id) for queue_id in queues])
+        table = {queue_key(parts.queue(topic, queue_id)): each for queue_id, each in zip(queues, bounds, strict=True)}
         return json_response({"offsetTable": table, "topicPutTps": parts.stats.topic_put_rate(topic)})
 
     def _system(self, request: Request) -> Response:
@@ -195,3 +191,12 @@ class TopicAdmin:
 
 def _read_topics(value: Any) -> list[TopicConfig]:
     return [TopicConfig.from_json(read_object(member)) for member in list_member(read_object(value), "topicConfigList", "topics")]
+
+
+def _queue_bounds(store: MessageStore, topic: str, queue_id: int) -> dict[str, int]:
+    max_offset = store.max_offset(topic, queue_id)
+    return {
+        "lastUpdateTimestamp": store.time_at(topic, queue_id, max_offset - 1) if max_offset > 0 else 0,
+        "maxOffset": max_offset,
+        "minOffset": store.min_offset(topic, queue_id),
+    }

@@ -32,6 +32,7 @@ from .retention_service import RetentionService
 from .routes import TopicRoutes
 from .settings import BrokerSettings
 from .stats import BrokerStats
+from .store_reads import StoreReads
 from .subscriptions import GroupTable
 from .topic_deletion import TopicDeletion
 from .topics import TopicTable
@@ -78,6 +79,7 @@ class Parts:
     config: Config
     settings_holder: SettingsHolder
     store: MessageStore
+    reads: StoreReads
     native: Broker
     topics: TopicTable
     groups: GroupTable

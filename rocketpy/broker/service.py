@@ -71,6 +71,7 @@ from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_of_ha_port, warn_of_limits, warn_of_namesakes, warn_of_undelivered
 from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
+from .store_reads import StoreReads
 from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topic_deletion import TopicDeletion
@@ -300,6 +301,7 @@ class BrokerService:
             config=config,
             settings_holder=settings,
             store=store,
+            reads=StoreReads(store),
             native=native,
             topics=topics,
             groups=groups,

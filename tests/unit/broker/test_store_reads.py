@@ -1,0 +1,66 @@
+"""Requests that read old messages: from a disk that takes its time they keep nothing else waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy.broker.store_reads import READS_MAX
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.processes import PATIENCE_S
+from tests.unit.broker.running import eventually, run, running
+
+GROUP = {"group": "g", "consumerGroup": "g"}
+REQUESTS: list[tuple[RequestCode, dict[str, object]]] = [
+    (RequestCode.QUERY_MESSAGE, {"topic": "t", "key": "k", "maxNum": 32, "beginTimestamp": 0, "endTimestamp": 1 << 60}),
+    (RequestCode.VIEW_MESSAGE_BY_ID, {"offset": 0}),
+    (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, {"topic": "t", "queueId": 0, "timestamp": 1}),
+    (RequestCode.GET_EARLIEST_MSG_STORETIME, {"topic": "t", "queueId": 0}),
+    (RequestCode.GET_TOPIC_STATS_INFO, {"topic": "t"}),
+    (RequestCode.GET_CONSUME_STATS, {**GROUP, "topicList": "t"}),
+    (RequestCode.QUERY_CONSUME_TIME_SPAN, {**GROUP, "topic": "t"}),
+    (RequestCode.QUERY_CONSUME_QUEUE, {"topic": "t", "queueId": 0, "index": 0, "count": 1}),
+]
+
+
+class SlowStore:
+    """A store whose every read by an operator waits until it may end."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.under_way = 0
+        self.may_end = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        self.under_way += 1
+        assert self.may_end.wait(PATIENCE_S)
+        return getattr(self._store, name)
+
+
+@pytest.mark.parametrize(("code", "fields"), REQUESTS, ids=[code.name for code, _ in REQUESTS])
+def test_what_reads_old_messages_keeps_neither_other_requests_nor_every_thread(
+    tmp_path: Path, code: RequestCode, fields: dict[str, object]
+) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == 0 == (await peer.heartbeat("c", "g", "t")).code
+            committed = {**GROUP, "topic": "t", "queueId": 0, "commitOffset": 1}
+            assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, committed)).code == 0
+            reads = at.broker.parts.reads
+            store = reads._store = SlowStore(reads._store)  # type: ignore[assignment]
+            asked = [asyncio.create_task(peer.ask(code, fields)) for _ in range(READS_MAX + 1)]
+            try:
+                await eventually(lambda: store.under_way == READS_MAX, "the reads")
+                assert (await peer.heartbeat("c", "g", "t")).code == 0
+                assert store.under_way == READS_MAX
+            finally:
+                store.may_end.set()
+            found = ResponseCode.QUERY_NOT_FOUND if code == RequestCode.QUERY_MESSAGE else ResponseCode.SUCCESS
+            assert [answer.code for answer in await asyncio.gather(*asked)] == [found] * len(asked)
+
+    run(test)
