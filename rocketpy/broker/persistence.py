@@ -7,9 +7,7 @@ Threads  one event loop; files are written in its default executor. Errors: Stor
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,22 +21,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-_BARE_KEY = re.compile(r"^(\s*)(-?[0-9]+):", re.MULTILINE)
-
-
 def pretty_text(value: Any) -> str:
     """A table as RocketMQ writes it into `config/`."""
     return write_fastjson(value, pretty=True).decode()
-
-
-def read_pretty(text: str) -> Any:
-    """As read_json, fast for the pretty form: there a bare number begins its line, and no JSON text reaches over a line's end."""
-    if any(special in text for special in ('"$ref"', "\\ud", "\\uD")):
-        return read_json(text)
-    try:
-        return json.loads(_BARE_KEY.sub(r'\1"\2":', text))
-    except (ValueError, RecursionError):
-        return read_json(text)
 
 
 class SavedState:
@@ -65,7 +50,7 @@ class SavedState:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
 
         Raises StoreIOError for a file that cannot be read, and from_json's Unsupported."""
-        value = self.file.read(lambda text: from_json(read_pretty(text)))
+        value = self.file.read(lambda text: from_json(read_json(text, tolerant_max=None)))
         if value is None:
             return False
         use(value)

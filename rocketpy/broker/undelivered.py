@@ -77,5 +77,5 @@ def _behind(topic: str, group: str, max_offset: MaxOffset, committed: Committed)
 
 def _json(file: Path) -> dict[str, object]:
     """{} for a file that is not there."""
-    value = read_json(file.read_text(encoding="utf-8")) if file.exists() else {}
+    value = read_json(file.read_text(encoding="utf-8"), tolerant_max=None) if file.exists() else {}
     return {str(name): member for name, member in value.items()} if isinstance(value, dict) else {}

@@ -19,9 +19,9 @@ from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import Message, MessageStore
-from rocketpy.broker.persistence import read_pretty
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
+from rocketpy.remoting.json_codec import read_object
 from rocketpy.store.directory import StoreDirectory, StoreSummary
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
@@ -183,7 +183,7 @@ def _topics(root: Path) -> set[str]:
     """Those that have queues, or that their broker knows. The log still holds messages of others: of topics that were deleted."""
     with_queues = {path.name for path in (root / "consumequeue").glob("*") if path.is_dir()}
     try:
-        table = read_pretty((root / "config" / "topics.json").read_text())["topicConfigTable"]
+        table = read_object((root / "config" / "topics.json").read_text(), tolerant_max=None)["topicConfigTable"]
     except (OSError, ValueError, LookupError, TypeError):
         return with_queues
     return with_queues | set(table)

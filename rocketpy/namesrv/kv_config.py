@@ -81,7 +81,7 @@ def _encode(table: dict[str, dict[str, str]]) -> str:
 
 def _decode(text: str) -> dict[str, dict[str, str]]:
     """Raises ValueError (JsonError is one)."""
-    table: Any = read_object(text).get("configTable") or {}
+    table: Any = read_object(text, tolerant_max=None).get("configTable") or {}
     if not isinstance(table, dict) or not all(isinstance(entries, dict) for entries in table.values()):
         raise ValueError("configTable: expected objects in an object")
     return {str(name): {str(key): str(value) for key, value in entries.items()} for name, entries in table.items()}

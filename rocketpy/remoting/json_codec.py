@@ -1,24 +1,26 @@
 """JSON as RocketMQ writes and reads it, which is fastjson 1's: a superset that a standard parser refuses, and two ways of writing.
 RocketMQ: RemotingSerializable over com.alibaba.fastjson 1.2 (5.3.3 remoting/protocol/).
 
-Reading  standard JSON goes through the C parser. What that refuses is read by the tolerant one: keys that are numbers, objects or bare
-         words, single quotes, comments, spare commas, numbers with a type letter (12L), Set[…], undefined, references ({"$ref":"$.a.b"}).
-         Numeric keys become text ("0"), object keys become ObjectKey. So are escaped surrogates, of which the C parser would leave lone
-         ones in the text: no UTF-8 can be made of that again. Here they become U+FFFD.
+Reading  standard JSON goes through the C parser, and so does JSON whose only fault is keys that are bare numbers, as tables by queue have:
+         they are put in quotes first. What is left is read by the tolerant parser: keys that are objects or bare words, single quotes,
+         comments, spare commas, numbers with a type letter (12L), Set[…], undefined, references ({"$ref":"$.a.b"}). Numeric keys become
+         text ("0"), object keys become ObjectKey. Lone surrogates, of which no UTF-8 can be made again, become U+FFFD.
 Writing  write_json: standard. write_fastjson: numeric keys bare, object keys as objects, for peers before 4.9.4 and files in `config/`.
 
-Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's, and what references
-         stand for holds MEMBERS_MAX members at most. Nothing raises but JsonError.
+Bounds   nesting to DEPTH_MAX, but of standard JSON as far as its parser goes (is_deeper tells); sizes are the frame's, but what needs the
+         tolerant parser, a microsecond a character at worst on the event loop, has TOLERANT_MAX characters, unless it is a file of ours;
+         what references stand for holds MEMBERS_MAX members. Nothing raises but JsonError.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 DEPTH_MAX = 200
+TOLERANT_MAX = 1 << 20
 MEMBERS_MAX = 1_000_000
 """Of a value with references, each counted as often as it is written: a few hundred bytes can stand for more than any memory holds."""
 
@@ -41,31 +43,53 @@ class ObjectKey(tuple[tuple[str, Any], ...]):
         return super().__getitem__(name) if isinstance(name, (int, slice)) else dict(self)[name]
 
 
-def read_json(data: bytes | bytearray | memoryview | str) -> Any:
-    """The value of a JSON text, standard or fastjson's. Raises JsonError."""
+def read_json(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | None = TOLERANT_MAX) -> Any:
+    """The value of a JSON text, standard or fastjson's; tolerant_max=None for files. Raises JsonError."""
     try:
         text = data if isinstance(data, str) else bytes(data).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise JsonError(f"not UTF-8 at byte {error.start}") from None
-    value = _parse(text)
+    value = _parse(text, tolerant_max)
     return _resolve_references(value) if '"$ref"' in text else value
 
 
-def _parse(text: str) -> Any:
-    if _SURROGATE.search(text) is None:
+def _parse(text: str, tolerant_max: int | None) -> Any:
+    if not _has_lone_surrogate(text):
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
             pass
+        try:
+            return json.loads(_with_quoted_keys(text))
+        except (ValueError, RecursionError):
+            pass
+    if tolerant_max is not None and len(text) > tolerant_max:
+        raise JsonError(f"{len(text)} characters that are no standard JSON; of such text at most {tolerant_max} are read")
     return _Reader(text).read()
 
 
-def read_object(data: bytes | bytearray | memoryview | str) -> dict[str, Any]:
+def _has_lone_surrogate(text: str) -> bool:
+    return ("\\ud" in text or "\\uD" in text) and _LONE_SURROGATE.search(text) is not None
+
+
+def _with_quoted_keys(text: str) -> str:
+    """The text with its bare numeric keys in quotes. Where a string holds what looks like one, it ends there now, and what follows is a
+    digit: such text is refused by any parser, never read as something else."""
+    return '"'.join(_BARE_KEY.split(text))
+
+
+def read_object(data: bytes | bytearray | memoryview | str, *, tolerant_max: int | None = TOLERANT_MAX) -> dict[str, Any]:
     """As read_json, for a text that must be an object."""
-    value = read_json(data)
+    value = read_json(data, tolerant_max=tolerant_max)
     if not isinstance(value, dict):
         raise JsonError(f"expected an object, found {type(value).__name__}")
     return value
+
+
+def unknown_members(value: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Members we do not know and that say something: they are written back as they came."""
+    skipped = frozenset(known)
+    return {name: member for name, member in value.items() if isinstance(name, str) and name not in skipped and member is not None}
 
 
 def is_deeper(value: Any, levels: int) -> bool:
@@ -134,7 +158,11 @@ def _key_text(key: Any) -> str:
 
 # ---- reading what a standard parser refuses ----
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+# An escaped half without its other half beside it; or behind a backslash that may itself be escaped.
+_LONE_SURROGATE = re.compile(
+    r"\\\\u[dD][89a-fA-F]|\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]", re.DOTALL
+)
+_BARE_KEY = re.compile(r"(?<=[{,\s])([+-]?[0-9]++)(?=\s*+:)")
 _SPACE = re.compile(r"(?:[\s\x00]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,64}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _WORD = re.compile(r"[^\s\x00,:{}\[\]\"'/]+")

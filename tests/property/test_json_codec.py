@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocketpy.remoting.json_codec import DEPTH_MAX, JsonError, ObjectKey, is_deeper, read_json, write_fastjson, write_json
+from rocketpy.remoting.json_codec import (
+    DEPTH_MAX,
+    TOLERANT_MAX,
+    JsonError,
+    ObjectKey,
+    _Reader,
+    is_deeper,
+    read_json,
+    write_fastjson,
+    write_json,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -78,6 +89,50 @@ def test_cut_text_is_refused(value: Any, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(text) - 1))
     with pytest.raises(JsonError):
         read_json(text[:cut])
+
+
+@given(st.text(alphabet="{}[]\",:\\u dDcC08'7\n", max_size=60))
+def test_numeric_keys_mean_the_same_to_the_fast_and_the_tolerant_parser(text: str) -> None:
+    assert _value_or_none(lambda: read_json(text)) == _value_or_none(_Reader(text).read)
+
+
+def _value_or_none(read: Callable[[], Any]) -> Any:
+    try:
+        return [read()]
+    except JsonError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{1:"{2:3}",4:5}',
+        '{1:"a\\"{2:3}",4:5}',
+        '{"a":"\\\\",1:2}',
+        '{"a,1:":{-2 : 3}}',
+        '{"\\ud83d\\ude00":{0:"\\uD83D\\uDE00"}}',
+        '{"\\\\ud83d\\ude00":{0:1}}',
+        '{"\\ude00\\ud83d":{0:1}}',
+    ],
+)
+def test_what_looks_like_a_key_or_a_surrogate_in_a_string_is_left_alone(text: str) -> None:
+    assert read_json(text) == _Reader(text).read()
+
+
+def test_tables_by_queue_are_read_as_fast_as_standard_json_nearly() -> None:
+    """Tens of MB of them come from a master's offsets; the tolerant parser needs 4 us a member, and no text may need more than a pass."""
+    table = write_fastjson({f"topic-{number}@group": dict.fromkeys(range(8), 1 << 40) for number in range(20_000)})
+    assert len(table) > TOLERANT_MAX
+    assert read_json(table)["topic-19999@group"]["7"] == 1 << 40
+    with pytest.raises(JsonError):
+        read_json('{1:"' + '\\"' * (1 << 21))
+
+
+def test_strange_text_from_the_wire_has_a_bound_and_that_from_files_has_not() -> None:
+    text = "{" + "a:1," * (TOLERANT_MAX // 4) + "}"
+    with pytest.raises(JsonError, match="no standard JSON; of such text at most"):
+        read_json(text)
+    assert read_json(text, tolerant_max=None) == {"a": 1}
 
 
 TOLERATED: list[tuple[str, Any]] = [
