@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member, unknown_members
+from ..remoting.json_codec import unknown_members
+from .json_members import boolean_member, enum_member, integer_member, list_member, optional_text_member, text_member
 from .names import java_hash
 
 TAG: Final = "TAG"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LONG_MAX = (1 << 63) - 1
@@ -83,9 +83,3 @@ def text_map_member(value: Mapping[Any, Any], name: str, where: str) -> dict[str
         if not isinstance(key, str) or not isinstance(text, str):
             raise ValueError(f"{where}: {name}.{key} is {text!r}, expected a text")
     return dict(member)
-
-
-def unknown_members(value: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Members we do not know and that say something: they are written back as they came."""
-    skipped = frozenset(known)
-    return {name: member for name, member in value.items() if isinstance(name, str) and name not in skipped and member is not None}

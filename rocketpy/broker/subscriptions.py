@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..remoting.bodies import DataVersion
+from ..remoting.json_codec import unknown_members
 from . import names
 from .attributes import GROUP_ATTRIBUTES, altered_attributes
-from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member, unknown_members
+from .json_members import boolean_member, integer_member, object_member, text_map_member, text_member
 from .tables import GroupSink
 
 log = logging.getLogger(__name__)

@@ -155,7 +155,7 @@ class TopicTable:
         known = self._configs.get(config.topic_name)
         current = None if known is None else known.attributes
         attributes = altered_attributes(TOPIC_ATTRIBUTES, current, attribute_changes or {})
-        config = replace(config, attributes=attributes)
+        config = replace(config, attributes=attributes, extra={} if known is None else known.extra)
         if config == known:
             return False
         if known is None:

@@ -20,10 +20,13 @@ from typing import Any
 
 from .codes import VERSION_5_0_0
 from .headers import HeaderError
-from .json_codec import JsonError, read_json, read_object, write_fastjson, write_json
+from .json_codec import JsonError, read_json, read_object, unknown_members, write_fastjson, write_json
 
 INFLATED_MAX = 128 * 1024 * 1024
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
+_TOPIC_MEMBERS = frozenset(
+    ("attributes", "order", "perm", "readQueueNums", "topicFilterType", "topicName", "topicSysFlag", "writeQueueNums")
+)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
@@ -108,9 +111,12 @@ class TopicConfig:
     topic_sys_flag: int = 0
     order: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Members of releases that are newer than this one."""
 
     def to_json(self) -> dict[str, Any]:
         return {
+            **self.extra,
             "attributes": dict(self.attributes),
             "order": self.order,
             "perm": self.perm,
@@ -131,8 +137,9 @@ class TopicConfig:
             perm=read_integer(members, "perm", PERM_READ | PERM_WRITE),
             topic_filter_type=read_text(members, "topicFilterType", "SINGLE_TAG"),
             topic_sys_flag=read_integer(members, "topicSysFlag"),
-            order=members.get("order") is True,
-            attributes={str(key): str(value) for key, value in read_mapping(members, "attributes").items()},
+            order=members.get("order") in (True, "true"),
+            attributes={str(key): str(value) for key, value in read_mapping(members, "attributes").items() if value is not None},
+            extra=unknown_members(members, _TOPIC_MEMBERS),
         )
 
     def to_line(self) -> str:

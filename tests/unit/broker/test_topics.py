@@ -137,6 +137,16 @@ def test_what_was_written_is_read_back(recorder: Recorder) -> None:
     assert other.to_json() == table.to_json()
 
 
+def test_members_of_a_newer_release_are_written_back_and_null_attributes_are_none(recorder: Recorder) -> None:
+    members = {"readQueueNums": 4, "attributes": {"+message.type": None, "reserve.time": "5"}, "orderOfTomorrow": {"a": 1}, "unsaid": None}
+    table = make_table(recorder)
+    table.load(SavedTopics.from_json({"topicConfigTable": {"orders": members}}))
+    table.update(TopicConfig("orders", 8, 8), {"-reserve.time": ""})
+    written = table.to_json()["topicConfigTable"]["orders"]
+    assert written["orderOfTomorrow"] == {"a": 1} and written["readQueueNums"] == 8
+    assert written["attributes"] == {} and "unsaid" not in written
+
+
 @pytest.mark.parametrize(
     "value",
     [
