@@ -14,7 +14,7 @@ SANITIZERS: dict[str, tuple[str, ...]] = {
     "plain": (),
     "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
     # gcc warns of fences, which ThreadSanitizer does not see; the tests decide whether that matters.
-    "thread": ("-fsanitize=thread", "-fno-omit-frame-pointer", "-Wno-error"),
+    "thread": ("-fsanitize=thread", "-fno-omit-frame-pointer", "-Wno-tsan"),
     "fuzzer": ("-fsanitize=address,undefined,fuzzer-no-link", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"),
 }
 

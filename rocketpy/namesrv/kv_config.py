@@ -4,7 +4,7 @@ RocketMQ: KVConfigManager, KVConfigSerializeWrapper (5.3.3 namesrv/kvconfig/). F
 A change is on disk before it is answered. RocketMQ writes in place without syncing and goes on with an empty table when it cannot read the
 file; here StateFile replaces it atomically, falls back to `.bak`, and keeps a damaged file aside.
 
-Threads  one event loop. Bounds: ENTRIES_MAX entries, TEXT_MAX characters each.
+Threads  one event loop. Bounds: ENTRIES_MAX entries, TEXT_MAX characters each, FILE_MAX in all.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 """Namespace of order configurations: topic → "broker-a:4;broker-b:4"."""
 ENTRIES_MAX = 100_000
 TEXT_MAX = 1024 * 1024
+FILE_MAX = 64 * 1024 * 1024
+"""Characters of the file, which every change writes anew."""
 
 
 class KvConfigFull(ValueError):
@@ -57,7 +59,11 @@ class KvConfig:
         table = self._table.get(namespace, {})
         if key not in table and sum(map(len, self._table.values())) >= ENTRIES_MAX:
             raise KvConfigFull(f"{ENTRIES_MAX} entries are kept at most")
-        self._replace(namespace, {**table, key: value})
+        changed = {**self._table, namespace: {**table, key: value}}
+        text = _encode(changed)
+        if len(text) > FILE_MAX:
+            raise KvConfigFull(f"{FILE_MAX} characters are kept at most in all; delete entries that are not needed")
+        self._replace(namespace, changed, text)
         log.info("putKVConfig %s config item, Namespace: %s Key: %s Value: %s", "update" if key in table else "new", namespace, key, value)
 
     def delete(self, namespace: str, key: str) -> None:
@@ -65,12 +71,12 @@ class KvConfig:
         table = self._table.get(namespace)
         if table is None or key not in table:
             return
-        self._replace(namespace, {name: value for name, value in table.items() if name != key})
+        changed = {**self._table, namespace: {name: value for name, value in table.items() if name != key}}
+        self._replace(namespace, changed, _encode(changed))
         log.info("deleteKVConfig delete a config item, Namespace: %s Key: %s Value: %s", namespace, key, table[key])
 
-    def _replace(self, namespace: str, table: dict[str, str]) -> None:
-        changed = {**self._table, namespace: table}
-        self._file.write(_encode(changed))
+    def _replace(self, namespace: str, changed: dict[str, dict[str, str]], text: str) -> None:
+        self._file.write(text)
         self._table = changed
         self._on_change(namespace)
 

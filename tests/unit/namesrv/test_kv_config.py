@@ -137,3 +137,15 @@ def test_the_bounds_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         config.put("n", "c", "1")
     with pytest.raises(KvConfigFull, match="longer than 8"):
         config.put("n", "a", "123456789")
+
+
+def test_all_entries_together_have_a_bound_and_can_be_deleted_beyond_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = KvConfig(tmp_path / "kvConfig.json")
+    table.put("n", "a", "x" * 100)
+    table.put("n", "b", "x" * 100)
+    monkeypatch.setattr(kv_config, "FILE_MAX", 150)
+    with pytest.raises(KvConfigFull, match="150 characters are kept at most in all"):
+        table.put("n", "c", "x")
+    table.delete("n", "a")
+    assert table.namespace("n") == {"b": "x" * 100}
+    table.put("n", "c", "x")
