@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "../base/hex_inl.h"
+#include "../base/utf8_inl.h"
 
 #define NAME_END 1
 #define PAIR_END 2
@@ -51,30 +52,6 @@ void rp_record_names_find(rp_record_names *names, rp_slice properties) {
         note_name(names, name, value);
 }
 
-/* Length of the well-formed UTF-8 sequence at data, 0 when it is malformed. */
-static uint32_t utf8_size(const uint8_t *data, uint32_t left) {
-    uint8_t lead = data[0];
-    uint32_t size = lead < 0x80                   ? 1
-                    : lead >= 0xC2 && lead < 0xE0 ? 2
-                    : lead >= 0xE0 && lead < 0xF0 ? 3
-                    : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                  : 0;
-    if (size == 0 || size > left)
-        return 0;
-    for (uint32_t i = 1; i < size; i++)
-        if ((data[i] & 0xC0) != 0x80)
-            return 0;
-    if (lead == 0xE0 && data[1] < 0xA0)
-        return 0;
-    if (lead == 0xED && data[1] > 0x9F)
-        return 0; /* a lone surrogate */
-    if (lead == 0xF0 && data[1] < 0x90)
-        return 0;
-    if (lead == 0xF4 && data[1] > 0x8F)
-        return 0;
-    return size;
-}
-
 static int is_ascii(const uint8_t *data, uint32_t size) {
     uint64_t seen = 0, word;
     for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
@@ -89,34 +66,36 @@ static int is_ascii(const uint8_t *data, uint32_t size) {
 int rp_text_is_utf8(rp_slice text) {
     if (is_ascii(text.data, text.size))
         return 1;
-    for (uint32_t at = 0, size; at < text.size; at += size) {
-        size = utf8_size(text.data + at, text.size - at);
-        if (size == 0)
-            return 0;
-    }
-    return 1;
+    int is_whole = 1;
+    for (uint32_t at = 0; at < text.size && is_whole;)
+        at += rp_utf8_next(text.data + at, text.size - at, &is_whole);
+    return is_whole;
+}
+
+/* The character at data as it is, or U+FFFD for bytes that are none. *used says how many bytes it has. */
+static uint8_t *put_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
+    int is_whole;
+    *used = rp_utf8_next(data, left, &is_whole);
+    uint32_t size = is_whole ? *used : 3;
+    memcpy(out, is_whole ? data : (const uint8_t *)"\xEF\xBF\xBD", size);
+    return out + size;
 }
 
 uint32_t rp_text_mend(rp_slice text, uint8_t *mended) {
     uint8_t *out = mended;
-    for (uint32_t at = 0; at < text.size;) {
-        uint32_t size = utf8_size(text.data + at, text.size - at);
-        memcpy(out, size == 0 ? (const uint8_t *)"\xEF\xBF\xBD" : text.data + at, size == 0 ? 3 : size);
-        out += size == 0 ? 3 : size;
-        at += size == 0 ? 1 : size;
-    }
+    for (uint32_t at = 0, used; at < text.size; at += used)
+        out = put_character(out, text.data + at, text.size - at, &used);
     return (uint32_t)(out - mended);
 }
 
 /* Bytes that stand in a JSON string as they are, and are whole characters. */
 static int is_plain(uint8_t c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
 
-/* The character at data, escaped or as it is; bytes that are none become U+FFFD. *used says how many bytes it has. */
+/* As put_character, escaped where JSON wants it. */
 static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t left, uint32_t *used) {
     static const char HEX[] = "0123456789abcdef";
     uint8_t c = data[0];
-    uint32_t size = utf8_size(data, left);
-    *used = size == 0 ? 1 : size;
+    *used = 1;
     if (c == '"' || c == '\\') {
         *out++ = '\\';
         *out++ = c;
@@ -128,12 +107,7 @@ static uint8_t *put_json_character(uint8_t *out, const uint8_t *data, uint32_t l
         out[5] = (uint8_t)HEX[c & 15];
         return out + 6;
     }
-    if (size == 0) {
-        memcpy(out, "\xEF\xBF\xBD", 3);
-        return out + 3;
-    }
-    memcpy(out, data, size);
-    return out + size;
+    return put_character(out, data, left, used);
 }
 
 /* The top bits of those of eight bytes that are not plain. Above the lowest such byte others may be marked without reason. */

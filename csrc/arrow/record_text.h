@@ -27,7 +27,8 @@ void rp_record_names_find(rp_record_names *names, rp_slice properties);
  * in the same pass. */
 uint32_t rp_properties_to_json(rp_slice properties, uint8_t *json, rp_record_names *names);
 int rp_text_is_utf8(rp_slice text);
-/* The text with U+FFFD for each byte that is of no character; returns bytes written into mended, which has room for RP_TEXT_MENDED_MAX. */
+/* The text with U+FFFD where bytes are no character (base/utf8_inl.h); returns bytes written into mended, which has room for
+ * RP_TEXT_MENDED_MAX. */
 uint32_t rp_text_mend(rp_slice text, uint8_t *mended);
 /* "ip:port", "[ip6]:port"; 0 when host has neither 8 nor 20 bytes. */
 uint32_t rp_host_to_text(rp_slice host, char text[RP_HOST_TEXT_MAX]);

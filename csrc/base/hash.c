@@ -3,32 +3,20 @@
 
 #include <string.h>
 
-/* How many bytes the well-formed sequence at p takes (1..4), 0 when it is malformed; *point is its code point.
- * Second bytes are narrowed as Unicode table 3-7 says, so overlong forms, surrogates and values past U+10FFFF are malformed. */
-static size_t decode_utf8(const uint8_t *p, size_t size, uint32_t *point) {
-    uint8_t lead = p[0], second_min = 0x80, second_max = 0xBF;
-    size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-    if (length == 0 || length > size) {
-        return 0;
+#include "utf8_inl.h"
+
+/* The code point of the next character, which has *size bytes. */
+static uint32_t decode_utf8(const uint8_t *p, size_t left, uint32_t *size) {
+    int is_whole;
+    *size = rp_utf8_next(p, left, &is_whole);
+    if (!is_whole) {
+        return RP_UTF8_REPLACEMENT;
     }
-    if (length == 1) {
-        *point = lead;
-        return 1;
+    uint32_t point = *size == 1 ? p[0] : p[0] & (0xFFu >> (*size + 1));
+    for (uint32_t i = 1; i < *size; i++) {
+        point = point << 6 | (p[i] & 0x3F);
     }
-    second_min = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-    second_max = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-    if (p[1] < second_min || p[1] > second_max) {
-        return 0;
-    }
-    uint32_t value = lead & (0xFFu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-        value = value << 6 | (p[i] & 0x3F);
-    }
-    *point = value;
-    return length;
+    return point;
 }
 
 #define POWER_2 961u
@@ -56,15 +44,8 @@ int32_t rp_hash_java(const uint8_t *utf8, size_t size) {
         if (at == size) {
             break;
         }
-        uint32_t point = 0xFFFD;
-        size_t length = 1;
-        if (utf8[at] < 0x80) {
-            point = utf8[at];
-        } else {
-            length = decode_utf8(utf8 + at, size - at, &point);
-            length = length == 0 ? 1 : length;
-        }
-        at += length;
+        uint32_t used, point = decode_utf8(utf8 + at, size - at, &used);
+        at += used;
         if (point >= 0x10000) {
             hash = hash * 31 + (0xD800 + ((point - 0x10000) >> 10));
             point = 0xDC00 + ((point - 0x10000) & 0x3FF);

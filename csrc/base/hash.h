@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Java's String.hashCode of UTF-8 text (over UTF-16 units, surrogates included).
- * Malformed UTF-8 counts as U+FFFD per bad byte, as Java's decoder does. */
+ * Malformed UTF-8 counts as the U+FFFD that Java's decoder makes of it (utf8_inl.h). */
 int32_t rp_hash_java(const uint8_t *utf8, size_t size);
 
 /* A 64-bit hash for in-memory tables; not stable between versions, never written to disk. */

@@ -7,6 +7,7 @@
 #include "../../../csrc/base/arena.h"
 #include "../../../csrc/base/clock.h"
 #include "../../../csrc/base/error.h"
+#include "../../../csrc/base/hash.h"
 #include "../../../csrc/base/log_inl.h"
 #include "../../../csrc/base/ring.h"
 #include "../../../csrc/base/thread.h"
@@ -204,9 +205,42 @@ static void a_clock_can_be_turned_by_hand(void) {
     CHECK(rp_clock_monotonic_ns(NULL) >= before && rp_clock_wall_ms(NULL) > 1600000000000);
 }
 
+/* What a JDK 17 says of `new String(bytes, UTF_8).hashCode()`. */
+static void text_hashes_as_in_java_whatever_its_bytes(void) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        int32_t hash;
+    } cases[] = {
+        {"TagA", 4, 2598919},
+        {"\xE6\xA0\x87\xE7\xAD\xBE", 6, 857175},
+        {"\xF0\x9F\x98\x80", 4, 1772899},    /* a pair of surrogates */
+        {"\xE4\xB8(", 3, 2031563},           /* broken off: one U+FFFD */
+        {"\xE4\xB8", 2, 65533},
+        {"\xF0\x9F\x98(", 4, 2031563},
+        {"\xC3(", 2, 2031563},
+        {"\xC3", 1, 65533},
+        {"\xED\xA0\x80", 3, 65533},          /* half a pair: one */
+        {"\xED\xA0", 2, 65533},
+        {"\xF0\x80\x80\x80", 4, 2017367872}, /* overlong: one a byte */
+        {"\xE0\x80\x80", 3, 65074269},
+        {"\xC0\x80", 2, 2097056},
+        {"\xF4\x90\x80\x80", 4, 2017367872}, /* past U+10FFFF */
+        {"\xFF\xFE", 2, 2097056},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t *exact = malloc(cases[i].size); /* so that a read past the end is seen */
+        CHECK(exact != NULL);
+        memcpy(exact, cases[i].bytes, cases[i].size);
+        CHECK(rp_hash_java(exact, cases[i].size) == cases[i].hash);
+        free(exact);
+    }
+}
+
 int main(void) {
     RUN(every_status_has_a_name_and_a_text);
     RUN(an_error_keeps_its_cause_and_cuts_what_is_too_long);
+    RUN(text_hashes_as_in_java_whatever_its_bytes);
     RUN(arena_memory_is_aligned_disjoint_and_bounded);
     RUN(an_arena_keeps_no_large_block_even_when_it_is_the_first);
     RUN(what_is_given_back_to_an_arena_is_taken_again);
