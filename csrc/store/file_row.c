@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_DIGITS 20
+#include "store_path.h"
 
 typedef struct row_file {
     char *path;
@@ -24,9 +24,7 @@ struct rp_file_row {
     uint32_t count;
 };
 
-static int is_offset_name(const struct dirent *entry) {
-    return strlen(entry->d_name) == NAME_DIGITS && strspn(entry->d_name, "0123456789") == NAME_DIGITS;
-}
+static int is_offset_name(const struct dirent *entry) { return rp_path_offset_of_name(entry->d_name) >= 0; }
 
 static int add_file(rp_file_row *row, const char *directory, const char *name, rp_error *error) {
     row_file *file = &row->files[row->count];
@@ -38,8 +36,10 @@ static int add_file(rp_file_row *row, const char *directory, const char *name, r
     row->count++;
     if (stat(file->path, &info) < 0)
         return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot look at the file: %s", strerror(errno));
-    file->start = strtoll(name, NULL, 10);
+    file->start = rp_path_offset_of_name(name);
     file->size = (int64_t)info.st_size;
+    if (file->start > INT64_MAX - file->size)
+        return rp_error_set(error, RP_E_CORRUPT, 0, file->path, -1, "no store reaches the offset in the file's name: move it away");
     return RP_OK;
 }
 

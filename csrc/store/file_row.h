@@ -12,7 +12,8 @@
 
 typedef struct rp_file_row rp_file_row;
 
-/* RP_OK (also for a missing or empty directory: no files), RP_E_IO, RP_E_NO_MEMORY. Other names in the directory are ignored. */
+/* RP_OK (also for a missing or empty directory: no files), RP_E_IO, RP_E_NO_MEMORY, RP_E_CORRUPT (a file that would end past any offset).
+ * Other names in the directory are ignored, as by the store. */
 int rp_file_row_open(const char *directory, rp_file_row **row, rp_error *error);
 void rp_file_row_close(rp_file_row *row);
 uint32_t rp_file_row_count(const rp_file_row *row);

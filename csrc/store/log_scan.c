@@ -14,8 +14,8 @@
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
 #include "../base/file_ops.h"
+#include "store_path.h"
 
-#define NAME_DIGITS 20
 #define MAGIC_AT 4
 #define PHYSICAL_OFFSET_AT 28
 #define RECORD_SIZE_MIN 91 /* header and empty body, topic, properties with 8-byte hosts */
@@ -34,16 +34,6 @@ struct rp_log_scan {
     int is_synced; /* position is at a record's start, or behind the last one */
     int tail; /* rp_scan_tail */
 };
-
-static int parse_start(const char *path, int64_t *start) {
-    const char *name = strrchr(path, '/');
-    name = name == NULL ? path : name + 1;
-    if (strlen(name) != NAME_DIGITS || strspn(name, "0123456789") != NAME_DIGITS)
-        return RP_E_INVALID;
-    errno = 0;
-    *start = strtoll(name, NULL, 10);
-    return errno == 0 ? RP_OK : RP_E_INVALID;
-}
 
 static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
     int fd = scan->fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -69,9 +59,11 @@ static int map_whole(rp_log_scan *scan, const char *path, rp_error *error) {
 }
 
 int rp_log_scan_open(const char *path, int64_t begin_offset, int64_t end_offset, int check_crc, rp_log_scan **opened, rp_error *error) {
-    int64_t start;
-    if (parse_start(path, &start) < 0)
-        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "a commit log file is named by its start offset in %d digits", NAME_DIGITS);
+    const char *name = strrchr(path, '/');
+    int64_t start = rp_path_offset_of_name(name == NULL ? path : name + 1);
+    if (start < 0)
+        return rp_error_set(error, RP_E_INVALID, 0, path, -1, "a commit log file is named by its start offset in %d digits",
+                            RP_FILE_NAME_DIGITS);
     rp_log_scan *scan = calloc(1, sizeof *scan);
     if (scan == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, path, -1, "no memory for a log scan");

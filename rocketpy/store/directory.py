@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -133,9 +134,10 @@ def _names(directory: Path) -> tuple[str, ...]:
 
 
 def _offset_files(directory: Path) -> list[Path]:
+    """What the store takes for its own: 20 digits that are an offset of 63 bits."""
     if not directory.is_dir():
         return []
-    return sorted(path for path in directory.iterdir() if len(path.name) == 20 and path.name.isdigit())
+    return sorted(path for path in directory.iterdir() if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
 
 def _describe_queue(topic: str, queue_id: int, files: list[Path]) -> QueueFiles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,20 @@ def test_a_message_whose_sys_flag_says_that_no_queue_holds_it_is_named(root: Pat
     done = rocketpy("verify", root, *SHAPE, "--json")
     assert done.returncode == 3
     assert [damage["cause"] for damage in json.loads(done.stdout)["damages"] if "sys flag" in damage["cause"]]
+
+
+def test_a_file_beside_a_queues_whose_name_is_no_offset_hides_no_damage(root: Path) -> None:
+    queue = root / "consumequeue" / "T" / "0"
+    (queue / ("9" * 20)).write_bytes(bytes(20))
+    with (queue / f"{0:020d}").open("r+b") as file:
+        file.seek(50 * 20)
+        file.write(struct.pack(">qiq", 0, 100, 0))  # an entry more than there are messages
+    done = rocketpy("verify", root, *SHAPE, "--json")
+    assert done.returncode == 3
+    assert [(damage["kind"], damage["offset"]) for damage in json.loads(done.stdout)["damages"]] == [("consumequeue", 50 * 20)]
+    (root / "commitlog" / ("9" * 20)).touch()
+    assert json.loads(rocketpy("info", root, "--json").stdout)["queues"][0]["max_offset"] == 51
+    assert rocketpy("dump", root, "--count", "1000").returncode == 0
 
 
 @pytest.mark.parametrize("name", ["consumequeue/T", "index"])
