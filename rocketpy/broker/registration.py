@@ -313,7 +313,7 @@ class Registration:
         return result
 
     async def _outdated(self) -> list[str]:
-        """Name servers whose copy of our topics is not the newest, or who could not say."""
+        """Name servers whose copy of our topics is not the newest, or who could not say. The others know us, also one that was away."""
         header = QueryDataVersionRequestHeader(
             broker_name=self.identity.broker_name,
             broker_addr=self.identity.address,
@@ -324,7 +324,9 @@ class Registration:
         answers = await self._client.invoke_all(
             self.name_servers, RequestCode.QUERY_DATA_VERSION, header, body, timeout_s=self._settings.timeout_s
         )
-        return [address for address, answer in answers.items() if _is_outdated(answer)]
+        outdated = [address for address, answer in answers.items() if _is_outdated(answer)]
+        self.registered |= dict.fromkeys(answers.keys() - set(outdated), True)
+        return outdated
 
     async def _unregister(self, targets: Iterable[str]) -> None:
         header = UnRegisterBrokerRequestHeader(

@@ -279,6 +279,23 @@ def test_without_force_only_name_servers_with_an_older_version_are_told() -> Non
     asyncio.run(run())
 
 
+def test_without_force_a_name_server_that_was_away_and_has_forgotten_nothing_knows_the_broker() -> None:
+    """Else it would be asked every ten seconds for ever, and the loss of its connection would not be noticed."""
+
+    async def run() -> None:
+        caller = ScriptedCaller({A: Answer(fields={"changed": "true"})})
+        registration, _ = make(caller, Topics("t"), servers=(A,), force=False)
+        await registration.register_all()
+        caller.answers[A] = NetworkError("gone")
+        await registration.register_all()
+        assert registration.registered == {A: False} and registration._delay_s(0) == 1
+        caller.answers[A] = Answer(fields={"changed": "false"})
+        await registration.register_all()
+        assert registration.registered == {A: True} and registration._delay_s(0) == 30
+
+    asyncio.run(run())
+
+
 def test_many_topics_may_be_split() -> None:
     caller = ScriptedCaller()
     registration, _ = make(caller, Topics(*"abcde"), split_size=2)
