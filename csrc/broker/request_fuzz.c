@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0 || size > 1 << 16)
         return 0;
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 26);
-    uint8_t *exact = malloc(size);
+    uint8_t *exact = malloc(size - 1);
     demand(arena != NULL && exact != NULL);
     memcpy(exact, data + 1, size - 1);
     rp_slice text = {exact, (uint32_t)size - 1};

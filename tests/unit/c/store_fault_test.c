@@ -3,7 +3,8 @@
  *
  * Claims   open, append, wait and close answer with a status that fits and a message that names a file; what was acknowledged is there
  *          when the store is opened again without faults, queues and log agree, and nobody crashed.
- * Argument "all": every n; else every seventh, another seventh each time of day.
+ * Argument "all": every n; else every 23rd, from another one on in each second of the clock: the first is printed, and taken as the
+ * argument to run the same again.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +15,7 @@
 #include "power_cut.h"
 #include "store_fixture.h"
 
-enum { MESSAGES = 260 };
+enum { MESSAGES = 260, STEP = 23 };
 
 typedef struct outcome {
     int64_t acknowledged; /* messages below it were flushed */
@@ -201,7 +202,8 @@ int main(int argc, char **argv) {
     a_lost_page_is_told_to_the_records_sync_though_another_heard_of_it_first();
     a_close_says_what_did_not_reach_the_disk();
     bool all = argc > 1 && strcmp(argv[1], "all") == 0;
-    int64_t step = all ? 1 : 23, first = all ? 1 : 1 + (int64_t)(time(NULL) % step);
+    int64_t step = all ? 1 : STEP, first = all ? 1 : argc > 1 ? strtoll(argv[1], NULL, 10) : 1 + (int64_t)(time(NULL) % STEP);
+    CHECK(first >= 1);
     const int errnos[] = {ENOSPC, EIO};
     for (int i = 0; i < 4; i++) {
         for (int mode = RP_FLUSH_ASYNC; mode <= RP_FLUSH_SYNC; mode++) {
