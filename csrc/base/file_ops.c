@@ -68,14 +68,13 @@ static int system_truncate(void *context, int fd, int64_t size) {
 }
 
 /* For a file system that makes no holes. */
-static int write_zeros(int fd, int64_t offset, int64_t end) {
-    static const uint8_t zeros[ZEROS_BYTES];
+static int clear_data(int fd, int64_t offset, int64_t end) {
     while ((offset = rp_file_next_data(fd, offset, end)) < end) {
-        size_t size = end - offset < ZEROS_BYTES ? (size_t)(end - offset) : ZEROS_BYTES;
-        if (rp_file_write_all(&system_ops, fd, zeros, size, offset) != 0) {
+        int64_t size = end - offset < ZEROS_BYTES ? end - offset : ZEROS_BYTES;
+        if (rp_file_write_zeros(&system_ops, fd, size, offset) != 0) {
             return -1;
         }
-        offset += (int64_t)size;
+        offset += size;
     }
     return 0;
 }
@@ -86,7 +85,7 @@ static int system_clear(void *context, int fd, int64_t offset, int64_t size) {
     do {
         rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
     } while (rc != 0 && errno == EINTR);
-    return rc != 0 && (errno == EOPNOTSUPP || errno == ENOSYS) ? write_zeros(fd, offset, offset + size) : rc;
+    return rc != 0 && (errno == EOPNOTSUPP || errno == ENOSYS) ? clear_data(fd, offset, offset + size) : rc;
 }
 
 static int64_t system_read_at(void *context, int fd, void *target, size_t size, int64_t offset) {
@@ -318,6 +317,17 @@ int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t
             return -1;
         }
         done += (size_t)count;
+    }
+    return 0;
+}
+
+int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t offset) {
+    static const uint8_t zeros[ZEROS_BYTES];
+    for (int64_t done = 0; done < size; done += ZEROS_BYTES) {
+        int64_t left = size - done;
+        if (rp_file_write_all(ops, fd, zeros, left < ZEROS_BYTES ? (size_t)left : ZEROS_BYTES, offset + done) != 0) {
+            return -1;
+        }
     }
     return 0;
 }

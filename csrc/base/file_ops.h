@@ -51,6 +51,8 @@ typedef struct rp_file_ops {
 
 /* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset);
+/* The same with zeros. */
+int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t offset);
 
 /* Before a mapped range is synced. 0; -1 with errno: bytes of it are lost, as when a sync fails. fd may be -1.
  * The kernel write-protects every mapped page before it writes it out, with an interrupt to all cores that run the process: 0.5 s a GiB,

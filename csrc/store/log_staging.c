@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define ZEROS_BYTES 4096
-
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops) {
     *staging = (rp_log_staging){.ops = ops, .bytes = malloc(RP_STAGING_BYTES), .capacity = RP_STAGING_BYTES};
     return staging->bytes != NULL ? RP_OK : RP_E_NO_MEMORY;
@@ -37,29 +35,20 @@ uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t s
     return target;
 }
 
-static int write_all(const rp_file_ops *ops, int fd, const uint8_t *bytes, size_t size, int64_t at) {
-    return rp_file_write_all(ops, fd, bytes, size, at) == 0 ? RP_OK : rp_status_from_errno(errno);
-}
-
 static int zero_what_is_torn(rp_log_staging *staging, int fd, int64_t base) {
-    static const uint8_t zeros[ZEROS_BYTES];
-    int rc = RP_OK;
-    for (int64_t at = staging->begin; at < staging->torn_end && rc == RP_OK; at += ZEROS_BYTES) {
-        int64_t left = staging->torn_end - at;
-        rc = write_all(staging->ops, fd, zeros, left < ZEROS_BYTES ? (size_t)left : ZEROS_BYTES, at - base);
+    if (rp_file_write_zeros(staging->ops, fd, staging->torn_end - staging->begin, staging->begin - base) != 0) {
+        return rp_status_from_errno(errno);
     }
-    staging->torn_end = rc == RP_OK ? 0 : staging->torn_end;
-    return rc;
+    staging->torn_end = 0;
+    return RP_OK;
 }
 
 int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base) {
     int64_t end = staging->begin + staging->size;
     int rc = staging->torn_end != 0 ? zero_what_is_torn(staging, fd, base) : RP_OK;
-    if (rc == RP_OK) {
-        rc = write_all(staging->ops, fd, staging->bytes, staging->size, staging->begin - base);
-        if (rc != RP_OK) {
-            staging->torn_end = end;
-        }
+    if (rc == RP_OK && rp_file_write_all(staging->ops, fd, staging->bytes, staging->size, staging->begin - base) != 0) {
+        rc = rp_status_from_errno(errno);
+        staging->torn_end = end;
     }
     staging->size = 0;
     return rc;

@@ -441,9 +441,8 @@ int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) 
 /* The rest of the page that holds offset gets its blocks, where they are smaller than a page: the appender takes that page for one that has
  * them all, and on a disk that is full by then its store would be a SIGBUS. */
 static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
-    static const uint8_t zeros[PAGE_SIZE];
     int64_t page_end = (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1), end = page_end < size ? page_end : size;
-    return end > offset ? rp_file_write_all(ops, fd, zeros, (size_t)(end - offset), offset) : 0;
+    return rp_file_write_zeros(ops, fd, end - offset, offset);
 }
 
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
