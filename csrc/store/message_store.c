@@ -1,6 +1,6 @@
 /* message_store.c: opens, wires and closes the parts of the store. See message_store.h.
  *
- * Open     lock ─ files loaded ─ recovery ─ end set ─ abort mark ─ checkpoint read ─ threads
+ * Open     lock ─ checkpoint and abort mark read ─ files loaded ─ recovery ─ end set ─ index ─ synced, checkpoint, abort mark ─ threads
  * Close    appends end ─ preallocation stops ─ flusher syncs all, writes the checkpoint ─ abort mark removed ─ unmap ─ unlock
  */
 #include "message_store.h"
@@ -83,7 +83,8 @@ static int check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error) 
     return log_ms != 0 && queue_ms != 0 ? RP_OK : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "flush intervals must be at least 1 ms");
 }
 
-static int check_options(rp_message_store_options *options, rp_error *error) {
+static int check_options(rp_message_store *store, rp_error *error) {
+    rp_message_store_options *options = &store->options;
     uint32_t entry = RP_CONSUME_QUEUE_ENTRY_SIZE;
     if (options->root_path == NULL || options->root_path[0] == 0) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the store needs a directory (storePathRootDir)");
@@ -128,9 +129,17 @@ static int set_paths(rp_message_store *store, rp_error *error) {
 }
 
 static int make_directories(rp_message_store *store, rp_error *error) {
-    int rc = rp_path_make_directories(store->paths.root, error);
-    rc = rc == RP_OK ? rp_path_make_directories(store->paths.commit_log, error) : rc;
-    return rc == RP_OK ? rp_path_make_directories(store->paths.queues, error) : rc;
+    const char *const paths[] = {store->paths.root, store->paths.commit_log, store->paths.queues};
+    int rc = RP_OK;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && rc == RP_OK && !store->options.read_only; i++) {
+        rc = rp_path_make_directories(paths[i], error);
+    }
+    return rc;
+}
+
+static int take_lock(rp_message_store *store, rp_error *error) {
+    store->lock_fd = rp_store_lock_take(store->paths.lock, store->options.read_only, error);
+    return store->lock_fd < 0 ? store->lock_fd : RP_OK;
 }
 
 static int choose_backend(rp_message_store *store, rp_error *error) {
@@ -147,7 +156,13 @@ static int choose_backend(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
-static int open_parts(rp_message_store *store, rp_error *error) {
+/* How the last one ended. */
+static int read_marks(rp_message_store *store, rp_error *error) {
+    store->was_clean = !rp_abort_mark_exists(store->paths.abort_mark);
+    return rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
+}
+
+static int open_log(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     rp_commit_log_setup log = {.ops = store->ops,
                                .clock = store->clock,
@@ -166,16 +181,17 @@ static int open_parts(rp_message_store *store, rp_error *error) {
                                    store->was_clean || !store->checkpoint.is_exact ? INT64_MAX : store->checkpoint.flushed_offset,
                                .store_host_is_v6 = options->store_host_is_v6};
     memcpy(log.store_host, options->store_host, sizeof log.store_host);
-    int rc = rp_commit_log_open(&log, &store->commit_log, error);
-    if (rc != RP_OK) {
-        return rc;
-    }
+    return rp_commit_log_open(&log, &store->commit_log, error);
+}
+
+static int open_queues(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
     store->queue_setup = (rp_consume_queue_setup){.ops = store->ops,
                                                   .directory = store->paths.queues,
                                                   .file_size = options->consume_queue_file_size,
                                                   .read_only = options->read_only,
                                                   .log = store->commit_log};
-    rc = rp_queue_table_create(&store->queue_setup, options->queues_max, &store->queues, error);
+    int rc = rp_queue_table_create(&store->queue_setup, options->queues_max, &store->queues, error);
     return rc == RP_OK ? rp_dispatcher_init(&store->dispatcher, store->queues, options->log, options->delay_levels, error) : rc;
 }
 
@@ -232,6 +248,9 @@ static void index_appended(void *context) { rp_index_builder_notify(context); }
 /* After recovery: the index knows nothing the log does not have, and the builder catches up from where it is. */
 static int open_index(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
+    if (!options->index_enable) {
+        return RP_OK;
+    }
     rp_key_index_options index;
     rp_key_index_options_default(&index);
     index.directory = store->paths.index;
@@ -256,6 +275,9 @@ static int open_index(rp_message_store *store, rp_error *error) {
 }
 
 static int start_index(rp_message_store *store, rp_error *error) {
+    if (store->index == NULL) {
+        return RP_OK;
+    }
     rp_index_builder_options options;
     rp_index_builder_options_default(&options);
     options.commit_log = store->commit_log;
@@ -292,14 +314,14 @@ static int open_retention(rp_message_store *store, rp_error *error) {
     return rp_retention_open(&retention, &store->retention, error);
 }
 
-static int start(rp_message_store *store, rp_error *error) {
+static int set_mark(rp_message_store *store, rp_error *error) {
+    int rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
+    store->was_marked = rc == RP_OK;
+    return rc;
+}
+
+static int open_flusher(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
-    int rc = settle(store, error);
-    rc = rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
-    if (rc != RP_OK) {
-        return rc;
-    }
-    store->was_marked = true;
     rp_flusher_setup flusher = {.ops = store->ops,
                                 .clock = store->clock,
                                 .log = options->log,
@@ -310,13 +332,15 @@ static int start(rp_message_store *store, rp_error *error) {
                                 .timing = {options->flush_interval_ms, options->flush_least_pages, options->flush_thorough_interval_ms,
                                            options->queue_flush_interval_ms},
                                 .is_timed_only = options->flush_mode == RP_FLUSH_ASYNC};
-    rc = rp_flusher_open(&flusher, &store->flusher, error);
-    rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
-    rc = rc == RP_OK ? rp_commit_log_start(store->commit_log, error) : rc;
-    rc = rc == RP_OK ? open_retention(store, error) : rc;
-    rc = rc == RP_OK && store->index != NULL ? start_index(store, error) : rc;
-    return rc == RP_OK ? rp_flusher_start(store->flusher, error) : rc;
+    return rp_flusher_open(&flusher, &store->flusher, error);
 }
+
+static int start_log(rp_message_store *store, rp_error *error) {
+    rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
+    return rp_commit_log_start(store->commit_log, error);
+}
+
+static int start_flusher(rp_message_store *store, rp_error *error) { return rp_flusher_start(store->flusher, error); }
 
 /* Idempotent. What is not indexed by then is at the next open. RP_OK, or why the index is not on disk. */
 static int stop_index(rp_message_store *store, rp_error *error) {
@@ -349,6 +373,22 @@ static void destroy(rp_message_store *store) {
     free(store);
 }
 
+/* RP_OK, or why the store cannot be opened. Each relies on those before it. */
+typedef int step(rp_message_store *store, rp_error *error);
+
+static step *const opening[] = {check_options, set_paths, make_directories, take_lock, choose_backend, read_marks, open_log,
+                                open_queues,   recover,   open_index,       NULL};
+/* Of a store that is not only read. */
+static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
+
+static int run(rp_message_store *store, step *const *steps, rp_error *error) {
+    int rc = RP_OK;
+    for (; *steps != NULL && rc == RP_OK; steps++) {
+        rc = (*steps)(store, error);
+    }
+    return rc;
+}
+
 int rp_message_store_open(const rp_message_store_options *options, rp_message_store **out, rp_error *error) {
     rp_message_store *store = calloc(1, sizeof *store);
     if (store == NULL) {
@@ -358,20 +398,8 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     store->ops = options->file_ops != NULL ? options->file_ops : rp_file_ops_system();
     store->clock = options->clock != NULL ? options->clock : rp_clock_system();
     store->lock_fd = -1;
-    int rc = check_options(&store->options, error);
-    rc = rc == RP_OK ? set_paths(store, error) : rc;
-    rc = rc == RP_OK && !options->read_only ? make_directories(store, error) : rc;
-    if (rc == RP_OK) {
-        store->lock_fd = rp_store_lock_take(store->paths.lock, options->read_only, error);
-        rc = store->lock_fd < 0 ? store->lock_fd : RP_OK;
-    }
-    rc = rc == RP_OK ? choose_backend(store, error) : rc;
-    store->was_clean = !rp_abort_mark_exists(store->paths.abort_mark);
-    rc = rc == RP_OK ? rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error) : rc;
-    rc = rc == RP_OK ? open_parts(store, error) : rc;
-    rc = rc == RP_OK ? recover(store, error) : rc;
-    rc = rc == RP_OK && options->index_enable ? open_index(store, error) : rc;
-    rc = rc == RP_OK && !options->read_only ? start(store, error) : rc;
+    int rc = run(store, opening, error);
+    rc = rc == RP_OK && !options->read_only ? run(store, starting, error) : rc;
     store->options.delay_levels = store->options.liburing_path = NULL;
     if (rc != RP_OK) {
         destroy(store);

@@ -3,7 +3,7 @@
  *
  * Directory  commitlog/ consumequeue/TOPIC/QUEUE/ index/ config/ checkpoint abort lock, as RocketMQ lays them out.
  * Threads    open and close from the owner; the rest from any thread.
- * Owns       its threads (flusher, preallocation, dispatcher for catching up) and files; holds the lock file exclusively.
+ * Owns       its threads (docs/locks.md) and files; holds the lock file: exclusively, or shared with other readers.
  */
 #ifndef RP_STORE_MESSAGE_STORE_H
 #define RP_STORE_MESSAGE_STORE_H
