@@ -15,7 +15,7 @@
 #define BLOCKS_MAX (RP_HEADER_FORM_BYTES / BLOCK)
 #define FIELDS_MAX 32
 #define DIGITS_MAX 10u /* of an int32 without sign */
-#define PATIENCE 8u    /* so many headers in a row that did not fit a place's form make it free */
+#define PATIENCE 8u    /* so many headers in a row that a place did not read make it free */
 
 typedef struct formed_field {
     uint16_t key, key_size, value, value_size; /* of the escaped text, without quotes */
@@ -24,7 +24,7 @@ typedef struct formed_field {
 
 typedef struct header_form {
     uint32_t size; /* 0: nothing is known yet */
-    uint32_t misses; /* in a row */
+    uint32_t misses; /* headers in a row that it did not read */
     int32_t code, version, flag;
     uint8_t language;
     uint16_t opaque, opaque_digits, field_count;
@@ -233,10 +233,17 @@ static bool learn_opaque(header_form *form, const uint8_t *header, int32_t opaqu
     return true;
 }
 
+/* A place tries the first header that comes to it. Whether it could learn that one or not, the next one it tries when its patience ends:
+ * learning costs more than reading. */
+static bool may_learn(const header_form *form) {
+    bool is_untried = form->size == 0 && form->misses <= 1;
+    return is_untried || form->misses % PATIENCE == 0;
+}
+
 void rp_header_forms_learn(rp_header_forms *forms, const uint8_t *header, uint32_t size, const rp_command *command) {
     header_form *form = &forms->forms[size % RP_HEADER_FORMS];
     if (size < BLOCK || size > RP_HEADER_FORM_BYTES || command->remark.data != NULL || command->field_count > FIELDS_MAX ||
-        ((form->size != 0 || form->misses > 1) && form->misses % PATIENCE != 0)) {
+        !may_learn(form)) {
         return;
     }
     memset(form->may_change, 0, sizeof form->may_change);
