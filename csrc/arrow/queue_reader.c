@@ -354,43 +354,50 @@ static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
                         reader->options.queue_id, reader->topic, max_offset, reader->options.end_offset);
 }
 
+/* Messages from the asked offset on: their body is to be decoded. */
+static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *response, rp_error *error) {
+    int64_t next = response->next_begin_offset, wanted = reader->progress.next_offset;
+    if (next <= asked)
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next, asked);
+    if (response->body.data == NULL)
+        return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker found messages at offset %" PRId64 " and sent none", asked);
+    reader->stalls = 0;
+    reader->stride = next - asked;
+    reader->body = response->body;
+    reader->decoded = 0;
+    reader->body_next = next > wanted ? next : wanted;
+    correct_course(reader, reader->body_next);
+    return RP_OK;
+}
+
+/* No message: the broker says where to go on, or nothing that helps. What was asked for ahead is asked for anew from there. */
+static int go_on_elsewhere(rp_queue_reader *reader, const answer *response, rp_error *error) {
+    int64_t *wanted = &reader->progress.next_offset, known = *wanted;
+    int status = RP_OK;
+    if (response->min_offset > *wanted)
+        status = lose_until(reader, response->min_offset, error);
+    else if (response->next_begin_offset > *wanted && response->code != PULL_OFFSET_MOVED)
+        *wanted = response->next_begin_offset; /* nothing that matches before it */
+    if (status == RP_OK && *wanted == known)
+        status = stall(reader, response->max_offset, error);
+    else
+        reader->stalls = 0;
+    reader->stride = 0;
+    forget_guesses(reader);
+    reader->ask_offset = *wanted;
+    return status;
+}
+
 static int interpret(rp_queue_reader *reader, int64_t asked, const answer *response, rp_error *error) {
-    int64_t next = response->next_begin_offset;
-    int64_t *wanted = &reader->progress.next_offset;
     reader->progress.responses++;
     reader->calm -= reader->calm > 0;
     switch (response->code) {
     case SUCCESS:
-        if (next <= asked)
-            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next,
-                                asked);
-        if (response->body.data == NULL)
-            return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker found messages at offset %" PRId64 " and sent none", asked);
-        reader->stalls = 0;
-        reader->stride = next - asked;
-        reader->body = response->body;
-        reader->decoded = 0;
-        reader->body_next = next > *wanted ? next : *wanted;
-        correct_course(reader, reader->body_next);
-        return RP_OK;
+        return take_messages(reader, asked, response, error);
     case PULL_OFFSET_MOVED:
     case PULL_NOT_FOUND:
-    case PULL_RETRY_IMMEDIATELY: {
-        int status = RP_OK;
-        int64_t known = *wanted;
-        if (response->min_offset > *wanted)
-            status = lose_until(reader, response->min_offset, error);
-        else if (next > *wanted && response->code != PULL_OFFSET_MOVED)
-            *wanted = next; /* nothing that matches before it */
-        if (status == RP_OK && *wanted == known)
-            status = stall(reader, response->max_offset, error);
-        else
-            reader->stalls = 0;
-        reader->stride = 0;
-        forget_guesses(reader);
-        reader->ask_offset = *wanted;
-        return status;
-    }
+    case PULL_RETRY_IMMEDIATELY:
+        return go_on_elsewhere(reader, response, error);
     default:
         return refuse(reader, response, error);
     }
