@@ -2,6 +2,14 @@
 #
 # Life: a method that calls into C enters and leaves; close() marks the object closed (new calls are refused), waits until the calls in
 # flight have left, and frees. An object that others borrow (a store under a broker) refuses to close before them.
+#
+#     self.enter()
+#     with nogil:
+#         status = rp_…(self.native, …)
+#     self.leave()
+#     check(status, &error)
+#
+# A call into C raises nothing, and no signal is looked at before its method returns: only what does more between the two needs a try.
 
 import os
 import threading

@@ -205,14 +205,12 @@ cdef class Broker(Handler):
 
     def set_settings(self, **settings):
         cdef rp_broker_settings changed = self.native_settings
+        set_fields(broker_settings_rows, &changed, settings, [])
         self.enter()
-        try:
-            set_fields(broker_settings_rows, &changed, settings, [])
-            self.native_settings = changed
-            with nogil:
-                rp_broker_set_settings(self.native, &self.native_settings)
-        finally:
-            self.leave()
+        self.native_settings = changed
+        with nogil:
+            rp_broker_set_settings(self.native, &self.native_settings)
+        self.leave()
 
     def settings(self):
         return read_fields(broker_settings_rows, &self.native_settings)
@@ -238,21 +236,17 @@ cdef class Broker(Handler):
         flags |= RP_TOPIC_ORDER if order else 0
         flags |= RP_TOPIC_MULTI_TAG if multi_tag else 0
         self.enter()
-        try:
-            with nogil:
-                status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
-            check(status, NULL)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
+        self.leave()
+        check(status, NULL)
 
     def delete_topic(self, str topic not None):
         cdef rp_slice name = slice_of_text(topic)
         self.enter()
-        try:
-            with nogil:
-                rp_broker_delete_topic(self.native, name)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_delete_topic(self.native, name)
+        self.leave()
 
     def put_group(
         self,
@@ -267,23 +261,19 @@ cdef class Broker(Handler):
         cdef rp_slice name = slice_of_text(group)
         cdef int status
         self.enter()
-        try:
-            with nogil:
-                status = rp_broker_put_group(
-                    self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
-                )
-            check(status, NULL)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_broker_put_group(
+                self.native, name, consume_enable, consume_broadcast_enable, broker_id, which_broker_when_slow, sys_flag
+            )
+        self.leave()
+        check(status, NULL)
 
     def delete_group(self, str group not None):
         cdef rp_slice name = slice_of_text(group)
         self.enter()
-        try:
-            with nogil:
-                rp_broker_delete_group(self.native, name)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_delete_group(self.native, name)
+        self.leave()
 
     def put_subscription(
         self, str group not None, str topic not None, tag_codes, int64_t version, *, bint broadcast=False, bint native=True
@@ -304,14 +294,12 @@ cdef class Broker(Handler):
                 native_codes[count] = code
                 count += 1
             self.enter()
-            try:
-                with nogil:
-                    status = rp_broker_put_subscription(
-                        self.native, group_name, topic_name, native_codes, count, version, broadcast, native
-                    )
-                check(status, NULL)
-            finally:
-                self.leave()
+            with nogil:
+                status = rp_broker_put_subscription(
+                    self.native, group_name, topic_name, native_codes, count, version, broadcast, native
+                )
+            self.leave()
+            check(status, NULL)
         finally:
             free(native_codes)
 
@@ -319,117 +307,97 @@ cdef class Broker(Handler):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         self.enter()
-        try:
-            with nogil:
-                rp_broker_delete_subscription(self.native, group_name, topic_name)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_delete_subscription(self.native, group_name, topic_name)
+        self.leave()
 
     def put_offset(self, str group not None, str topic not None, int32_t queue_id, int64_t offset):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         cdef int status
         self.enter()
-        try:
-            with nogil:
-                status = rp_broker_put_offset(self.native, group_name, topic_name, queue_id, offset)
-            check(status, NULL)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_broker_put_offset(self.native, group_name, topic_name, queue_id, offset)
+        self.leave()
+        check(status, NULL)
 
     def read_offset(self, str group not None, str topic not None, int32_t queue_id):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         cdef int64_t offset
         self.enter()
-        try:
-            with nogil:
-                offset = rp_broker_read_offset(self.native, group_name, topic_name, queue_id)
-            return offset
-        finally:
-            self.leave()
+        with nogil:
+            offset = rp_broker_read_offset(self.native, group_name, topic_name, queue_id)
+        self.leave()
+        return offset
 
     def read_pull_offset(self, str group not None, str topic not None, int32_t queue_id):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         cdef int64_t offset
         self.enter()
-        try:
-            with nogil:
-                offset = rp_broker_read_pull_offset(self.native, group_name, topic_name, queue_id)
-            return offset
-        finally:
-            self.leave()
+        with nogil:
+            offset = rp_broker_read_pull_offset(self.native, group_name, topic_name, queue_id)
+        self.leave()
+        return offset
 
     def reset_offset(self, str group not None, str topic not None, int32_t queue_id, int64_t offset):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         cdef int status
         self.enter()
-        try:
-            with nogil:
-                status = rp_broker_reset_offset(self.native, group_name, topic_name, queue_id, offset)
-            check(status, NULL)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_broker_reset_offset(self.native, group_name, topic_name, queue_id, offset)
+        self.leave()
+        check(status, NULL)
 
     def delete_offsets(self, str group not None, str topic=None):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         self.enter()
-        try:
-            with nogil:
-                rp_broker_delete_offsets(self.native, group_name, topic_name)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_delete_offsets(self.native, group_name, topic_name)
+        self.leave()
 
     def offsets(self):
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))
         self.enter()
-        try:
-            with nogil:
-                rp_broker_each_offset(self.native, export_offset, &buffer)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_each_offset(self.native, export_offset, &buffer)
+        self.leave()
         return imported_rows(&buffer, 2, 2)
 
     @property
     def offset_version(self):
+        cdef uint64_t version
         self.enter()
-        try:
-            return rp_broker_offset_version(self.native)
-        finally:
-            self.leave()
+        version = rp_broker_offset_version(self.native)
+        self.leave()
+        return version
 
     def topic_stats(self):
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))
         self.enter()
-        try:
-            with nogil:
-                rp_broker_each_topic_stats(self.native, export_topic, &buffer)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_each_topic_stats(self.native, export_topic, &buffer)
+        self.leave()
         return imported_rows(&buffer, 1, 4)
 
     def group_stats(self):
         cdef export_buffer buffer
         memset(&buffer, 0, sizeof(buffer))
         self.enter()
-        try:
-            with nogil:
-                rp_broker_each_group_stats(self.native, export_group, &buffer)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_each_group_stats(self.native, export_group, &buffer)
+        self.leave()
         return imported_rows(&buffer, 2, 2)
 
     def stats(self):
         cdef rp_broker_stats stats
         self.enter()
-        try:
-            with nogil:
-                rp_broker_read_stats(self.native, &stats)
-            return read_fields(broker_stats_rows, &stats)
-        finally:
-            self.leave()
+        with nogil:
+            rp_broker_read_stats(self.native, &stats)
+        self.leave()
+        return read_fields(broker_stats_rows, &stats)

@@ -134,11 +134,9 @@ cdef class HaMaster(NativeObject):
 
     def limit_flow(self, int64_t bytes_per_second):
         self.enter()
-        try:
-            with nogil:
-                rp_ha_master_limit_flow(self.native, bytes_per_second)
-        finally:
-            self.leave()
+        with nogil:
+            rp_ha_master_limit_flow(self.native, bytes_per_second)
+        self.leave()
 
     def slaves(self):
         cdef rp_ha_slave_row rows[RP_HA_SLAVES_MAX]

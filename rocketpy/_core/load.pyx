@@ -143,14 +143,12 @@ cdef class Load(NativeObject):
     def start(self):
         cdef rp_error error
         cdef int status
+        error.status = 0
         self.enter()
-        try:
-            error.status = 0
-            with nogil:
-                status = rp_load_start(self.native, &error)
-            check(status, &error)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_load_start(self.native, &error)
+        self.leave()
+        check(status, &error)
 
     def progress(self):
         cdef rp_load_progress progress
@@ -183,11 +181,9 @@ cdef class Load(NativeObject):
 
     def stop(self):
         self.enter()
-        try:
-            with nogil:
-                rp_load_stop(self.native)
-        finally:
-            self.leave()
+        with nogil:
+            rp_load_stop(self.native)
+        self.leave()
 
     def result(self):
         cdef rp_load_result *result
@@ -234,14 +230,12 @@ cdef class Load(NativeObject):
         cdef const char *name = encoded
         cdef rp_error error
         cdef int status
+        error.status = 0
         self.enter()
-        try:
-            error.status = 0
-            with nogil:
-                status = rp_load_save_ledger(self.native, name, &error)
-            check(status, &error)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_load_save_ledger(self.native, name, &error)
+        self.leave()
+        check(status, &error)
 
     def close(self):
         if self.begin_close():

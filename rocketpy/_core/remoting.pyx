@@ -279,14 +279,12 @@ cdef class Server(NativeObject):
     def start(self):
         cdef rp_error error
         cdef int status
+        error.status = 0
         self.enter()
-        try:
-            error.status = 0
-            with nogil:
-                status = rp_server_start(self.native, &error)
-            check(status, &error)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_server_start(self.native, &error)
+        self.leave()
+        check(status, &error)
 
     def stop(self, uint32_t drain_ms=500):
         self.enter()

@@ -304,12 +304,10 @@ cdef class MessageStore(NativeObject):
     def reclaim(self):
         cdef uint32_t left
         self.enter()
-        try:
-            with nogil:
-                left = rp_message_store_reclaim(self.native)
-            return left
-        finally:
-            self.leave()
+        with nogil:
+            left = rp_message_store_reclaim(self.native)
+        self.leave()
+        return left
 
     def query(self, str topic not None, str key not None, int64_t begin_ms, int64_t end_ms, uint32_t offsets_max):
         cdef int64_t offsets[QUERY_OFFSETS_MAX]
@@ -319,11 +317,9 @@ cdef class MessageStore(NativeObject):
         cdef uint32_t i
         offsets_max = min(offsets_max, <uint32_t>QUERY_OFFSETS_MAX)
         self.enter()
-        try:
-            with nogil:
-                query = rp_message_store_query(self.native, native_topic, native_key, begin_ms, end_ms, offsets, offsets_max)
-        finally:
-            self.leave()
+        with nogil:
+            query = rp_message_store_query(self.native, native_topic, native_key, begin_ms, end_ms, offsets, offsets_max)
+        self.leave()
         return KeyQuery([offsets[i] for i in range(query.found)], query.last_update_time_ms, query.last_update_offset)
 
     def min_offset(self, str topic not None, int32_t queue_id):
@@ -430,14 +426,12 @@ cdef class MessageStore(NativeObject):
         cdef rp_slice name = slice_of_text(topic)
         cdef rp_error error
         cdef int status
+        error.status = 0
         self.enter()
-        try:
-            error.status = 0
-            with nogil:
-                status = rp_message_store_delete_topic(self.native, name, &error)
-            check(status, &error)
-        finally:
-            self.leave()
+        with nogil:
+            status = rp_message_store_delete_topic(self.native, name, &error)
+        self.leave()
+        check(status, &error)
 
     def set_message_size_max(self, uint32_t byte_count):
         self.enter()
