@@ -44,11 +44,11 @@ from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, Produ
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from .group_members import Members, group_members
 from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
+from .live_settings import apply_changes
 from .metrics_settings import metrics_settings
 from .native_options import (
     FLUSH_BACKENDS,
     broker_options,
-    flush_timing,
     native_settings,
     physical_memory_bytes,
     reactor_count,
@@ -471,27 +471,8 @@ class BrokerService:
         return TopicsSnapshot(configs, topics.version, self._settings.current.permission)
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
-        assert self._settings is not None and self._native is not None and self._store is not None
-        self._settings.current = broker_settings(self.config)
-        if self._stopping or self.parts is None:
-            return
-        if self._ha is not None:
-            self._ha.apply(HaSettings.of(self.config))
-        self._native.set_settings(**native_settings(self.config))
-        self._store.set_message_size_max(self.config.integer("maxMessageSize"))
-        self._store.set_flush_timing(**flush_timing(self.config))
-        parts = self.parts
-        parts.groups.apply(group_settings(self.config))
-        parts.registration.apply(registration_settings(self.config))
-        parts.retention.apply(retention_settings(self.config))
-        is_changed = parts.topics.apply(topic_settings(self.config))
-        if "brokerPermission" in changes:
-            parts.topics.next_version()
-            is_changed = True
-        if "namesrvAddr" in changes:
-            parts.registration.announce_all(self.config.addresses("namesrvAddr"))
-        elif is_changed:
-            parts.registration.announce_all()
+        if self.parts is not None and not self._stopping:
+            apply_changes(self.parts, changes)
 
     # ---- periodic work ----
 
