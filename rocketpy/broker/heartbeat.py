@@ -31,8 +31,8 @@ _FROM_WHERE = (
 )
 _SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "codeSet", "subVersion", "classFilterMode")
 
-CLIENT_GROUPS_MAX: Final = 10_000
-"""Groups or subscriptions of one heartbeat; a client of a thousand groups is already an odd one."""
+HEARTBEAT_LIST_MAX: Final = 10_000
+"""Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class ConsumerData:
         group = text_member(value, "groupName", None, "consumer data")
         where = f"consumer data of {group}"
         subscriptions = list_member(value, "subscriptionDataSet", where)
-        if len(subscriptions) > CLIENT_GROUPS_MAX:
-            raise ValueError(f"{where}: {len(subscriptions)} subscriptions, more than {CLIENT_GROUPS_MAX}")
+        if len(subscriptions) > HEARTBEAT_LIST_MAX:
+            raise ValueError(f"{where}: {len(subscriptions)} subscriptions, more than {HEARTBEAT_LIST_MAX}")
         return ConsumerData(
             group=group,
             consume_type=enum_member(value, "consumeType", _CONSUME_TYPES, CONSUME_PASSIVELY, where),
@@ -140,8 +140,8 @@ class Heartbeat:
             raise ValueError(f"heartbeat is {type(value).__name__}, expected an object")
         producers = list_member(value, "producerDataSet", "heartbeat")
         consumers = list_member(value, "consumerDataSet", "heartbeat")
-        if len(producers) + len(consumers) > CLIENT_GROUPS_MAX:
-            raise ValueError(f"heartbeat: {len(producers) + len(consumers)} groups, more than {CLIENT_GROUPS_MAX}")
+        if len(producers) + len(consumers) > HEARTBEAT_LIST_MAX:
+            raise ValueError(f"heartbeat: {len(producers) + len(consumers)} groups, more than {HEARTBEAT_LIST_MAX}")
         without_sub = boolean_member(value, "withoutSub", False, "heartbeat") or boolean_member(value, "isWithoutSub", False, "heartbeat")
         return Heartbeat(
             client_id=text_member(value, "clientID", None, "heartbeat"),
