@@ -125,9 +125,7 @@ STRATEGIES: Mapping[str, Allocation] = {"AVG": allocate_averagely, "AVG_BY_CIRCL
 def allocate_for_pop(
     allocation: Allocation, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str], share: int
 ) -> list[MessageQueue]:
-    """Queues a client pops from: all (queue id -1) without a share, else its own and those of the `share` clients after it."""
-    if share <= 0 or share >= len(clients) - 1:
-        return list(dict.fromkeys(MessageQueue(queue.topic, queue.broker_name, -1) for queue in queues))
+    """Queues a client pops from: its own and those of the `share` clients after it."""
     if client_id not in clients:
         return []
     index = list(clients).index(client_id)
@@ -142,12 +140,18 @@ def allocate_for_pop(
 def allocate(
     mode: RequestMode, strategy: str, client_id: str, queues: Sequence[MessageQueue], clients: Sequence[str]
 ) -> list[MessageQueue] | None:
-    """The queues of one client of a clustering group; None when the strategy is unknown, then the client keeps what it has."""
+    """The queues of one client of a clustering group; None when the strategy is unknown, or there is no queue to read: then the client
+    keeps what it has. Who pops from all queues of a broker (id -1) shares none."""
     allocation = STRATEGIES.get(strategy)
     if allocation is None:
         log.warning("QueryLoad: unsupported strategy [%s]", strategy)
         return None
     ordered_queues, ordered_clients = sorted(queues), sorted(clients)
+    if mode.mode == POP and not 0 < mode.pop_share < len(clients) - 1:
+        return list(dict.fromkeys(MessageQueue(queue.topic, queue.broker_name, -1) for queue in ordered_queues))
+    if not queues:
+        log.warning("QueryLoad: no assignment for group[%s] topic[%s], it has no readable queue", mode.group, mode.topic)
+        return None
     if mode.mode == POP:
         return allocate_for_pop(allocation, client_id, ordered_queues, ordered_clients, mode.pop_share)
     return allocation(client_id, ordered_queues, ordered_clients)

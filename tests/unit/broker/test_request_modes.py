@@ -80,3 +80,10 @@ def test_what_was_written_is_read_back() -> None:
 def test_a_damaged_table_is_refused(value: object) -> None:
     with pytest.raises(ValueError):
         RequestModes.read(value)
+
+
+@pytest.mark.parametrize("mode", [PULLED, RequestMode("t", "g", "POP", 1)])
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
+def test_of_a_topic_without_readable_queues_clients_keep_what_they_have(mode: RequestMode, strategy: str) -> None:
+    assert allocate(mode, strategy, "b", [], ["a", "b", "c", "d"]) is None
+    assert allocate(RequestMode("t", "g", "POP", -1), strategy, "b", [], ["a", "b"]) == []
