@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core.errors import NotFound
+from .._core.errors import NotFound, RocketpyError, StoreIOError
 from ..broker.service import BrokerService
 from ..config import Config, ConfigError, load_config
 from ..logs import NativeLog, start_logging
@@ -109,9 +109,16 @@ class Embedded:
         self.registered_after_s = process_age_s()
 
     async def stop(self) -> None:
+        """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
+        faults: list[str] = []
         for broker in reversed(self.brokers):
-            await broker.stop()
+            try:
+                await broker.stop()
+            except (RocketpyError, OSError) as error:
+                faults.append(f"{broker.name}: {error}")
         await self.namesrv.stop()
+        if faults:
+            raise StoreIOError("; ".join(faults))
 
 
 def run_up(options: UpOptions) -> int:
