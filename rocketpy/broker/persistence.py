@@ -46,7 +46,7 @@ class SavedState:
         self._lock = asyncio.Lock()
         self.failures = 0
 
-    def load(self, from_json: Callable[[Any], T], use: Callable[[T], None]) -> bool:
+    def load(self, from_json: Callable[[Any], T], use: Callable[[T], object]) -> bool:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
 
         Raises StoreIOError for a file that cannot be read, and from_json's Unsupported."""

@@ -83,10 +83,13 @@ class RequestModes:
             }
         }
 
-    def load(self, modes: ModeTable) -> None:
-        """Takes over a file's or a master's table."""
+    def load(self, modes: ModeTable) -> bool:
+        """Takes over a file's or a master's table. Whether anything changed."""
+        if modes == self._modes:
+            return False
         self._modes = {topic: dict(groups) for topic, groups in modes.items()}
         self.change_count += 1
+        return True
 
     @staticmethod
     def read(value: Any) -> ModeTable:

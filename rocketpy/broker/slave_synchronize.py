@@ -170,9 +170,7 @@ def copied_states(
         return groups.replace_all(SavedGroups.from_json(value))
 
     def take_modes(value: Any) -> bool:
-        before = modes.to_json()
-        modes.load(RequestModes.read(value))
-        return modes.to_json() != before
+        return modes.load(RequestModes.read(value))
 
     return (
         CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save),

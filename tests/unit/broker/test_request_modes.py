@@ -87,3 +87,14 @@ def test_a_damaged_table_is_refused(value: object) -> None:
 def test_of_a_topic_without_readable_queues_clients_keep_what_they_have(mode: RequestMode, strategy: str) -> None:
     assert allocate(mode, strategy, "b", [], ["a", "b", "c", "d"]) is None
     assert allocate(RequestMode("t", "g", "POP", -1), strategy, "b", [], ["a", "b"]) == []
+
+
+def test_modes_that_are_copied_again_are_no_change_to_be_saved() -> None:
+    """A slave asks every three seconds."""
+    modes, master = RequestModes(), RequestModes()
+    master.set(RequestMode("t", "g", "POP", 3))
+    assert modes.load(RequestModes.read(master.to_json()))
+    before = modes.change_count
+    assert not modes.load(RequestModes.read(master.to_json())) and modes.change_count == before
+    master.set(RequestMode("t", "g", "PULL"))
+    assert modes.load(RequestModes.read(master.to_json())) and modes.change_count != before
