@@ -24,21 +24,25 @@ async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]
             async with asyncio.timeout(period_s):
                 await sooner.wait()
         sooner.clear()
-        try:
-            await work()
-        except Exception:  # outer edge of the task: the next round must come
-            log.exception("%s failed", what)
+        await _do(what, work)
 
 
-async def at_midnight(work: Callable[[], None]) -> None:
+async def at_midnight(what: str, work: Callable[[], Awaitable[object]]) -> None:
     """Does the work whenever a day begins, local time."""
     while True:
         await asyncio.sleep(_seconds_to_midnight())
-        work()
+        await _do(what, work)
+
+
+async def _do(what: str, work: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await work()
+    except Exception:  # outer edge of the task: the next round must come
+        log.exception("%s failed", what)
 
 
 def plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    """Work that waits for nothing, as `every` takes it."""
+    """Work that waits for nothing, as `every` and `at_midnight` take it."""
 
     async def run() -> None:
         work()

@@ -486,7 +486,7 @@ class BrokerService:
             every("persist tables", 10.0, self._save_all),
             every("retention", self.config.integer("cleanResourceInterval") / 1000, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, lambda: self._clean_offsets(parts)),
-            at_midnight(parts.stats.record_morning),
+            at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
         ):
             self._tasks.append(asyncio.create_task(task))
         look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
