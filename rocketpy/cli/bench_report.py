@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from .._core.errors import NetworkError, NoMemory, ProtocolError, TimedOut
 from .._core.load import Load
 from ..remoting.codes import response_name
 
@@ -37,7 +38,12 @@ PERCENTILES = {
     "max ms": "max_ns",
 }
 FAILURES = ("missing", "duplicated", "corrupted", "out_of_order")
-LOCAL_CODES = {-2: "no memory", -5: "time-out", -15: "protocol error", -17: "connection"}
+LOCAL_CODES = {
+    NoMemory.status: "no memory",
+    TimedOut.status: "time-out",
+    ProtocolError.status: "protocol error",
+    NetworkError.status: "connection",
+}
 
 
 @dataclass(slots=True)
