@@ -22,7 +22,7 @@ from rocketpy._core.store import Message, MessageStore
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
-from rocketpy.store.directory import StoreDirectory, StoreSummary
+from rocketpy.store.directory import StoreDirectory, StoreSummary, file_size
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
@@ -210,7 +210,8 @@ def _free_name(path: Path) -> Path:
 
 def _records(directory: StoreDirectory, begin: int, topic: str | None) -> Iterator[Message | Damage]:
     for path in directory.log_files():
-        if int(path.name) + path.stat().st_size <= begin:
+        size = file_size(path)
+        if size is None or int(path.name) + size <= begin:
             continue
         with LogScan(str(path), begin_offset=begin) as scan:
             for record in scan:

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from .._core.arrow import RecordBatch, SegmentReader
 from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrupt
-from ..store.directory import StoreDirectory
+from ..store.directory import StoreDirectory, file_size
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import AS_VIEW, TIME_MAX_MS, Use, options_of, parse_options
 from .plan import share_out
@@ -148,7 +148,7 @@ class LogTableReader(StoreTableReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         store = _directory(self.options)
-        files = [(int(path.name), size, path) for path in store.log_files() if (size := _size(path)) is not None]
+        files = [(int(path.name), size, path) for path in store.log_files() if (size := file_size(path)) is not None]
         if not files:
             raise NotFound(f"{store.commit_log_path} has no commit log files; option 'commitLogPath' says where they are")
         _refuse_unknown_topic(store, self.options["topic"])
@@ -214,14 +214,6 @@ class LogTableReader(StoreTableReader):
                 yield from shape_batch(settings, batch)
 
 
-def _size(path: Path) -> int | None:
-    """None for a file that retention has just taken."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
-
-
 def _is_unwritten(path: Path) -> bool:
     with path.open("rb") as file:
         return not any(file.read(8))
@@ -259,10 +251,11 @@ class ConsumeQueueTableReader(StoreTableReader):
         wanted = self.options["topic"]
         _refuse_unknown_topic(store, wanted)
         return [
-            FilePartition(str(path), 0, path.stat().st_size, queue.topic, queue.queue_id)
+            FilePartition(str(path), 0, size, queue.topic, queue.queue_id)
             for queue in store.queues()
             if wanted is None or queue.topic == wanted
             for path in store.queue_files(queue.topic, queue.queue_id)
+            if (size := file_size(path)) is not None
         ]
 
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
@@ -296,7 +289,7 @@ class IndexTableReader(StoreTableReader):
             raise InvalidArgument("an index has no topics: leave option 'topic' out of table=index")
         root = _directory(self.options).root / "index"
         files = sorted(path for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []
-        return [FilePartition(str(path), 0, path.stat().st_size) for path in files]
+        return [FilePartition(str(path), 0, size) for path in files if (size := file_size(path)) is not None]
 
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -121,12 +121,20 @@ class StoreDirectory:
             root=str(self.root),
             is_running_or_died=(self.root / "abort").exists(),
             lock_holder=self.lock_holder(),
-            log_files=tuple((int(path.name), path.stat().st_size) for path in self.log_files()),
+            log_files=tuple((int(path.name), size) for path in self.log_files() if (size := file_size(path)) is not None),
             queues=tuple(self.queues()),
             index_files=_names(self.root / "index"),
             config_files=_names(self.root / "config"),
             checkpoint=self.checkpoint(),
         )
+
+
+def file_size(path: Path) -> int | None:
+    """Bytes; None for a file of a live store that retention has taken since it was listed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _names(directory: Path) -> tuple[str, ...]:

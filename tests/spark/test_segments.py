@@ -155,6 +155,19 @@ def test_blank_queue_entries_are_no_rows(store: Path) -> None:
     assert found == list(range(3, 300))
 
 
+def test_files_that_retention_takes_while_the_work_is_planned_are_left_out(store: Path) -> None:
+    """A link to nowhere is what was listed and is gone when it is asked for its size."""
+    taken = store / "consumequeue" / "Cut" / "0" / f"{0:020}"
+    taken.rename(taken.with_name(f"{taken.stat().st_size:020}"))
+    index = store / "index" / "20260101000000000"
+    index.parent.mkdir(exist_ok=True)
+    for path in (taken, index):
+        path.symlink_to("nowhere")
+    assert sum(1 for row in rows(store, table="consumequeue") if row["queueId"] == 0) == 300
+    source = RocketMQStoreDataSource({"storePath": str(store), "table": "index"})
+    assert source.reader(source.schema()).partitions() == []
+
+
 def test_a_live_store_is_read_while_it_grows_without_a_word_of_damage(cluster: Cluster, topic: str) -> None:
     cluster.send(topic, numbered(40))
     ended = threading.Event()

@@ -80,6 +80,14 @@ def test_a_file_beside_a_queues_whose_name_is_no_offset_hides_no_damage(root: Pa
     assert rocketpy("dump", root, "--count", "1000").returncode == 0
 
 
+def test_a_log_file_that_retention_takes_meanwhile_is_passed_over(root: Path) -> None:
+    """A link to nowhere is what was listed and is gone when it is asked for its size."""
+    before = rocketpy("info", root, "--json").stdout
+    (root / "commitlog" / f"{1 << 20:020d}").symlink_to("nowhere")
+    assert rocketpy("info", root, "--json").stdout == before
+    assert len(rocketpy("dump", root, "--count", "1000", "--json").stdout.splitlines()) == 200
+
+
 @pytest.mark.parametrize("name", ["consumequeue/T", "index"])
 def test_a_directory_that_cannot_be_read_is_not_called_whole(root: Path, name: str) -> None:
     (root / name).rename(root / "elsewhere")
