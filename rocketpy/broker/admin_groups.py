@@ -29,7 +29,7 @@ from .json_members import list_member, text_member
 from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
 from .request_modes import POP, RequestMode, allocate
-from .subscriptions import GroupConfig
+from .subscriptions import GroupConfig, group_config_fault
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class GroupAdmin:
     async def _apply(self, configs: list[GroupConfig]) -> Response:
         self._parts.check_not_slave()
         for config in configs:
-            fault = names.group_fault(config.group)
+            fault = group_config_fault(config)
             if fault is not None:
                 return Response(ResponseCode.INVALID_PARAMETER, fault)
         try:

@@ -26,6 +26,7 @@ from .json_members import list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .rebalance_locks import MessageQueue
 from .subscriptions import GroupConfig
+from .topics import QUEUES_MAX
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class ClientRequests:
             return
         parts.topics.create_plain(
             topic,
-            config.retry_queues,
+            min(max(config.retry_queues, 0), QUEUES_MAX),  # a file of RocketMQ's may hold any number
             names.PERM_READ | names.PERM_WRITE,
             order=order,
             system_flag=names.unit_flag(unit=False, has_unit_sub=True) if data.unit_mode else 0,

@@ -219,8 +219,7 @@ class TopicTable:
         self.next_version()
 
     def _put(self, config: TopicConfig) -> None:
-        self._configs[config.topic_name] = config
-        self._sink.put_topic(
+        self._sink.put_topic(  # first: what it refuses must not be in the file, with which no broker would start
             config.topic_name,
             config.read_queue_nums,
             config.write_queue_nums,
@@ -231,6 +230,7 @@ class TopicTable:
             native_send=is_native_send(config),
             native_pull=True,
         )
+        self._configs[config.topic_name] = config
 
 
 def is_native_send(config: TopicConfig) -> bool:
