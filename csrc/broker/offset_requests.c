@@ -114,7 +114,7 @@ int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command
     if (command->code == RP_CODE_QUERY_CONSUMER_OFFSET)
         return query_offset(&question);
     if (question.queue == NULL)
-        return answer_offset(&question, 0);
+        return RP_PUNT; /* the topic may have had more queues: only the store knows of those */
     return answer_offset(&question, command->code == RP_CODE_GET_MAX_OFFSET ? rp_consume_queue_max_offset(question.queue)
                                                                             : rp_consume_queue_min_offset(question.queue));
 }

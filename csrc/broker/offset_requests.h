@@ -2,7 +2,8 @@
  * RocketMQ: ConsumerManageProcessor (14 QUERY_CONSUMER_OFFSET, 15 UPDATE_CONSUMER_OFFSET), AdminBrokerProcessor (30 GET_MAX_OFFSET,
  * 31 GET_MIN_OFFSET).
  *
- * Punts    unknown or not native topics, unknown groups: Python knows their texts.
+ * Punts    unknown or not native topics, unknown groups: Python knows their texts. Queues past a topic's number: it may have had more, and
+ *          asking must not make them.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_OFFSET_REQUESTS_H

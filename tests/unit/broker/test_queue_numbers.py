@@ -41,3 +41,25 @@ def test_a_group_of_rocketmqs_file_with_such_a_number_has_consumers_and_the_brok
     file.write_text(json.dumps({"subscriptionGroupTable": {"g": GroupConfig("g", retry_queues=count).to_json()}}))
     run(check)
     run(check)
+
+
+def test_a_queue_that_a_topic_no_longer_has_shows_the_messages_it_holds(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            topic = {"topic": "t", "defaultTopic": "TBW102", "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False}
+            for count in (4, 1):
+                changed = {**topic, "readQueueNums": count, "writeQueueNums": count}
+                assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, changed)).code == 0
+                if count == 4:
+                    assert (await peer.send("t", queue_id=2)).code == 0
+            for code, queue_id, offset in (
+                (RequestCode.GET_MAX_OFFSET, 2, "1"),
+                (RequestCode.GET_MIN_OFFSET, 2, "0"),
+                (RequestCode.GET_MAX_OFFSET, 3, "0"),
+                (RequestCode.GET_MAX_OFFSET, -1, "0"),
+                (RequestCode.GET_MAX_OFFSET, (1 << 31) - 1, "0"),
+            ):
+                assert (await peer.ask(code, {"topic": "t", "queueId": queue_id})).fields == {"offset": offset}, (code, queue_id)
+
+    run(check)
