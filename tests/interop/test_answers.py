@@ -102,6 +102,7 @@ CASES = [
     Case("offset: commit without offset", UPDATE_OFFSET, OFFSET),
     Case("offset: maximum", MAX_OFFSET, OFFSET),
     Case("offset: maximum of a queue that is not there", MAX_OFFSET, {**OFFSET, "queueId": "99"}),
+    Case("offset: maximum of a queue with messages that its topic no longer has", MAX_OFFSET, {"topic": "reduced", "queueId": "3"}),
     Case("offset: minimum", MIN_OFFSET, OFFSET),
 ]
 
@@ -147,7 +148,11 @@ def prepare(cluster: Cluster) -> str:
     cluster.create_topic(TOPIC)
     cluster.create_topic("write_only")
     topic = {"topic": "write_only", "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "2"}
-    assert call(address, UPDATE_TOPIC, {**topic, "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}).code == 0
+    topic |= {"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false"}
+    assert call(address, UPDATE_TOPIC, topic).code == 0
+    cluster.create_topic("reduced")
+    assert call(address, SEND_V2, {**PLAIN_SEND, "b": "reduced", "e": "3"}, b"x").code == 0
+    assert call(address, UPDATE_TOPIC, {**topic, "topic": "reduced", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}).code == 0
     for group, enabled in ((GROUP, "true"), ("GID_closed", "false")):
         body = (
             f'{{"brokerId":0,"consumeBroadcastEnable":true,"consumeEnable":{enabled},"consumeFromMinEnable":true,"groupName":"{group}",'
