@@ -303,15 +303,15 @@ cdef class Server(NativeObject):
             rp_server_stop(self.native, 0)
         self.is_stopped = True
         self.handler = None
+        if self.log is not None:  # its threads wrote there; a Request may outlive them, in the traceback of what it ran into for example
+            self.log.borrowers -= 1
+            self.log = None
         if self.requests_out == 0:
             self.free_native()
 
     cdef int free_native(self) noexcept:
         rp_server_close(self.native)
         self.native = NULL
-        if self.log is not None:
-            self.log.borrowers -= 1
-            self.log = None
         return 0
 
     cdef int give_back(self, rp_request *request) noexcept:

@@ -210,6 +210,19 @@ def test_a_log_tap_is_not_closed_under_a_server() -> None:
         tap.take()
 
 
+def test_a_request_that_outlives_its_server_keeps_no_log_tap_open() -> None:
+    """The traceback of a request that failed holds it until the collector comes, maybe past the end of the process's services."""
+    tap = LogTap()
+    with Server(bind_address="127.0.0.1", log=tap) as server:
+        server.start()
+        peer = Peer(server.port)
+        peer.send(encode_command(105, {"key": "value"}))
+        request = take(server)
+        peer.close()
+    tap.close()
+    assert request.fields == {"key": "value"}
+
+
 def test_figures_count_what_happened(server: Server, peer: Peer) -> None:
     peer.send(encode_command(105), encode_command(106))
     for _ in range(2):
