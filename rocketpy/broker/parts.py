@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -116,9 +116,10 @@ class Parts:
     def queue(self, topic: str, queue_id: int) -> MessageQueue:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
-    async def topics_changed(self, topics: Iterable[str]) -> None:
+    async def topics_changed(self, topics: Collection[str]) -> None:
         """Persists and tells the name servers; an operator's answer waits for both."""
         await self.saved.topics.save()
+        self.topics.release(topics)
         await self.registration.topics_changed(topics)
 
     def check_not_slave(self) -> None:

@@ -8,6 +8,7 @@ RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 bro
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import functools
 import logging
@@ -67,6 +68,7 @@ class SendRequests:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._releasing = asyncio.Lock()
 
     def handlers(self, listener: int) -> HandlerTable:
         v1 = functools.partial(self._send, listener, SendMessageRequestHeader.decode)
@@ -109,6 +111,8 @@ class SendRequests:
                 await self._create_topic(header, request)
             except CommandError as error:
                 return Response(error.code, error.remark)
+        if header.topic in parts.topics.withheld:
+            await self._release_new(header.topic)
         config = parts.topics.get(header.topic)
         if config is not None and not is_native_send(config):
             return _not_yet(f"sends to {topic_config_text(config)}")
@@ -129,4 +133,11 @@ class SendRequests:
         if config is None:
             raise CommandError(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please!"))
         parts.registration.announce([header.topic])
-        await parts.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
+
+    async def _release_new(self, topic: str) -> None:
+        """Returns when the topic is in its file: what is acknowledged can be read after a crash. One write for all that wait."""
+        topics = self._parts.topics
+        async with self._releasing:
+            if topic in (new := topics.withheld):
+                await self._parts.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
+                topics.release(new)

@@ -6,7 +6,8 @@ RocketMQ: TopicConfigManager, TopicConfig (5.3.3 broker/topic/, common/). File c
     mqadmin updateTopic ─ update ───────────────┘
 
 Decisions only: nothing here waits, sends or writes files. Every topic that exists was validated; the native table (the sink) always holds
-exactly what `configs` holds.
+exactly what `configs` holds, but for one thing: sends to a new topic come up to Python until `release` says that the file has it, or a
+crash could leave acknowledged messages in a topic that nobody knows.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class TopicTable:
         self._sink = sink
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
+        self._withheld: set[str] = set()
         self.version = DataVersion(now_ms())
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         for config in predefined_topics(settings):
@@ -104,6 +106,17 @@ class TopicTable:
 
     def get(self, topic: str) -> TopicConfig | None:
         return self._configs.get(topic)
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """New topics that the native send path does not take messages for."""
+        return frozenset(self._withheld)
+
+    def release(self, topics: Iterable[str]) -> None:
+        """They were saved, as well as could be: the native send path has them from now on."""
+        for topic in self._withheld.intersection(topics):
+            self._withheld.discard(topic)
+            self._put(self._configs[topic])
 
     def is_order_topic(self, topic: str) -> bool:
         config = self._configs.get(topic)
@@ -181,6 +194,7 @@ class TopicTable:
             log.warning("delete topic config failed, topic: %s not exists", topic)
             return False
         log.info("delete topic config OK, topic: %s", topic_config_text(config))
+        self._withheld.discard(topic)
         self._sink.delete_topic(topic)
         self.next_version()
         return True
@@ -194,6 +208,7 @@ class TopicTable:
             return False
         for topic in [topic for topic in self._configs if topic not in configs]:
             del self._configs[topic]
+            self._withheld.discard(topic)
             self._sink.delete_topic(topic)
         for config in configs.values():
             if self._configs.get(config.topic_name) != config:
@@ -215,6 +230,8 @@ class TopicTable:
         self.version = saved.version
 
     def _change(self, config: TopicConfig) -> None:
+        if config.topic_name not in self._configs and is_native_send(config):
+            self._withheld.add(config.topic_name)
         self._put(config)
         self.next_version()
 
@@ -227,7 +244,7 @@ class TopicTable:
             sys_flag=config.topic_sys_flag,
             order=config.order,
             multi_tag=config.topic_filter_type == MULTI_TAG,
-            native_send=is_native_send(config),
+            native_send=is_native_send(config) and config.topic_name not in self._withheld,
             native_pull=True,
         )
         self._configs[config.topic_name] = config

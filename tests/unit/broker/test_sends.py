@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from rocketpy._core.store import decode_message
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from tests.unit.broker.running import run, running
+from rocketpy.state_file import StateFile
+from tests.processes import PATIENCE_S
+from tests.unit.broker.running import eventually, run, running
 
 
 @pytest.mark.parametrize(
@@ -39,6 +43,34 @@ def test_a_refused_send_makes_no_topic(tmp_path: Path, topic: str, flags: int) -
             peer = at.peer()
             assert (await peer.send(topic, f=flags)).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
             assert (await peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": topic})).code == ResponseCode.TOPIC_NOT_EXIST
+
+    run(test)
+
+
+def test_no_send_is_answered_before_its_new_topic_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even those that come while the first one's topic is written: a crash would leave them in a topic nobody knows."""
+    begun, may_end = threading.Event(), threading.Event()
+    write = StateFile.write
+
+    def slow_write(file: StateFile, text: str) -> None:
+        if '"t"' in text:
+            begun.set()
+            may_end.wait(PATIENCE_S)
+        write(file, text)
+
+    monkeypatch.setattr(StateFile, "write", slow_write)
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            first = asyncio.create_task(peer.send("t"))
+            await eventually(begun.is_set, "the write of the new topic")
+            second = asyncio.create_task(peer.send("t"))
+            await peer.ask(RequestCode.GET_TOPIC_CONFIG, {"topic": "t"})  # is answered behind it
+            appended = await peer.ask(RequestCode.GET_MAX_OFFSET, {"topic": "t", "queueId": 0})
+            may_end.set()
+            assert [(await answer).code for answer in (first, second)] == [0, 0]
+            assert appended.fields["offset"] == "0", "before its topic was on disk"
 
     run(test)
 

@@ -52,8 +52,25 @@ def test_a_topic_sent_to_is_made_from_its_default_topic(recorder: Recorder) -> N
     version = table.version
     config = table.create_for_send("orders", "TBW102", 4, "127.0.0.1:1")
     assert config == TopicConfig("orders", 4, 4, 6)
-    assert recorder.topics["orders"]["permission"] == 6 and recorder.topics["orders"]["native_send"]
+    assert recorder.topics["orders"]["permission"] == 6
     assert table.version.counter == version.counter + 1
+
+
+def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -> None:
+    table = make_table(recorder)
+    assert table.withheld == frozenset()
+    table.create_for_send("orders", "TBW102", 4, "127.0.0.1:1")
+    table.update(TopicConfig("bills"))
+    table.create_plain("%RETRY%g", 1, 6)  # takes no plain messages anyhow
+    assert table.withheld == {"orders", "bills"}
+    table.update(TopicConfig("orders", write_queue_nums=2))  # while its file is written
+    table.delete("bills")
+    assert not recorder.topics["orders"]["native_send"]
+    table.release({"orders", "bills", "TBW102"})
+    assert recorder.topics["orders"] == {**recorder.topics["orders"], "write": 2, "native_send": True}
+    assert "bills" not in recorder.topics and table.withheld == frozenset()
+    table.update(TopicConfig("orders", write_queue_nums=3))
+    assert recorder.topics["orders"]["native_send"], "what is known stays with the fast path"
 
 
 @pytest.mark.parametrize(("asked", "made"), [(4, 4), (8, 8), (100, 8), (0, 0), (-3, 0)])
@@ -94,6 +111,7 @@ def test_only_plain_topics_take_the_fast_path(recorder: Recorder) -> None:
     table.update(TopicConfig("batched"), {"+queue.type": "BatchCQ"})
     table.update(TopicConfig("simple"), {"+queue.type": "SimpleCQ"})
     table.create_plain("%RETRY%g", 1, 6)
+    table.release(table.withheld)
     assert recorder.topics["plain"]["native_send"] and recorder.topics["simple"]["native_send"]
     assert not recorder.topics["batched"]["native_send"]
     assert recorder.topics["tags"]["native_send"] and recorder.topics["tags"]["multi_tag"]
