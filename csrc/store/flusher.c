@@ -89,6 +89,7 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     int failure = rp_commit_log_failure(log, NULL);
     if (failure != 0 && failure != RP_E_CLOSED) {
         rp_commit_log_failure(log, error); /* not for a closed log: an error that the caller has already would be overwritten */
+        error->status = RP_E_IO;
         return RP_E_IO;
     }
     if (begin >= end) {
