@@ -72,7 +72,7 @@ fuzz-store: $(VENV)/.built ## ten thousand damaged store directories, S=seed of 
 	@ROCKETPY_STORE_MUTATIONS=$(or $(N),10000) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s tests/property/test_store_mutations.py
 
 fault: $(VENV)/.built ## disks that fail, fill up and write short, at the first call, the second, … until none is left
-	@$(PY) -m pytest -q tests/fault $(if $(T),-k "$(T)")
+	@$(PY) -m pytest -q tests/fault -m "slow or not slow" $(if $(T),-k "$(T)")
 
 crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=seed
 	@ROCKETPY_CRASH_ROUNDS=$(or $(N),200) $(if $(S),ROCKETPY_SEED=$(S)) $(PY) -m pytest -q -s --timeout 3600 tests/crash
