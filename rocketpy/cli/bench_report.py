@@ -152,10 +152,7 @@ def _columns(result: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 def _remarks(result: Mapping[str, Any]) -> list[Row]:
     messages = result["totals"]["acknowledged"] + result["totals"]["received"]
     remarks = [("generator", f"{result['cpu_ns'] / max(messages, 1):,.0f} ns of CPU a message")]
-    remarks += [
-        ("error", f"{entry['count']:,} requests: {code_name(entry['code'])}{': ' + entry['remark'] if entry['remark'] else ''}")
-        for entry in result["error_codes"]
-    ]
+    remarks += [("error", text) for text in error_causes(result)]
     remarks += [
         (name.replace("_", " "), f"{result[name]:,} messages") for name in (*FAILURES, "unverified", "unacknowledged") if result[name]
     ]
@@ -164,6 +161,12 @@ def _remarks(result: Mapping[str, Any]) -> list[Row]:
     if result["status"]:
         remarks.append(("ended early", LOCAL_CODES.get(result["status"], "stopped")))
     return remarks
+
+
+def error_causes(result: Mapping[str, Any]) -> list[str]:
+    """One line a code: how many requests, and what the first of them was told."""
+    causes = [(entry["count"], code_name(entry["code"]), entry["remark"]) for entry in result["error_codes"]]
+    return [f"{count:,} requests: {name}{': ' + remark if remark else ''}" for count, name, remark in causes]
 
 
 def code_name(code: int) -> str:

@@ -30,6 +30,7 @@ IN_FLIGHT = 32
 MODE_BOTH = 3
 READ_WRITE = 6
 REFRESH_S = 0.1
+REQUEST_TIMEOUT_MS = 30_000  # a machine that stood still for a few seconds, building something else say, has lost no message
 FAILURES = ("missing", "duplicated", "corrupted", "out_of_order", "unverified")
 
 
@@ -41,6 +42,7 @@ class Figures:
     sent: int
     received: int
     errors: int
+    error_causes: list[str]
     failures: dict[str, int]
     first_failure: str
     seconds: float
@@ -68,6 +70,8 @@ def resident_mb() -> tuple[float, float]:
 
 
 def figures_of(result: Mapping[str, Any], count: int, started_s: float) -> Figures:
+    from .bench_report import error_causes
+
     seconds = max(result["measured_ns"], 1) / 1e9
     receive_seconds = max(result["measured_receive_ns"], 1) / 1e9
     publish, end_to_end = result["latency"]["publish"], result["latency"]["end_to_end"]
@@ -78,6 +82,7 @@ def figures_of(result: Mapping[str, Any], count: int, started_s: float) -> Figur
         sent=totals["acknowledged"],
         received=totals["received"],
         errors=totals["errors"],
+        error_causes=error_causes(result),
         failures={name: result[name] for name in FAILURES},
         first_failure=result["first_offender"],
         seconds=seconds,
@@ -125,6 +130,7 @@ async def run_check(address: str, options: UpOptions, started_s: float) -> int:
         threads=min(2, os.cpu_count() or 1),
         message_size=options.message_size,
         count=count,
+        request_timeout_ms=REQUEST_TIMEOUT_MS,
         check_order=1,
     )
     try:
@@ -167,11 +173,13 @@ def print_table(figures: Figures, options: UpOptions) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     failed = {name: value for name, value in figures.failures.items() if value}
+    sound = "count, bodies and order of every queue" if figures.received == figures.messages else "bodies and order of what came back"
     rows = [
         ("messages", f"{figures.sent:,} sent, {figures.received:,} received and checked, {figures.errors:,} errors"),
-        ("checked", ", ".join(f"{value:,} {name}" for name, value in failed.items()) or "count, bodies and order of every queue: as sent"),
+        ("checked", ", ".join(f"{value:,} {name}" for name, value in failed.items()) or f"{sound}: as sent"),
         ("rate", f"{figures.send_rate:,.0f} sent/s, {figures.receive_rate:,.0f} received/s over {figures.seconds:.1f} s"),
         ("throughput", f"{figures.send_mb_s:,.0f} MB/s of {options.message_size}-byte bodies"),
         ("send latency", f"p50 {figures.p50_ms:.2f} ms, p99 {figures.p99_ms:.2f} ms, p99.9 {figures.p999_ms:.2f} ms"),
@@ -183,9 +191,10 @@ def print_table(figures: Figures, options: UpOptions) -> None:
             f"{figures.rss_without_files_mb:,.0f} MiB without file pages, {figures.rss_mb:,.0f} MiB with them; generator included",
         ),
     ]
+    rows += [("error", text) for text in figures.error_causes]
     table = Table(box=box.SIMPLE, show_header=False)
     for name, text in rows:
-        table.add_row(name, text)
+        table.add_row(name, Text(text))
     console = Console()
     console.print(table)
     if figures.first_failure:

@@ -1,45 +1,39 @@
-"""`rocketpy up`: what several services in one process owe each other."""
+"""`rocketpy up`: both servers in one process, and the check that every message comes back as it was sent."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from rocketpy._core.errors import DiskFull, RocketpyError
-from rocketpy.cli.up import Embedded, UpOptions, configs_of
-from rocketpy.logs import NativeLog
+from tests.unit.cli.processes import run, serve
 
 
-class Stopped:
-    """A service that notes its stop, and may fail in it."""
-
-    def __init__(self, name: str, stopped: list[str], fault: Exception | None = None) -> None:
-        self.name, self.stopped, self.fault = name, stopped, fault
-
-    async def stop(self) -> None:
-        self.stopped.append(self.name)
-        if self.fault is not None:
-            raise self.fault
+def test_the_check_sends_messages_and_gets_all_of_them_back() -> None:
+    done = run("up", "--namesrv-port", "0", "--broker-port", "0", "--check", "3000", "--message-size", "200", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["passed"] is True
+    assert figures["sent"] == figures["received"] == 3000
+    assert not any(figures["failures"].values())
+    assert figures["started_s"] > 0
 
 
-def test_a_broker_that_cannot_save_does_not_keep_the_others_from_closing_their_stores(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stopped: list[str] = []
-        namesrv_config, _ = configs_of(UpOptions(tmp_path, namesrv_port=0, broker_port=0), tmp_path)
-        native_log = NativeLog()
-        embedded: Any = Embedded(namesrv_config, [], native_log)
-        embedded.namesrv = Stopped("name server", stopped)
-        embedded.brokers = [
-            Stopped("broker-a", stopped, OSError("no thread")),
-            Stopped("broker-b", stopped),
-            Stopped("broker-c", stopped, DiskFull("no space", file="topics.json")),
-        ]
-        with pytest.raises(RocketpyError, match=r"broker-c: no space \[topics.json\]; broker-a: no thread"):
-            await embedded.stop()
-        assert stopped == ["broker-c", "broker-b", "broker-a", "name server"]
-        native_log.close()
+def test_a_check_that_fails_says_what_the_broker_answered() -> None:
+    done = run("up", "--namesrv-port", "0", "--broker-port", "0", "--check", "5", "--message-size", "5000000")
+    assert done.returncode == 1
+    assert "5 requests: 13 MESSAGE_ILLEGAL: the message is illegal" in done.stdout
+    assert "bodies and order of what came back: as sent" in done.stdout
 
-    asyncio.run(scenario())
+
+def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path)) as servers:
+        servers.next_line("The Name Server boot success")
+        servers.next_line(r"The broker\[broker-a")
+        servers.next_line("Ctrl-C stops")
+        assert servers.stop() == 0
+    assert (tmp_path / "store" / "commitlog").is_dir()
+    assert (tmp_path / "logs" / "rocketpy.log").exists()
+
+
+def test_a_bad_option_exits_with_two() -> None:
+    assert run("up", "--flush", "SOMETIMES").returncode == 2
