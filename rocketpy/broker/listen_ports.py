@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 
 from .._core.errors import NetworkError
+from ..remoting.listen_address import cause_of, numeric_address
 
 VIP_PORT_DISTANCE = 2
 HA_PORT_DISTANCE = 1
@@ -16,11 +17,7 @@ FREE_PORT_TRIES = 100
 
 def store_ip(broker_ip: str) -> str:
     """The address in every record and message id: brokerIP1 as numbers, since a record has no room for a name."""
-    host = broker_ip.strip("[]")
-    try:
-        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except (OSError, UnicodeError) as error:  # UnicodeError: an empty or endless part of a name
-        raise NetworkError(f"brokerIP1={host} cannot be resolved: {_cause(error)}; set it to an address of this machine") from error
+    return numeric_address("brokerIP1", broker_ip)
 
 
 def free_port(bind_address: str) -> int:
@@ -43,10 +40,6 @@ def _bound_port(bind_address: str, port: int) -> int:
             if port != 0:
                 return 0
             raise NetworkError(
-                f"bindAddress={bind_address} cannot be bound: {_cause(error)}; set it to an address of this machine"
+                f"bindAddress={bind_address} cannot be bound: {cause_of(error)}; set it to an address of this machine"
             ) from error
         return int(probe.getsockname()[1])
-
-
-def _cause(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

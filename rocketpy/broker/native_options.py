@@ -14,6 +14,7 @@ from .._core.liburing import liburing_path
 from .._core.remoting import ServerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
+from ..remoting.listen_address import numeric_address
 from .settings import ROLES, SYNC_MASTER
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
@@ -113,7 +114,7 @@ def native_settings(config: Config) -> NativeSettings:
 
 def server_options(config: Config, port: int, *, reactors: int, thread_name: str) -> ServerOptions:
     return {
-        "bind_address": config.text("bindAddress"),
+        "bind_address": numeric_address("bindAddress", config.text("bindAddress")),
         "port": port,
         "reactors": reactors,
         "frame_size_max": config.integer("frameSizeMax"),

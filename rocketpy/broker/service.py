@@ -30,6 +30,7 @@ from ..config import Config, Value
 from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
+from ..remoting.listen_address import numeric_address
 from ..remoting.service import Handler, RemotingService
 from . import unsupported
 from .addresses import Identity, address_warnings, advertised_address, join_address, looked_up
@@ -188,7 +189,7 @@ class BrokerService:
     async def _open(self) -> None:
         config = self.config
         if config.integer("listenPort") == 0:
-            config.override("listenPort", free_port(config.text("bindAddress")))
+            config.override("listenPort", free_port(numeric_address("bindAddress", config.text("bindAddress"))))
         if config.integer("haListenPort") == 0:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()

@@ -27,9 +27,15 @@ def up(
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Where data lives; without it a temporary directory, removed at the end.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on and to register.")] = "127.0.0.1",
-    namesrv_port: Annotated[int, typer.Option(help="0 is a free one; default 9876 or, when that is taken, a free one.")] = -1,
-    broker_port: Annotated[int, typer.Option(help="0 is a free one; default 10911 or, when that is taken, a free one.")] = -1,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on and to register; with 0.0.0.0, every interface, this machine's address is registered.")
+    ] = "127.0.0.1",
+    namesrv_port: Annotated[
+        int, typer.Option(show_default=False, help="0 is a free one; default 9876 or, when that is taken, a free one.")
+    ] = -1,
+    broker_port: Annotated[
+        int, typer.Option(show_default=False, help="0 is a free one; default 10911 or, when that is taken, a free one.")
+    ] = -1,
     check: Annotated[
         int, typer.Option(metavar="N", min=0, help="Send N messages, consume and check every one, print figures, and end.")
     ] = 0,

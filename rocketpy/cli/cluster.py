@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from .._core.errors import NotFound
-from ..config import Config, load_config
+from ..config import Config, load_config, registered_host
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
@@ -38,8 +38,8 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
         is_current = copy.exists() and copy.stat().st_mtime_ns >= path.stat().st_mtime_ns
         overrides = {
             "bindAddress": host,
-            "brokerIP1": host,
-            "brokerIP2": host,
+            "brokerIP1": registered_host(host),
+            "brokerIP2": registered_host(host),
             "listenPort": "0",
             "haListenPort": "0",
             "storePathRootDir": str(directory / path.stem),

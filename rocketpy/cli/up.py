@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .._core.errors import NotFound, RocketpyError, StoreIOError
 from ..broker.service import BrokerService
-from ..config import Config, ConfigError, load_config
+from ..config import Config, ConfigError, load_config, registered_host
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs
@@ -77,8 +77,8 @@ def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
     }
     broker = {
         "bindAddress": options.host,
-        "brokerIP1": options.host,
-        "brokerIP2": options.host,
+        "brokerIP1": registered_host(options.host),
+        "brokerIP2": registered_host(options.host),
         "listenPort": str(choose_port(options.host, options.broker_port, BROKER_PORT, BROKER_PORT_NEIGHBOURS)),
         "haListenPort": "0",
         "brokerName": "broker-a",

@@ -3,7 +3,7 @@
 `config = load_config("broker", "conf/broker.conf", {"namesrvAddr": "127.0.0.1:9876"})`, then `config.integer("listenPort")`.
 """
 
-from .addresses import local_address, reach_warning
+from .addresses import local_address, reach_warning, registered_host
 from .keys import Key, Value, home_directory
 from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
 from .properties import file_bytes, format_properties, properties_text, read_properties
@@ -25,4 +25,5 @@ __all__ = [
     "properties_text",
     "reach_warning",
     "read_properties",
+    "registered_host",
 ]

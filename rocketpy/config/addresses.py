@@ -18,6 +18,15 @@ def local_address() -> str:
             return "127.0.0.1"
 
 
+def registered_host(host: str) -> str:
+    """What others are told of a server that listens on this host: itself, or this machine's address where it listens on every interface."""
+    try:
+        listens_everywhere = ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return host
+    return local_address() if listens_everywhere else host
+
+
 def reach_warning(host: str) -> str | None:
     """Why others may not reach this host, None when nothing is known against it. Names are not resolved."""
     if host.lower() == "localhost":

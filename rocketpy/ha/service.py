@@ -23,6 +23,7 @@ from .._core.errors import InvalidArgument
 from .._core.ha import HaMaster, HaSlave
 from .._core.store import MessageStore
 from ..config import Config
+from ..remoting.listen_address import numeric_address
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class HaService:
             self._native,
             log=self._log_tap,
             commit_log_file_size=settings.commit_log_file_size,
-            bind_address=settings.bind_address,
+            bind_address=numeric_address("bindAddress", settings.bind_address),
             port=settings.port,
             transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
             heartbeat_interval_ms=settings.heartbeat_interval_ms,

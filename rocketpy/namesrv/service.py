@@ -25,6 +25,7 @@ from ..config import Config, Value, file_bytes, properties_text
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
+from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
 from ..state_file import StateFile
 from .events import Departure, MinBrokerIdNotice, RouteSettings
@@ -85,7 +86,7 @@ class NameServer:
         config = self.config
         server = self._server = Server(
             log=self._log_tap,
-            bind_address=config.text("bindAddress"),
+            bind_address=numeric_address("bindAddress", config.text("bindAddress")),
             port=config.integer("listenPort"),
             reactors=config.integer("reactorThreads") or min(os.cpu_count() or 1, 4),
             spin_us=config.integer("reactorSpinMicros"),

@@ -9,6 +9,7 @@ import pytest
 
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker.listen_ports import free_port, store_ip
+from rocketpy.remoting.listen_address import numeric_address
 
 
 def test_a_free_port_below_none_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,5 +38,11 @@ def test_an_address_that_cannot_be_resolved_is_named_with_its_remedy(address: st
 
 
 def test_a_name_becomes_the_numbers_that_records_carry() -> None:
-    assert store_ip("localhost") in ("127.0.0.1", "::1")
+    assert store_ip("localhost") == "127.0.0.1"
     assert store_ip("[::1]") == "::1"
+
+
+def test_a_name_with_addresses_of_both_kinds_is_bound_to_ipv4_as_in_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [(socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 0, 0, 0)), (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: both)
+    assert numeric_address("bindAddress", "both") == "127.0.0.1"

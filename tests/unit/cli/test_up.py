@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+from rocketpy.config import local_address
 from tests.unit.cli.processes import run, serve
 
 
@@ -33,6 +35,20 @@ def test_up_runs_until_it_is_told_to_stop_and_keeps_its_directory(tmp_path: Path
         assert servers.stop() == 0
     assert (tmp_path / "store" / "commitlog").is_dir()
     assert (tmp_path / "logs" / "rocketpy.log").exists()
+
+
+def test_a_server_on_every_interface_registers_this_machine(tmp_path: Path) -> None:
+    own = re.escape(local_address())
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "0.0.0.0") as servers:
+        servers.next_line("The Name Server boot success.* address 0.0.0.0:")
+        servers.next_line(rf"The broker\[broker-a, {own}:\d+\] boot success.* name server is {own}:")
+        servers.next_line("Ctrl-C stops")
+
+
+def test_a_host_may_be_a_name(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--host", "localhost") as servers:
+        servers.next_line(r"The broker\[broker-a, localhost:\d+\] boot success")
+        servers.next_line("Ctrl-C stops")
 
 
 def test_a_bad_option_exits_with_two() -> None:
