@@ -10,6 +10,7 @@ A record is `time=… level=… logger=… msg="…"` (logFormat=text) or the sa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -70,6 +71,30 @@ class TerminalFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 
 
+class LogFile(logging.handlers.RotatingFileHandler):
+    """A file that cannot be written, on a full disk say, costs the records of that time; standard error is told in one line a minute."""
+
+    COMPLAINT_PAUSE_S = 60.0
+    _silent_until_s = 0.0
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)  # a mistake in the program: with its traceback
+            return
+        now_s = time.monotonic()
+        if now_s < self._silent_until_s or sys.stderr is None:
+            return
+        self._silent_until_s = now_s + self.COMPLAINT_PAUSE_S
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{self.baseFilename} cannot be written, records are lost: {error.strerror or error}\n")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what is left has been complained of
+            super().close()
+
+
 def start_logging(name: str, config: Config, *, foreground: bool = False) -> None:
     """Directs this process's records as logPath, logLevel, logFormat, logFileSize and logFileCount say. `name` is the file's.
 
@@ -82,7 +107,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
     if directory:
         path = _make_directory(Path(directory))
         handlers.append(
-            logging.handlers.RotatingFileHandler(
+            LogFile(
                 path / f"{name}.log",
                 maxBytes=file_size,
                 backupCount=file_count,

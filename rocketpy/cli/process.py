@@ -112,7 +112,7 @@ class StopSignal:
             try:
                 updated = config.reload()
             except (ConfigError, OSError) as error:
-                log.error("SIGHUP: %s stays as it was: %s", config.file, error)
+                log.error("SIGHUP: nothing was changed: %s", error)
                 continue
             log.info("SIGHUP: %s read again%s", config.file, f"; {updated}" if str(updated) else "")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -222,8 +222,9 @@ class Config:
         waiting = [name for name, value in parsed.items() if not self.table[name].live and self._values[name] != value]
         self._stored.update({name: value for name, value in parsed.items() if not self.table[name].live})
         self._given.update(parsed)
-        for name in parsed:
-            log.info("configuration changed: %s = %s%s", name, parsed[name], " (takes effect at the next start)" if name in waiting else "")
+        for name, value in parsed.items():
+            text = self.table[name].format(value)
+            log.info("configuration changed: %s = %s%s", name, text, " (takes effect at the next start)" if name in waiting else "")
         if live:
             for listener in self._listeners:
                 listener(live)
@@ -245,8 +246,17 @@ class Config:
         """Reads the file again and applies what it changes, as `update` does. For SIGHUP. Keys that left the file keep their value."""
         if self.file is None:
             return Updated()
-        entries = {entry.key: entry.value for entry in read_properties(properties_text(self.file.read_bytes()))}
-        return self.update({name: text for name, text in entries.items() if self._differs(name, text)})
+        entries = {readable(entry.key): entry for entry in read_properties(properties_text(self.file.read_bytes()))}
+        try:
+            updated = self.update({name: entry.value for name, entry in entries.items() if self._differs(name, entry.value)})
+        except ConfigError as error:
+            lines = {name: entry.line for name, entry in entries.items()}
+            raise ConfigError(replace(problem, file=str(self.file), line=lines.get(problem.key, 0)) for problem in error.problems) from None
+        for name in entries.keys() - self.table.keys() - self.unknown.keys():
+            self.unknown[name] = readable(entries[name].value.strip())
+            _remark(self, name, f"{self.file}:{entries[name].line}")
+        self.report_remarks()
+        return updated
 
     def _differs(self, name: str, text: str) -> bool:
         return name in self.table and name not in self._pinned and self._shown(name) != text

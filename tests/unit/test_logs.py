@@ -46,6 +46,23 @@ def test_logfmt_leaves_plain_words_bare() -> None:
     assert LogfmtFormatter().format(record("stopped")).endswith(" msg=stopped")
 
 
+def test_a_file_that_cannot_be_written_is_said_once_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broker.log").symlink_to("/dev/full")
+    start_logging("broker", load_config("broker", None, {"logPath": str(tmp_path)}), foreground=True)
+    for number in range(3):
+        logging.getLogger("rocketpy").info("record %d", number)
+    logging.getLogger("rocketpy").warning("said all the same")
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"{tmp_path}/broker.log cannot be written, records are lost: No space left on device"
+    assert len(said) == 2 and said[1].endswith("WARNING said all the same")
+
+
+def test_a_mistake_in_a_record_is_shown_with_its_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("broker", load_config("broker", None, {"logPath": str(tmp_path)}), foreground=True)
+    logging.getLogger("rocketpy").info("%d", "not a number")
+    assert "TypeError" in capsys.readouterr().err
+
+
 def test_an_exception_stays_in_its_record() -> None:
     try:
         raise ValueError("why")

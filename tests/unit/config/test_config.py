@@ -295,6 +295,27 @@ def test_a_path_that_may_not_be_what_its_author_thinks_is_told(file: Path, path:
     assert [doubt in message for message in caplog.messages] == [True] * bool(doubt)
 
 
+def test_a_reload_names_the_line_of_a_bad_value_and_changes_nothing(file: Path) -> None:
+    file.write_text("fileReservedTime=48\n")
+    config = load_config("broker", file)
+    file.write_text("fileReservedTime=24\n\ndeleteWhen=25\n")
+    with pytest.raises(ConfigError, match=f"^{file}:3: deleteWhen: '25' is not valid: expected hours"):
+        config.reload()
+    assert config.integer("fileReservedTime") == 48
+
+
+def test_a_reload_reports_a_key_that_nobody_knows_once(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("fileReservedTime=48\n")
+    config = load_config("broker", file)
+    file.write_text("fileReservedTime=48\nautoCreateTopicEnabled=false\n")
+    config.reload()
+    config.reload()
+    assert caplog.messages == [
+        f"{file}:2: unknown key autoCreateTopicEnabled is kept and has no effect; did you mean autoCreateTopicEnable?"
+    ]
+    assert config.shown()["autoCreateTopicEnabled"] == "false"
+
+
 def test_a_reload_leaves_what_the_command_line_set(file: Path) -> None:
     file.write_text("namesrvAddr=file:1\nfileReservedTime=48\n")
     config = load_config("broker", file, {"namesrvAddr": "cli:1"})
