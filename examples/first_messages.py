@@ -1,4 +1,4 @@
-"""One message sent and received with the Python client: pip install rocketmq (the C++ client; wheels for CPython up to 3.11)."""
+"""One message sent and received with the Python client: pip install rocketmq (the C++ client; a wheel for x86-64)."""
 
 import os
 import threading

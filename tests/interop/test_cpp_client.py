@@ -14,7 +14,7 @@ from .cppclient import CppClient
 from .javaenv import JavaClients
 from .products import Cluster
 
-pytest.importorskip("rocketmq.client", reason="no C++ client: pip install rocketmq==0.4.4 (x86-64 Linux, CPython up to 3.11)")
+pytest.importorskip("rocketmq.client", reason="no C++ client: pip install rocketmq==0.4.4 (x86-64 Linux)")
 
 
 @pytest.fixture

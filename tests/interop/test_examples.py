@@ -28,7 +28,7 @@ def run(command: list[str], cluster: Cluster, home: Path) -> str:
 
 def test_the_python_example_sends_and_receives(cluster: Cluster, tmp_path: Path) -> None:
     if importlib.util.find_spec("rocketmq") is None:
-        pytest.skip("the C++ client is not installed: pip install rocketmq (CPython 3.11 on x86_64)")
+        pytest.skip("the C++ client is not installed: pip install rocketmq (x86-64 Linux)")
     printed = run([sys.executable, str(EXAMPLES / "first_messages.py")], cluster, tmp_path)
     assert "SendStatus.OK" in printed and "b'hello'" in printed
 
