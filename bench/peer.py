@@ -236,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if peer_script is None and not options.without_peer:
         console.print(
             "RocketMQ is not here: set ROCKETPY_PEER to the script that starts it, and install Java 17 "
-            "(apt-get install openjdk-17-jdk-headless maven); or leave it out with --without-peer"
+            "(apt-get install default-jdk-headless maven); or leave it out with --without-peer"
         )
         return 2
     with ExitStack() as stack:

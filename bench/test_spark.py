@@ -25,7 +25,7 @@ from bench.conftest import Size
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
 if shutil.which("java") is None:
-    pytest.skip("no Java: apt-get install -y openjdk-17-jre-headless", allow_module_level=True)
+    pytest.skip("no Java: apt-get install -y default-jre-headless", allow_module_level=True)
 
 from rocketpy._core.arrow import RecordBatch
 from rocketpy._core.load import Load

@@ -31,7 +31,7 @@ def _why_not_run(error: OSError | subprocess.TimeoutExpired) -> str:
 def check_java() -> Finding:
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    remedy = "apt-get install -y openjdk-17-jre-headless, or set JAVA_HOME"
+    remedy = "apt-get install -y default-jre-headless, or set JAVA_HOME"
     if program is None or not Path(program).exists():
         return Finding("Java", "bad", f"{f'JAVA_HOME={home} has no bin/java' if home else 'not found'}; {remedy}")
     try:

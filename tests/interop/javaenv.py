@@ -42,7 +42,7 @@ QUICK_JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 def java() -> str:
     found = shutil.which("java")
     if found is None or shutil.which("javac") is None:
-        pytest.skip("no Java: install a JDK, e.g. `apt-get install openjdk-17-jdk-headless maven`")
+        pytest.skip("no Java: install a JDK, e.g. `apt-get install default-jdk-headless maven`")
     return found
 
 

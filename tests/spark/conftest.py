@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     REASON = f"{error}: pip install 'rocketpy-mq[spark]'"
 if REASON is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-    REASON = "no Java: apt-get install -y openjdk-17-jre-headless"
+    REASON = "no Java: apt-get install -y default-jre-headless"
 
 
 @pytest.hookimpl(tryfirst=True)

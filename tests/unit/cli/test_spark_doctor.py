@@ -36,13 +36,14 @@ def test_a_java_that_cannot_be_run_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     assert finding.grade == "bad" and f"{tmp_path}/bin/java" in finding.text and "JAVA_HOME" in finding.text
 
 
-def test_a_java_or_worker_python_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_or_worker_python_that_never_answers_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def hang(command: list[str], *, timeout: float, **options: Any) -> None:
         raise subprocess.TimeoutExpired(command, timeout)
 
     monkeypatch.setattr(subprocess, "run", hang)
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/java")
+    (tmp_path / "java").touch()
+    monkeypatch.setattr(shutil, "which", lambda name: str(tmp_path / "java"))
     assert "did not answer within 30 s" in spark_doctor.check_java().text
     assert "did not answer within 120 s" in spark_doctor.check_worker_python().text
 
