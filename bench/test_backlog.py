@@ -66,7 +66,8 @@ def producers_p99_ms(address: str, size: Size) -> float:
         connections=16,
         in_flight=8,
         rate=RATE,
-        duration_ms=size.of(100, 3000),
+        count=size.of(400, 0),
+        duration_ms=size.of(0, 3000),
         warm_up_ms=size.of(10, 500),
     )
     return p99_ms(result)
