@@ -55,7 +55,12 @@ def _has_files(directory: Path, pattern: str) -> bool:
 
 
 def _remedy(path: Path) -> str:
-    place = next((each for each in (path, *path.parents) if each.exists()), path)
+    """Gives nobody a directory that was there before the store: it may be /var/lib."""
+    place = next((each for each in (path, *path.parents) if os.access(each, os.F_OK)), path)
     if is_mounted_read_only(place):  # its owner and mode are no matter then
         return f"the file system of {place} is mounted read-only: mount it for writing (look at dmesg first), or name another place"
-    return f"name another place, or: sudo chown $USER {place}"
+    if place == path:
+        return f"name another place, or: sudo chown $USER {path}"
+    if not os.access(place, os.X_OK):
+        return f"name another place, {place} is closed to this user"
+    return f"name another place, or: sudo install -d -o $USER {path}"

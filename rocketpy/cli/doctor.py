@@ -113,7 +113,7 @@ def check_memory(directory: Path) -> Finding:
 
 def existing(directory: Path) -> Path:
     """The nearest directory upward that exists: a store is made at the first start."""
-    while not directory.exists() and directory != directory.parent:
+    while not os.access(directory, os.F_OK) and directory != directory.parent:
         directory = directory.parent
     return directory
 
@@ -124,10 +124,9 @@ def check_disk(directory: Path) -> Finding:
         return Finding(
             "disk", "bad", f"{place}: mounted read-only; mount it for writing (look at dmesg first), or choose another storePathRootDir"
         )
-    if not os.access(place, os.W_OK):
-        return Finding(
-            "disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo chown $USER {place}"
-        )
+    if not os.access(place, os.W_OK | os.X_OK):  # what was there before the store is given to nobody: it may be /var/lib
+        remedy = f"chown $USER {place}" if place == directory else f"install -d -o $USER {directory}"
+        return Finding("disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo {remedy}")
     usage = shutil.disk_usage(place)
     text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {usage.used / usage.total:.0%} used"
     if usage.free < DISK_BYTES_WANTED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,27 @@ def test_a_file_in_its_place_is_named_with_the_key(below: str, tmp_path: Path) -
 
 
 def test_a_directory_of_somebody_else_is_named_with_the_key(foreign_directory: Path) -> None:
-    with pytest.raises(StoreIOError, match=r"storePathCommitLog=.*chown"):
-        make_store_directory("storePathCommitLog", foreign_directory / "log")
+    with pytest.raises(StoreIOError, match=rf"storePathCommitLog={foreign_directory} .*sudo chown \$USER {foreign_directory}$"):
+        make_store_directory("storePathCommitLog", foreign_directory)
+
+
+def test_a_directory_below_somebody_elses_is_made_by_the_remedy_not_taken_away(foreign_directory: Path) -> None:
+    log = foreign_directory / "log"
+    with pytest.raises(StoreIOError, match=rf"storePathCommitLog={log} cannot be made: .*sudo install -d -o \$USER {log}$"):
+        make_store_directory("storePathCommitLog", log)
+
+
+def test_a_directory_that_is_closed_to_this_user_is_named_with_the_key(foreign_directory: Path) -> None:
+    closed = foreign_directory / "closed"
+    if foreign_directory.stat().st_uid == os.getuid():
+        foreign_directory.chmod(0o000)
+        closed = foreign_directory
+    else:
+        os.seteuid(0)
+        closed.mkdir(mode=0o700)
+        os.seteuid(65534)
+    with pytest.raises(StoreIOError, match=rf"storePathRootDir={closed}/store cannot be made: .*, {closed} is closed to this user$"):
+        make_store_directory("storePathRootDir", closed / "store")
 
 
 def test_a_directory_the_kernel_does_not_make_is_named_with_the_key() -> None:

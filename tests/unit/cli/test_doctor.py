@@ -26,6 +26,13 @@ def test_a_bad_finding_is_exit_code_three(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert run_doctor(tmp_path) == 0
 
 
+def test_a_directory_below_somebody_elses_is_to_be_made_not_taken_away(foreign_directory: Path) -> None:
+    taken, made = doctor.check_disk(foreign_directory), doctor.check_disk(foreign_directory / "store")
+    assert taken.grade == made.grade == "bad"
+    assert taken.text.endswith(f"sudo chown $USER {foreign_directory}")
+    assert made.text.endswith(f"sudo install -d -o $USER {foreign_directory / 'store'}")
+
+
 def test_a_little_disk_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor, "DISK_BYTES_WANTED", 1 << 62)
     finding = doctor.check_disk(tmp_path / "not" / "yet" / "there")
