@@ -14,7 +14,12 @@ from ..config import ConfigError, file_bytes, properties_text, read_properties
 from ..remoting.bodies import DataVersion
 from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
-from ..remoting.headers import GetBrokerConfigResponseHeader, ViewBrokerStatsDataRequestHeader
+from ..remoting.headers import (
+    ExchangeHAInfoRequestHeader,
+    ExchangeHAInfoResponseHeader,
+    GetBrokerConfigResponseHeader,
+    ViewBrokerStatsDataRequestHeader,
+)
 from ..state_file import StateFile
 from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
@@ -45,6 +50,7 @@ class BrokerAdmin:
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self._clean_expired,
             RequestCode.DELETE_EXPIRED_COMMITLOG: self._clean_expired,
             RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
+            RequestCode.EXCHANGE_BROKER_HA_INFO: self._exchange_ha_addresses,
         }
 
     def runtime_table(self) -> dict[str, str]:
@@ -146,3 +152,19 @@ class BrokerAdmin:
 
     def _ha_status(self, request: Request) -> Response:
         return json_response(self._parts.ha.runtime_info())
+
+    def _exchange_ha_addresses(self, request: Request) -> Response:
+        """With enableSlaveActingMaster a broker of RocketMQ registers only after it is connected with its group: a slave asks its master
+        where to, a master that comes back tells its slaves, who cannot hear of it from a name server before."""
+        parts, header = self._parts, ExchangeHAInfoRequestHeader.decode(request.fields)
+        if header.master_ha_address is not None:
+            parts.follow(header.master_address, header.master_ha_address)
+            return Response()
+        if parts.settings.broker_id != MASTER_ID:
+            return Response()
+        identity = parts.registration.identity
+        return Response(
+            fields=ExchangeHAInfoResponseHeader(
+                master_ha_address=identity.ha_address, master_flush_offset=parts.ha.start_offset, master_address=identity.address
+            )
+        )

@@ -99,6 +99,8 @@ class Parts:
     deletion: TopicDeletion
     catch_up: Callable[[], Awaitable[None]]
     """A slave's tables as new as its log; nothing on a master. Raises CommandError."""
+    follow: Callable[[str | None, str | None], None]
+    """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""
     act: Callable[[Iterable[Action]], None]
     server_of: Callable[[int], Server]
     boot_ms: int

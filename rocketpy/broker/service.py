@@ -326,6 +326,7 @@ class BrokerService:
             retention=self._make_retention(store, native),
             deletion=TopicDeletion(store.delete_topic),
             catch_up=self._catch_up,
+            follow=self._follow,
             act=self._act,
             server_of=lambda listener: self._servers[listener],
             boot_ms=now_ms(),
@@ -462,9 +463,12 @@ class BrokerService:
 
     def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
         topics.update_order_topics(result.order_topics)
+        self._follow(result.master_address, result.ha_address)
+
+    def _follow(self, master_address: str | None, ha_address: str | None) -> None:
         if self._synchronize is not None and self._ha is not None:
-            self._synchronize.follow(result.master_address)
-            self._ha.follow(self.config.text("haMasterAddress") or result.ha_address)
+            self._synchronize.follow(master_address)
+            self._ha.follow(self.config.text("haMasterAddress") or ha_address)
 
     def _topics_snapshot(self, topics: TopicTable, names: Iterable[str] | None) -> TopicsSnapshot:
         assert self._settings is not None

@@ -80,6 +80,8 @@ class HaService:
         self._master: HaMaster | None = None
         self._slave: HaSlave | None = None
         self._followed: str | None = None
+        self.start_offset = 0
+        """Where the commit log ended when this broker started."""
         self._stop_watching: Callable[[], object] | None = None
 
     @property
@@ -104,6 +106,7 @@ class HaService:
     def start(self) -> None:
         """Raises NetworkError when the HA port is taken."""
         settings = self.settings
+        self.start_offset = self._log_end()
         if settings.is_slave:
             self._slave = HaSlave(
                 self._store,

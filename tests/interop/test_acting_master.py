@@ -57,3 +57,33 @@ def test_offsets_locks_and_messages_are_served_by_the_slave(product: Product, cl
         assert sum(cluster.committed(GROUP, TOPIC, queue, slave) for queue in range(QUEUES)) == COUNT
     finally:
         cluster.stop()
+
+
+@pytest.mark.parametrize("who", ["our-master", "our-slave"])
+def test_in_a_mixed_pair_the_slave_comes_and_the_master_comes_back(product: Product, peer: Product, tmp_path: Path, who: str) -> None:
+    """With totalReplicas a broker of RocketMQ registers only after it has exchanged HA addresses with its group."""
+    settings = {**SETTINGS, "totalReplicas": 2, "inSyncReplicas": 2, "minInSyncReplicas": 1}
+    masters, slaves = {"our-master": (product, peer), "our-slave": (peer, product)}[who]
+    namesrv = NameServer(product, tmp_path / "namesrv", {"supportActingMaster": True}).start()
+    cluster = Cluster(namesrv)
+    try:
+        cluster.add_brokers(tmp_path, [masters], settings)
+        cluster.brokers.append(Broker(slaves, tmp_path / "slave", cluster.address, settings, "broker-a", 1).start(namesrv))
+        master, slave = cluster.brokers
+        cluster.create_topic(TOPIC, QUEUES)
+        create_group(master, GROUP)
+        send, update_offset = 310, 15
+        message = {"a": "PID", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "0", "h": "0", "j": "0", "k": "false"}
+        wait_until(lambda: [wire.call(master.address, send, message, b"x").code for _ in range(3)] == [0, 0, 0], 40, "sends to both")
+        wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows")
+        wait_until(lambda: slave_knows(slave, TOPIC, GROUP), 90, "the slave copied topics and groups")
+        master.kill()
+        wait_until(lambda: namesrv.broker_addresses()["broker-a"] == {"1": slave.address}, 30, "only the slave is left")
+        read = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "0", "commitOffset": "3"}
+        assert wire.call(slave.address, update_offset, read).code == 0
+        master.start(namesrv)
+        assert cluster.committed(GROUP, TOPIC, 0, master) == 3, "what was read at the slave is not read again"
+        wait_until(lambda: wire.call(master.address, send, message, b"y").code == 0, 40, "the slave holds what is sent")
+        wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows again")
+    finally:
+        cluster.stop()

@@ -159,3 +159,40 @@ def test_the_slave_of_a_master_that_lost_its_store_still_serves_what_only_it_has
 
     with caplog.at_level(logging.INFO):
         run(test)
+
+
+def test_a_master_tells_a_slave_where_its_log_is_had(tmp_path: Path) -> None:
+    """With enableSlaveActingMaster a slave of RocketMQ registers only then."""
+
+    async def test() -> None:
+        async with running(tmp_path, haListenPort="0") as at:
+            assert at.broker.parts is not None
+            assert (await at.peer().send("t")).code == 0
+            told = await at.peer().ask(RequestCode.EXCHANGE_BROKER_HA_INFO)
+            expected = {"masterHaAddress": at.broker.parts.registration.identity.ha_address, "masterAddress": at.broker.address}
+            assert told.code == 0 and told.fields == {**expected, "masterFlushOffset": "0"}, "where the log ended at the start"
+
+    run(test)
+
+
+def test_a_slave_follows_a_master_that_no_name_server_knows_yet(tmp_path: Path) -> None:
+    """With enableSlaveActingMaster a master of RocketMQ that comes back registers after its slaves have connected."""
+
+    async def test() -> None:
+        async with running(tmp_path / "master", haListenPort="0") as at:
+            assert at.broker.parts is not None
+            slave = BrokerService(broker_config(tmp_path / "slave", brokerRole="SLAVE", brokerId="1"))
+            await slave.start()
+            at.peers.append(peer := Peer(slave.address))
+            try:
+                assert slave.parts is not None
+                assert (await peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO)).fields == {}, "a slave is no master"
+                ha_address = f"127.0.0.1:{at.broker.parts.ha.port}"
+                told = {"masterHaAddress": ha_address, "masterAddress": at.broker.address, "masterFlushOffset": 0}
+                assert (await peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, told)).code == 0
+                await eventually(lambda: slave.parts.ha.connection() is not None, "the transfer")  # type: ignore[union-attr]
+                assert slave._synchronize is not None and slave._synchronize.master_address == at.broker.address
+            finally:
+                await slave.stop()
+
+    run(test)
