@@ -4,6 +4,9 @@ RocketMQ: AdminBrokerProcessor, TimerCheckpoint, TimerMetrics (5.3.3 broker/proc
 This broker takes no timed messages yet. While its log holds none either, the answer is that of a master nobody ever sent one: nothing
 waits, and all that was due until now has been delivered. A log taken over from RocketMQ may hold some; how far those were delivered is
 not known here, so the question is refused, and the slave keeps what its last master told it.
+
+A master of RocketMQ that comes back (enableSlaveActingMaster) asks its slaves how far they have got, takes the answer whose version is
+not older than its own, and does not serve before each has answered. A slave of ours has delivered nothing: its version is the oldest.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ class TimerAdmin:
         return {RequestCode.GET_TIMER_CHECK_POINT: self._checkpoint, RequestCode.GET_TIMER_METRICS: self._metrics}
 
     def _checkpoint(self, request: Request) -> Response:
+        if self._parts.settings.is_slave:
+            return Response(body=_CHECKPOINT.pack(0, 0, 0, 0, 0, 0, 0))
         self._check_there_are_none(request)
         return Response(body=_CHECKPOINT.pack(now_ms() // PRECISION_MS * PRECISION_MS, 0, 0, 0, 0, self._parts.boot_ms, 0))
 

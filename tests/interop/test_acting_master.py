@@ -75,6 +75,9 @@ def test_in_a_mixed_pair_the_slave_comes_and_the_master_comes_back(product: Prod
         send, update_offset = 310, 15
         message = {"a": "PID", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "0", "h": "0", "j": "0", "k": "false"}
         wait_until(lambda: [wire.call(master.address, send, message, b"x").code for _ in range(3)] == [0, 0, 0], 40, "sends to both")
+        if masters is peer:
+            timed = {**message, "b": "timed", "i": "TIMER_DELAY_SEC\x01600\x02"}
+            assert wire.call(master.address, send, timed, b"later").code == 0
         wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows")
         wait_until(lambda: slave_knows(slave, TOPIC, GROUP), 90, "the slave copied topics and groups")
         master.kill()

@@ -421,6 +421,20 @@ def test_timers_in_a_log_that_rocketmq_wrote_are_not_denied(tmp_path: Path) -> N
     run(test)
 
 
+def test_what_a_slave_says_of_timers_is_older_than_what_its_master_knows(tmp_path: Path) -> None:
+    """A master of RocketMQ that comes back asks for it, and serves nobody while it is refused."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert both.at.broker.parts is not None
+            both.at.broker.parts.store.append(WHEEL_TOPIC, 0, b"due some day")
+            await both.in_sync()
+            checkpoint = await both.slave.ask(RequestCode.GET_TIMER_CHECK_POINT)
+            assert checkpoint.code == 0 and checkpoint.body == bytes(56)
+
+    run(test)
+
+
 def test_the_limit_of_replication_changes_while_it_runs(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path, master={"slaveTimeout": "1"}) as both:
