@@ -162,8 +162,7 @@ def copied_states(
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, connection()))
-        if changed:
-            offsets.assign_version(copied.version)
+        offsets.assign_version(copied.version)
         return changed > 0
 
     def take_groups(value: Any) -> bool:

@@ -186,6 +186,22 @@ def test_rounds_of_copying_follow_one_another(tmp_path: Path, monkeypatch: pytes
     run(test)
 
 
+def test_the_version_of_offsets_is_copied_when_no_offset_has_moved(tmp_path: Path) -> None:
+    """Consumers commit the same offset again and again, and versions go on. A master of RocketMQ that comes back takes a slave's offsets
+    only where their version is not older than its own."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert both.at.broker.parts is not None
+            await both.copy_tables()
+            both.at.broker.parts.offsets.assign_version(both.at.broker.parts.offsets.version.next())
+            await both.copy_tables()
+            versions = [(await peer.value(RequestCode.GET_ALL_CONSUMER_OFFSET))["dataVersion"] for peer in (both.master, both.slave)]
+            assert versions[0] == versions[1] and versions[0]["counter"] == 1
+
+    run(test)
+
+
 def test_offsets_committed_at_a_slave_stay_when_the_master_knows_older_ones(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
