@@ -152,7 +152,8 @@ void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address)
     }
     connection->pauses = 0;
     connection->is_closing = connection->is_dirty = connection->is_held_back = connection->is_blocked = false;
-    connection->address = *address;
+    connection->has_begun = false;
+    connection->peer = connection->address = *address;
     connection->output = (rp_output){0};
     connection->last_active_ns = connection->progress_ns = reactor->now_ns;
     connection->close_reason = NULL;
@@ -364,9 +365,9 @@ void rp_connection_on_timer(rp_connection *connection) {
 uint64_t rp_connection_id(const rp_connection *connection) { return atomic_load_explicit(&connection->id, memory_order_relaxed); }
 
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port) {
-    memcpy(address, connection->address.bytes, connection->address.size);
-    *port = connection->address.port;
-    return connection->address.size;
+    memcpy(address, connection->peer.bytes, connection->peer.size);
+    *port = connection->peer.port;
+    return connection->peer.size;
 }
 
 uint64_t rp_connection_unsent_bytes(const rp_connection *connection) { return connection->output.unsent_bytes; }

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include "../base/log_inl.h"
+#include "proxy_header.h"
 #include "stats_inl.h"
 
 #define READ_BYTES_MAX (128u * 1024) /* of one connection in one turn */
@@ -97,6 +98,19 @@ static void refuse_frame(rp_connection *connection, const uint8_t *data, int sta
     rp_connection_close(connection, "bad frame");
 }
 
+/* The size of what a balancer says before the first frame; 0 when more bytes are needed to know, negative when it says nothing. */
+static int take_proxy_header(rp_connection *connection, const uint8_t *data, uint32_t size) {
+    rp_address source;
+    int taken = rp_proxy_header_scan(data, size, &source);
+    if (taken > 0) {
+        connection->has_begun = true;
+        if (source.size > 0) {
+            connection->address = source;
+        }
+    }
+    return taken;
+}
+
 /* Handles the whole frames in data and keeps the rest. data must stay readable until the turn's end. */
 static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_t size) {
     const rp_server_options *options = &connection->reactor->server->options;
@@ -105,6 +119,17 @@ static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_
         if (connection->pauses != 0) {
             frame_size = 0;
             break;
+        }
+        if (!connection->has_begun) {
+            int taken = take_proxy_header(connection, data, size);
+            if (taken == 0) {
+                break;
+            }
+            if (taken > 0) {
+                data += taken;
+                size -= (uint32_t)taken;
+                continue;
+            }
         }
         int status = rp_frame_scan(data, size, options->frame_size_max, &frame_size);
         if (status == 0) {

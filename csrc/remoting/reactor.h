@@ -51,7 +51,9 @@ struct rp_connection {
     bool is_dirty;                 /* in the reactor's dirty list */
     bool is_held_back;             /* in the reactor's held_back list: has frames that may be handled without reading */
     bool is_blocked;               /* waits for EPOLLOUT */
-    rp_address address;
+    bool has_begun;                /* has said something: a balancer's word on it comes no more */
+    rp_address peer;               /* the socket's other end */
+    rp_address address;            /* the client's: of peer, or what a balancer there has told */
     rp_output output;
     uint8_t *input;                /* bytes of a frame that is not whole, or of frames held back; NULL when there are none */
     uint32_t input_size;

@@ -138,7 +138,7 @@ rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread,
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);
 
 uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
-/* Peer address: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
+/* The socket's other end, a client or its balancer: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);
 /* Bytes queued that the socket has not taken yet. */
 uint64_t rp_connection_unsent_bytes(const rp_connection *connection);
