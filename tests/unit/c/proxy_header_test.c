@@ -66,6 +66,25 @@ static void what_is_none_is_refused_without_waiting_for_more(void) {
     }
 }
 
+static void damaged_headers_are_judged_by_their_own_bytes(void) {
+    uint32_t seed = 54321;
+    printf("seed %u\n", seed);
+    for (int round = 0; round < 20000; round++) {
+        const header *whole = &good[(unsigned)round % (sizeof good / sizeof good[0])];
+        seed = seed * 1664525 + 1013904223;
+        size_t size = 1 + (seed >> 8) % whole->size;
+        uint8_t *bytes = malloc(size); /* of its own, so that a sanitizer sees a look behind the end */
+        CHECK(bytes != NULL);
+        memcpy(bytes, whole->bytes, size);
+        bytes[(seed >> 16) % size] ^= (uint8_t)(1 << (seed >> 29));
+        rp_address source;
+        int scanned = rp_proxy_header_scan(bytes, size, &source);
+        CHECK(scanned == RP_E_PROTOCOL || (scanned >= 0 && scanned <= (int)size));
+        CHECK(source.size == 0 || source.size == 4 || source.size == 16);
+        free(bytes);
+    }
+}
+
 static void a_client_behind_a_balancer_is_served_and_known_by_its_own_address(void) {
     rp_server_options options;
     rp_server_options_default(&options);
@@ -89,6 +108,7 @@ static void a_client_behind_a_balancer_is_served_and_known_by_its_own_address(vo
 int main(void) {
     a_header_is_known_when_it_is_whole();
     what_is_none_is_refused_without_waiting_for_more();
+    damaged_headers_are_judged_by_their_own_bytes();
     a_client_behind_a_balancer_is_served_and_known_by_its_own_address();
     return 0;
 }
