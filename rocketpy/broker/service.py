@@ -526,9 +526,10 @@ class BrokerService:
             await parts.registration.set_name_servers(addresses)
 
     async def _synchronize_with_master(self, parts: Parts) -> None:
-        """Copies the master's tables; while there is no master, asks the name servers for one instead of waiting for the next period."""
+        """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
+        one instead of waiting for the next period."""
         assert self._synchronize is not None
-        if parts.ha.connection() is None:
+        if parts.ha.connection() is None or self._synchronize.master_address is None:
             await parts.registration.register_all()
         await self._synchronize.run_once()
 

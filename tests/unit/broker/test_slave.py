@@ -112,6 +112,34 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
     run(test)
 
 
+def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With haMasterAddress it has a connection before any name server knows the master."""
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+    async def test() -> None:
+        async with running(tmp_path / "master", haListenPort="0") as at:
+            master, parts = at.peer(), at.broker.parts
+            assert parts is not None and (await master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
+            name_server = f"127.0.0.1:{at.namesrv.port}"
+            known = {"brokerName": "broker-a", "brokerAddr": parts.address, "clusterName": "DefaultCluster", "brokerId": 0}
+            assert (await master.ask(RequestCode.UNREGISTER_BROKER, known, address=name_server)).code == 0
+            settings = {"brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": name_server, "haMasterAddress": f"127.0.0.1:{parts.ha.port}"}
+            slave = BrokerService(broker_config(tmp_path / "slave", **settings))
+            await slave.start()
+            try:
+                assert slave.parts is not None and slave._synchronize is not None
+                ha, topics = slave.parts.ha, slave.parts.topics
+                await eventually(lambda: ha.connection() is not None and not ha.is_stranger, "the transfer")
+                assert slave._synchronize.master_address is None
+                await parts.registration.register_all()
+                await slave._synchronize_with_master(slave.parts)
+                assert "t" in topics
+            finally:
+                await slave.stop()
+
+    run(test)
+
+
 def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
