@@ -73,3 +73,22 @@ int rp_status_from_errno(int os_errno) {
         return RP_E_IO;
     }
 }
+
+const char *rp_write_remedy(int os_errno) {
+    switch (os_errno) {
+    case ENOSPC:
+    case EDQUOT:
+        return "free disk space or add a disk, writing resumes by itself";
+    case EFBIG:
+        return "raise the limit of a file's size, writing resumes by itself";
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files, writing resumes by itself";
+    case ENOMEM:
+        return "free memory, writing resumes by itself";
+    case EROFS:
+        return "see the kernel's log for why the file system is read-only and mount it for writing";
+    default:
+        return "check the disk";
+    }
+}

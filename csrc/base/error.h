@@ -61,4 +61,7 @@ int rp_status_is_passing(int status);
 /* RP_E_DISK_FULL for ENOSPC and EDQUOT, RP_E_NO_MEMORY for ENOMEM, RP_E_READ_ONLY for EROFS, else RP_E_IO. */
 int rp_status_from_errno(int os_errno);
 
+/* What an operator does about a write or an allocation of disk space that failed so. Static storage. */
+const char *rp_write_remedy(int os_errno);
+
 #endif

@@ -71,11 +71,8 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         failed = 1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
         os_errno = ENOSPC;
     }
-    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from,
-                                 os_errno == EMFILE || os_errno == ENFILE
-                                     ? "no space for queue entries: %s; raise the limit of open files, writing resumes by itself"
-                                     : "no space for queue entries: %s; free disk space, writing resumes by itself",
-                                 strerror(os_errno))
+    return failed ? rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, from, "no space for queue entries: %s; %s",
+                                 strerror(os_errno), rp_write_remedy(os_errno))
                   : RP_OK;
 }
 

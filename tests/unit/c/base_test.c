@@ -1,4 +1,5 @@
 /* base_test.c: claims about error, clock, arena, ring, log and thread of csrc/base. */
+#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -26,6 +27,12 @@ static void every_status_has_a_name_and_a_text(void) {
     CHECK(strcmp(rp_status_name(1), "RP_E_UNKNOWN") == 0);
     CHECK(strcmp(rp_status_name(-RP_STATUS_COUNT), "RP_E_UNKNOWN") == 0);
     CHECK(strcmp(rp_status_name(RP_E_FORK), "RP_E_FORK") == 0);
+}
+
+static void the_remedy_is_the_causes(void) {
+    CHECK(strstr(rp_write_remedy(ENOSPC), "free disk space") != NULL && strstr(rp_write_remedy(EDQUOT), "free disk space") != NULL);
+    CHECK(strstr(rp_write_remedy(EMFILE), "open files") != NULL && strstr(rp_write_remedy(EROFS), "read-only") != NULL);
+    CHECK(strcmp(rp_write_remedy(EIO), "check the disk") == 0);
 }
 
 static void an_error_keeps_its_cause_and_cuts_what_is_too_long(void) {
@@ -239,6 +246,7 @@ static void text_hashes_as_in_java_whatever_its_bytes(void) {
 
 int main(void) {
     RUN(every_status_has_a_name_and_a_text);
+    RUN(the_remedy_is_the_causes);
     RUN(an_error_keeps_its_cause_and_cuts_what_is_too_long);
     RUN(text_hashes_as_in_java_whatever_its_bytes);
     RUN(arena_memory_is_aligned_disjoint_and_bounded);
