@@ -6,9 +6,6 @@ import asyncio
 import json
 import struct
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,9 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.broker.slave_synchronize import CopiedState
 from rocketpy.broker.timers import WHEEL_TOPIC
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from tests.processes import PATIENCE_S
 
-from .running import Peer, Running, broker_config, eventually, run, running
+from .pair import pair
+from .running import Peer, broker_config, eventually, run, running
 from .test_metrics import PROM, scrape, value
 
 CONSUMER_OFFSET = {"consumerGroup": "g", "topic": "t", "queueId": 0}
@@ -30,58 +27,6 @@ TOPIC = {
     "topic": "t", "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6,
     "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False,
 }  # fmt: skip
-
-
-@dataclass
-class Pair:
-    """A master and its slave, their clients, and the slave's directory."""
-
-    at: Running
-    slave_service: BrokerService
-    master: Peer
-    slave: Peer
-    slave_home: Path
-
-    async def copy_tables(self) -> None:
-        """What the slave does every few seconds."""
-        synchronize = self.slave_service._synchronize
-        assert synchronize is not None
-        await synchronize.run_once()
-
-    def lead_slave_to(self, ha_address: str) -> None:
-        """Where the slave follows the log, also when it registers again: it does as soon as it has no master."""
-        self.slave_service.config.override("haMasterAddress", ha_address)
-        self.slave_service.parts.ha.follow(ha_address)  # type: ignore[union-attr]
-
-    async def in_sync(self) -> None:
-        """Until the slave acknowledges the master's whole log."""
-        end = asyncio.get_running_loop().time() + PATIENCE_S
-        while True:
-            status = await self.master.value(RequestCode.GET_BROKER_HA_STATUS)
-            rows = status["haConnectionInfo"]
-            if rows and rows[0]["slaveAckOffset"] == status["masterCommitLogMaxOffset"]:
-                return
-            assert asyncio.get_running_loop().time() < end, f"the slave does not follow: {status}"
-            await asyncio.sleep(0.005)
-
-
-@asynccontextmanager
-async def pair(home: Path, master: dict[str, str] | None = None, slave: dict[str, str] | None = None) -> AsyncIterator[Pair]:
-    async with running(home / "master", haListenPort="0", brokerRole="SYNC_MASTER", slaveReadEnable="true", **(master or {})) as at:
-        ha_port = at.broker.parts.ha.port if at.broker.parts else 0
-        settings = {
-            "brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": f"127.0.0.1:{at.namesrv.port}", "slaveReadEnable": "true",
-            "haMasterAddress": f"127.0.0.1:{ha_port}",
-        }  # fmt: skip
-        service = BrokerService(broker_config(home / "slave", **settings, **(slave or {})))
-        await service.start()
-        at.peers.append(Peer(service.address))
-        try:
-            made = Pair(at, service, at.peer(), at.peers[0], home / "slave" / "store")
-            await made.in_sync()
-            yield made
-        finally:
-            await service.stop()
 
 
 def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
