@@ -75,10 +75,14 @@ class FailingCalls:
     def was_hit(self) -> bool:
         return self._get(HITS) > 0
 
+    @property
+    def first_hit(self) -> str:
+        """The name of the first call that was hit, and its file."""
+        return self._words[6 * 8 :].partition(b"\0")[0].decode()
+
     def __str__(self) -> str:
-        """For failure reports: the first call that was hit."""
-        name = self._words[6 * 8 :].partition(b"\0")[0].decode()
-        return f"call {self._get(FIRST)}, {name}: {errno.errorcode.get(self._get(ERRNO), 'SIGKILL')}"
+        """For failure reports."""
+        return f"call {self._get(FIRST)}, {self.first_hit}: {errno.errorcode.get(self._get(ERRNO), 'SIGKILL')}"
 
 
 def broker_with_failing_calls(
