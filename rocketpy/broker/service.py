@@ -199,6 +199,8 @@ class BrokerService:
         self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
         self._open_listeners()
+        parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
+        parts.ha.follow(config.text("haMasterAddress"))
         self._serve(parts)
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
             parts.registration.name_servers = await self._looked_up(config.addresses("namesrvAddr"))
@@ -228,8 +230,6 @@ class BrokerService:
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))
         self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
-        self._ha.start()
-        self._ha.follow(config.text("haMasterAddress"))
 
     def _open_listeners(self) -> None:
         config = self.config

@@ -92,3 +92,15 @@ def test_why_a_start_failed_is_told_also_when_its_tables_cannot_be_saved(tmp_pat
     run(test)
     assert said(caplog, f"writing the state failed: Is a directory [{tmp_path}/two/store/config/topics.json]", logging.ERROR)
     assert not (tmp_path / "two/store/abort").exists()
+
+
+def test_a_second_broker_with_the_same_ports_is_told_of_its_listen_port(tmp_path: Path) -> None:
+    """Of the two that are taken it is the one to change: haListenPort follows it."""
+
+    async def test() -> None:
+        async with running(tmp_path / "one", haListenPort=str(free_port())) as at:
+            taken = {"listenPort": str(at.broker.port), "haListenPort": str(at.broker.parts.ha.port)}  # type: ignore[union-attr]
+            with pytest.raises(NetworkError, match=rf"127.0.0.1:{at.broker.port} is in use"):
+                await BrokerService(broker_config(tmp_path / "two", **taken)).start()
+
+    run(test)
