@@ -30,6 +30,12 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "replies to requests": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
     "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
+    "flow control of cold data": (
+        RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
+        RequestCode.GET_COLD_DATA_FLOW_CTR_INFO,
+    ),
+    "modes of reading the commit log": (RequestCode.SET_COMMITLOG_READ_MODE,),
 }
 
 
