@@ -230,12 +230,13 @@ class TopicTable:
         self.version = saved.version
 
     def _change(self, config: TopicConfig) -> None:
-        if config.topic_name not in self._configs and is_native_send(config):
+        is_new = config.topic_name not in self._configs and is_native_send(config)
+        self._put(config, is_new=is_new)
+        if is_new:
             self._withheld.add(config.topic_name)
-        self._put(config)
         self.next_version()
 
-    def _put(self, config: TopicConfig) -> None:
+    def _put(self, config: TopicConfig, *, is_new: bool = False) -> None:
         self._sink.put_topic(  # first: what it refuses must not be in the file, with which no broker would start
             config.topic_name,
             config.read_queue_nums,
@@ -244,7 +245,7 @@ class TopicTable:
             sys_flag=config.topic_sys_flag,
             order=config.order,
             multi_tag=config.topic_filter_type == MULTI_TAG,
-            native_send=is_native_send(config) and config.topic_name not in self._withheld,
+            native_send=is_native_send(config) and not is_new and config.topic_name not in self._withheld,
             native_pull=True,
         )
         self._configs[config.topic_name] = config

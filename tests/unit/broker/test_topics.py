@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocketpy._core.errors import Unsupported
+from rocketpy._core.errors import TooLarge, Unsupported
 from rocketpy.broker import names
 from rocketpy.broker.attributes import TOPIC_ATTRIBUTES, AttributeFault, altered_attributes, parse_attributes
 from rocketpy.broker.topics import MULTI_TAG, QUEUES_MAX, SavedTopics, TopicSettings, TopicTable, topic_config_fault, topic_config_text
@@ -71,6 +71,23 @@ def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -
     assert "bills" not in recorder.topics and table.withheld == frozenset()
     table.update(TopicConfig("orders", write_queue_nums=3))
     assert recorder.topics["orders"]["native_send"], "what is known stays with the fast path"
+
+
+def test_a_topic_that_the_native_table_refuses_leaves_nothing(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the next new topic could not be released, and nobody could send to it."""
+    table = make_table(recorder)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TooLarge("the table is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder, "put_topic", refuse)
+        with pytest.raises(TooLarge):
+            table.update(TopicConfig("orders"))
+    assert "orders" not in table and table.withheld == frozenset()
+    table.update(TopicConfig("bills"))
+    table.release(table.withheld)
+    assert recorder.topics["bills"]["native_send"]
 
 
 @pytest.mark.parametrize(("asked", "made"), [(4, 4), (8, 8), (100, 8), (0, 0), (-3, 0)])
