@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,12 @@ from .products import Broker, Cluster, NameServer, Product
 from .test_pairs import log_end, slave_knows
 
 TOPIC, GROUP, QUEUES, COUNT = "stands-in", "GID-acting", 4, 40
-SETTINGS = {"enableSlaveActingMaster": True, "slaveReadEnable": True, "brokerHeartbeatInterval": 500, "brokerNotActiveTimeoutMillis": 4000}
+SETTINGS: dict[str, object] = {
+    "enableSlaveActingMaster": True,
+    "slaveReadEnable": True,
+    "brokerHeartbeatInterval": 500,
+    "brokerNotActiveTimeoutMillis": 4000,
+}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -26,15 +32,26 @@ def create_group(broker: Broker, group: str) -> None:
     assert wire.call(broker.address, update_and_create_subscription_group, {}, json.dumps({"groupName": group}).encode()).code == 0
 
 
-def test_offsets_locks_and_messages_are_served_by_the_slave(product: Product, clients: Callable[..., JavaClients], tmp_path: Path) -> None:
-    namesrv = NameServer(product, tmp_path / "namesrv", {"supportActingMaster": True}).start()
+@contextmanager
+def pair(
+    names: Product, masters: Product, slaves: Product, home: Path, settings: dict[str, object]
+) -> Iterator[tuple[NameServer, Cluster]]:
+    """A name server, a master and its slave, with the topic and the group."""
+    namesrv = NameServer(names, home / "namesrv", {"supportActingMaster": True}).start()
     cluster = Cluster(namesrv)
     try:
-        cluster.add_brokers(tmp_path, [product], SETTINGS)
-        cluster.brokers.append(Broker(product, tmp_path / "slave", cluster.address, SETTINGS, "broker-a", 1).start(namesrv))
-        master, slave = cluster.brokers
+        cluster.add_brokers(home, [masters], settings)
+        cluster.brokers.append(Broker(slaves, home / "slave", cluster.address, settings, "broker-a", 1).start(namesrv))
         cluster.create_topic(TOPIC, QUEUES)
-        create_group(master, GROUP)
+        create_group(cluster.brokers[0], GROUP)
+        yield namesrv, cluster
+    finally:
+        cluster.stop()
+
+
+def test_offsets_locks_and_messages_are_served_by_the_slave(product: Product, clients: Callable[..., JavaClients], tmp_path: Path) -> None:
+    with pair(product, product, product, tmp_path, SETTINGS) as (namesrv, cluster):
+        master, slave = cluster.brokers
         java = clients(cluster)
         bodies = {f"message {number}".encode() for number in range(COUNT)}
         producer = java.producer()
@@ -55,8 +72,6 @@ def test_offsets_locks_and_messages_are_served_by_the_slave(product: Product, cl
         assert {each["body"] for each in ordered.received(COUNT, 90)} == bodies
         ordered.shutdown()
         assert sum(cluster.committed(GROUP, TOPIC, queue, slave) for queue in range(QUEUES)) == COUNT
-    finally:
-        cluster.stop()
 
 
 @pytest.mark.parametrize("who", ["our-master", "our-slave"])
@@ -64,14 +79,8 @@ def test_in_a_mixed_pair_the_slave_comes_and_the_master_comes_back(product: Prod
     """With totalReplicas a broker of RocketMQ registers only after it has exchanged HA addresses with its group."""
     settings = {**SETTINGS, "totalReplicas": 2, "inSyncReplicas": 2, "minInSyncReplicas": 1}
     masters, slaves = {"our-master": (product, peer), "our-slave": (peer, product)}[who]
-    namesrv = NameServer(product, tmp_path / "namesrv", {"supportActingMaster": True}).start()
-    cluster = Cluster(namesrv)
-    try:
-        cluster.add_brokers(tmp_path, [masters], settings)
-        cluster.brokers.append(Broker(slaves, tmp_path / "slave", cluster.address, settings, "broker-a", 1).start(namesrv))
+    with pair(product, masters, slaves, tmp_path, settings) as (namesrv, cluster):
         master, slave = cluster.brokers
-        cluster.create_topic(TOPIC, QUEUES)
-        create_group(master, GROUP)
         send, update_offset = 310, 15
         message = {"a": "PID", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "0", "h": "0", "j": "0", "k": "false"}
         wait_until(lambda: [wire.call(master.address, send, message, b"x").code for _ in range(3)] == [0, 0, 0], 40, "sends to both")
@@ -88,5 +97,3 @@ def test_in_a_mixed_pair_the_slave_comes_and_the_master_comes_back(product: Prod
         assert cluster.committed(GROUP, TOPIC, 0, master) == 3, "what was read at the slave is not read again"
         wait_until(lambda: wire.call(master.address, send, message, b"y").code == 0, 40, "the slave holds what is sent")
         wait_until(lambda: log_end(slave) == log_end(master), 40, "the slave follows again")
-    finally:
-        cluster.stop()
