@@ -119,7 +119,9 @@ static bool is_staging(const rp_commit_log *log) { return log->setup.ready_mode 
 
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
 static int write_out(rp_commit_log *log) {
-    int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset);
+    rp_preallocation_pause(log->preallocation);
+    int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset, (int64_t)log->active->size);
+    rp_preallocation_resume(log->preallocation);
     if (rc != RP_OK) {
         int os_errno = errno;
         char path[RP_PATH_MAX];

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define PAGE_SIZE 4096
 
 int rp_log_staging_open(rp_log_staging *staging, const rp_file_ops *ops) {
-    *staging = (rp_log_staging){.ops = ops, .bytes = malloc(RP_STAGING_BYTES), .capacity = RP_STAGING_BYTES};
+    *staging = (rp_log_staging){.ops = ops, .bytes = malloc(RP_STAGING_BYTES + PAGE_SIZE), .capacity = RP_STAGING_BYTES};
     return staging->bytes != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
@@ -22,7 +25,7 @@ uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t s
     if (staging->size == 0) {
         staging->begin = offset;
         if (size > staging->capacity) {
-            uint8_t *larger = realloc(staging->bytes, size);
+            uint8_t *larger = realloc(staging->bytes, (size_t)size + PAGE_SIZE);
             if (larger == NULL) {
                 return NULL;
             }
@@ -43,10 +46,19 @@ static int zero_what_is_torn(rp_log_staging *staging, int fd, int64_t base) {
     return RP_OK;
 }
 
-int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base) {
+/* Zeros to the end of the last page, where the file goes so far: how many bytes there are to write. */
+static uint32_t fill_page(rp_log_staging *staging, int64_t base, int64_t file_size) {
+    int64_t end = staging->begin - base + staging->size, page_end = (end + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1);
+    uint32_t more = (uint32_t)((page_end < file_size ? page_end : file_size) - end);
+    memset(staging->bytes + staging->size, 0, more);
+    return staging->size + more;
+}
+
+int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base, int64_t file_size) {
     int64_t end = staging->begin + staging->size;
     int rc = staging->torn_end != 0 ? zero_what_is_torn(staging, fd, base) : RP_OK;
-    if (rc == RP_OK && rp_file_write_all(staging->ops, fd, staging->bytes, staging->size, staging->begin - base) != 0) {
+    uint32_t size = fill_page(staging, base, file_size);
+    if (rc == RP_OK && rp_file_write_all(staging->ops, fd, staging->bytes, size, staging->begin - base) != 0) {
         rc = rp_status_from_errno(errno);
         staging->torn_end = end;
     }

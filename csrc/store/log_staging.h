@@ -35,8 +35,9 @@ void rp_log_staging_close(rp_log_staging *staging);
 int rp_log_staging_fits(const rp_log_staging *staging, uint32_t size);
 /* Where the record of size bytes at log offset is to be encoded; it follows what is staged. NULL: no memory. */
 uint8_t *rp_log_staging_take(rp_log_staging *staging, int64_t offset, uint32_t size);
-/* Writes what is staged into the file that starts at log offset base; staging is empty afterwards, whatever came of it.
+/* Writes what is staged into the file that starts at log offset base; staging is empty afterwards, whatever came of it. Nothing may lie
+ * behind it: zeros follow up to the end of its last page, so that a page which has left memory since it was made ready is not read first.
  * RP_OK; RP_E_IO, RP_E_DISK_FULL, and errno: nothing of it counts, it may be tried again. */
-int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base);
+int rp_log_staging_write(rp_log_staging *staging, int fd, int64_t base, int64_t file_size);
 
 #endif

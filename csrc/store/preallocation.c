@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ struct rp_preallocation {
 
     _Atomic int64_t ready_end; /* released after the bytes below it are ready; written under extend_lock; at most zeroed_end */
     _Atomic int64_t position;  /* of the appender, a hint */
+    _Atomic bool is_paused;    /* by the appender, for one write of its own: a hint */
 
     pthread_mutex_t extend_lock; /* after the append lock; before the row's */
     rp_mapped_file *file;        /* guarded by extend_lock: pinned, holds zeroed_end; NULL before the first extension */
@@ -164,6 +166,9 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
 static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
     int64_t base = ahead->file->base_offset, piece = ahead->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
     while (from < end) {
+        while (atomic_load_explicit(&ahead->is_paused, memory_order_relaxed)) {
+            sched_yield();
+        }
         int64_t piece_end = (from & ~(piece - 1)) + piece, stop = piece_end < end ? piece_end : end;
         int64_t count = ahead->ops->write_at(ahead->ops->context, ahead->file->fd, ahead->zeros, (size_t)(stop - from), from - base);
         if (count <= 0) {
@@ -240,6 +245,10 @@ static int claim_some(rp_preallocation *ahead, int64_t end, rp_error *error) {
 }
 
 int rp_preallocation_claim(rp_preallocation *ahead, int64_t end, rp_error *error) { return make_ready(ahead, end, claim_some, error); }
+
+void rp_preallocation_pause(rp_preallocation *ahead) { atomic_store_explicit(&ahead->is_paused, true, memory_order_relaxed); }
+
+void rp_preallocation_resume(rp_preallocation *ahead) { atomic_store_explicit(&ahead->is_paused, false, memory_order_relaxed); }
 
 int64_t rp_preallocation_ready_end(const rp_preallocation *ahead) { return atomic_load_explicit(&ahead->ready_end, memory_order_acquire); }
 

@@ -60,6 +60,10 @@ int rp_preallocation_require(rp_preallocation *preallocation, int64_t end, rp_er
 /* As require, for who writes all of [ready_end, end) himself at once: space for it, but no zeros and no pages, which would be made twice.
  * A slave's backlog goes this way. */
 int rp_preallocation_claim(rp_preallocation *preallocation, int64_t end, rp_error *error);
+/* Around a write of the appender's own to the file: between the two no zeros are begun. The kernel lets one write to a file at a time, and
+ * who waits gets its turn from a loop of small writes only after 4 ms. */
+void rp_preallocation_pause(rp_preallocation *preallocation);
+void rp_preallocation_resume(rp_preallocation *preallocation);
 /* The appender has come to position: wakes the thread when 2 MB of the lead are used up, or half of a smaller one. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */

@@ -8,17 +8,24 @@
 #include "check.h"
 #include "store_fixture.h"
 
-enum { BATCH = 40 };
+enum { BATCH = 40, PAGE = 4096 };
 
 /* A disk that writes at most `piece` bytes a call, and reports EIO for what it has written while `lies` is set. */
 typedef struct odd_disk {
     size_t piece;
     _Atomic int lies;
+    _Atomic int64_t ragged,
+        ragged_end; /* records' writes that end within a page, and where the last of them did, from the start of its file */
 } odd_disk;
 
 static int64_t odd_write_at(void *context, int fd, const void *source, size_t size, int64_t offset) {
     odd_disk *disk = context;
     int64_t count = rp_file_ops_system()->write_at(NULL, fd, source, size < disk->piece ? size : disk->piece, offset);
+    bool is_record = size > 4 && ((const uint8_t *)source)[4] != 0; /* by its magic, else zeros made ahead */
+    if (is_record && (offset + count) % PAGE != 0) {
+        atomic_fetch_add(&disk->ragged, 1);
+        atomic_store(&disk->ragged_end, offset + count);
+    }
     if (disk->lies && size < 16 * 1024) { /* not the preallocation's zeros */
         errno = EIO;
         return -1;
@@ -129,8 +136,33 @@ static void a_failed_write_leaves_no_record_behind(const char *path) {
     rp_log_destroy(lines);
 }
 
+/* Else the kernel would read a page that has left memory since it was made ready, before it takes a part of it. */
+static void whole_pages_are_written(const char *path) {
+    odd_disk disk = {.piece = 1 << 20};
+    rp_file_ops ops = odd_ops(&disk);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.index_enable = 0;
+    options.commit_log_file_size = 5 * PAGE + 1000;
+    options.file_ops = &ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "Staged", 0);
+    for (int64_t i = 0; i < 200; i++) {
+        int64_t ragged = atomic_load(&disk.ragged);
+        CHECK(append_batch(store, &queue, 1, i, 1) == 1);
+        CHECK(atomic_load(&disk.ragged) == ragged || atomic_load(&disk.ragged_end) == (int64_t)options.commit_log_file_size);
+    }
+    CHECK(atomic_load(&disk.ragged) > 0); /* the files end so */
+    for (int64_t i = 0; i < 200; i++) {
+        CHECK(fixture_check(store, queue, i) == 0);
+    }
+    fixture_close(store);
+}
+
 int main(void) {
-    void (*const tests[])(const char *path) = {batches_cross_files_and_queues_in_pieces, a_failed_write_leaves_no_record_behind};
+    void (*const tests[])(const char *path) = {batches_cross_files_and_queues_in_pieces, a_failed_write_leaves_no_record_behind,
+                                               whole_pages_are_written};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         char path[400];
         fixture_directory(path, sizeof path);

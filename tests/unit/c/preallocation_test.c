@@ -184,7 +184,53 @@ static void sends_that_are_refused_for_want_of_space_are_told_of(void) {
     fixture_remove(path);
 }
 
+/* A disk on which a record's write takes long: how many pieces of zeros were begun meanwhile. */
+typedef struct shared_disk {
+    rp_file_ops ops;
+    _Atomic int log_fd, is_writing, zeros, zeros_meanwhile;
+} shared_disk;
+
+static int64_t shared_write(void *context, int fd, const void *source, size_t size, int64_t offset) {
+    enum { PIECE = 16 * 1024 };
+    shared_disk *disk = context;
+    if (size == PIECE) {
+        atomic_store(&disk->log_fd, fd);
+        atomic_fetch_add(&disk->zeros, 1);
+        atomic_fetch_add(&disk->zeros_meanwhile, atomic_load(&disk->is_writing));
+    } else if (fd == atomic_load(&disk->log_fd)) {
+        atomic_store(&disk->is_writing, 1);
+        pause_ms(20);
+        atomic_store(&disk->is_writing, 0);
+    }
+    return rp_file_ops_system()->write_at(NULL, fd, source, size, offset);
+}
+
+static void zeros_let_a_record_be_written(void) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    shared_disk disk = {.ops = *rp_file_ops_system()};
+    disk.ops.context = &disk;
+    disk.ops.write_at = shared_write;
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.flush_mode = RP_FLUSH_SYNC;
+    options.commit_log_file_size = 256 << 20;
+    options.populate_ahead_bytes = 128 << 20; /* in work all the while */
+    options.file_ops = &disk.ops;
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *queue = fixture_queue(store, "T", 0);
+    enum { RECORDS = 5 };
+    for (int i = 0; i < RECORDS; i++) {
+        CHECK(fixture_append(store, queue, i) == RP_OK);
+    }
+    CHECK(atomic_load(&disk.zeros_meanwhile) <= RECORDS); /* the piece that was on its way */
+    fixture_close(store);
+    CHECK(atomic_load(&disk.zeros) > 0);
+    fixture_remove(path);
+}
+
 int main(void) {
+    RUN(zeros_let_a_record_be_written);
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
