@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/bytes_inl.h"
 #include "../base/hash.h"
@@ -181,6 +182,9 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
     }
     if (atomic_load(&queue->synced_bytes) > offset * ENTRY) {
         atomic_store(&queue->synced_bytes, offset * ENTRY);
+    }
+    if (rp_mapped_file_queue_end(queue->row) == rp_mapped_file_queue_begin(queue->row)) {
+        rmdir(rp_mapped_file_queue_directory(queue->row)); /* a queue that is there is taken for one that has lost what the log has of it */
     }
     return rc;
 }

@@ -470,11 +470,18 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
+/* A recovery dispatches nothing again that is in the log by now. A disk that fails has been told of elsewhere. */
+static void checkpoint_queues(rp_message_store *store) {
+    rp_error local = {0};
+    (void)rp_flusher_checkpoint_queues(store->flusher, &local);
+}
+
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error) {
     topic_deletion deletion = {.topic = topic, .log = store->commit_log, .rc = RP_OK, .error = error};
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
+    checkpoint_queues(store); /* else who is killed among the unlinks finds the last messages again, in a queue without those before them */
     rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
     rp_retention_unlock(store->retention);
@@ -483,8 +490,7 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     if (topic.size != 0 && length > 0 && length < (int)sizeof path) {
         rmdir(path);
     }
-    rp_error local = {0}; /* else a recovery would dispatch its messages again; a disk that fails now has been told of elsewhere */
-    (void)rp_flusher_checkpoint_queues(store->flusher, &local);
+    checkpoint_queues(store); /* what came between the two */
     return deletion.rc;
 }
 

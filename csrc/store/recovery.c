@@ -107,6 +107,7 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
 static int64_t choose_start(rp_recovery *recovery) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t begin = rp_mapped_file_queue_begin(files(recovery)), end = rp_mapped_file_queue_end(files(recovery));
+    bool is_known = checkpoint->is_exact && checkpoint->queues_offset >= begin && checkpoint->queues_offset <= end;
     if (recovery->queues_damaged) {
         return begin;
     }
@@ -121,16 +122,16 @@ static int64_t choose_start(rp_recovery *recovery) {
             int64_t last_files = end - LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(files(recovery));
             last_files = last_files > begin ? last_files : begin;
             recovery->looked_at_end = ends.end;
+            if (is_known && checkpoint->queues_offset > ends.end) {
+                return checkpoint->queues_offset; /* the log's last messages are of topics that were deleted */
+            }
             return checkpoint->is_exact || ends.end < last_files ? ends.end : last_files;
         }
         rp_log_write(recovery->log, RP_LOG_WARNING, "consume queues do not match the commit log: rebuilding them");
         recovery->queues_damaged = 1;
         return begin;
     }
-    if (checkpoint->is_exact && checkpoint->queues_offset >= begin && checkpoint->queues_offset <= end) {
-        return checkpoint->queues_offset;
-    }
-    return start_by_time(recovery);
+    return is_known ? checkpoint->queues_offset : start_by_time(recovery);
 }
 
 /* Entries that point at or behind ends->end are cut. After an unclean end those before it are known to be synced, in order; what comes

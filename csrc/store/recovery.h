@@ -1,10 +1,10 @@
 /* recovery.h: what is true in a store directory when it is opened: where the log ends, and that the queues say the same as the log.
  * RocketMQ: DefaultMessageStore.load/recover, CommitLog.recoverNormally/recoverAbnormally, ConsumeQueue.recover (5.3.3 store/).
  *
- *   clean     (no abort file) the queues name the last record; from its end on, whatever the log holds is dispatched. Files that are
- *             missing show in the checkpoint's counts; after a stop of RocketMQ, whose checkpoint has none, at a queue that begins too
- *             late and in a pass over the last three files. Then all queues are rebuilt, and the disk says so first: a rebuild
- *             that does not come to its end is begun again by the next start
+ *   clean     (no abort file) the queues name the last record, or our checkpoint a later one, of a topic that was deleted; from its end
+ *             on, whatever the log holds is dispatched. Files that are missing show in the checkpoint's counts; after a stop of
+ *             RocketMQ, whose checkpoint has none, at a queue that begins too late and in a pass over the last three files. Then all
+ *             queues are rebuilt, and the disk says so first: a rebuild that does not come to its end is begun again by the next start
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
  *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told

@@ -86,11 +86,13 @@ class GroupAdmin:
         log.info("deleteSubscriptionGroup %s, caller=%s", header.group_name, request.remote_address)
         parts.check_not_slave()
         parts.groups.delete(header.group_name)
-        if header.clean_offset:
-            parts.offsets.delete_group(header.group_name)
-            await parts.saved.offsets.save()
         parts.stats.forget_group(header.group_name)
-        await parts.saved.groups.save()
+        try:
+            if header.clean_offset:
+                parts.offsets.delete_group(header.group_name)
+                await parts.saved.offsets.save()
+        finally:  # what has left the table must not come back with the next start
+            await parts.saved.groups.save()
         return Response()
 
     def _all(self, request: Request) -> Response:

@@ -142,7 +142,12 @@ class TopicAdmin:
         parts.topics.delete(topic)
         parts.offsets.delete_topic(topic)
         parts.stats.forget_topic(topic)
-        await parts.deletion.delete_queues(topic)
+        await parts.deletion.delete_queues(topic, self._save_tables)
+
+    async def _save_tables(self) -> None:
+        """What cannot be saved now is tried again, and answered, when the queues are gone."""
+        await self._parts.saved.topics.save_or_log()
+        await self._parts.saved.offsets.save_or_log()
 
     def _all(self, request: Request) -> Response:
         """Everything, or since 5.4 a piece of it: from topicSeq on, as long as the asker's version is still ours."""

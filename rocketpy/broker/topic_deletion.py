@@ -1,8 +1,11 @@
 """Queues of topics that are deleted: their files go, and a sync makes that outlast a crash, off the event loop.
 RocketMQ: DefaultMessageStore.deleteTopics (5.3.3 store/), on a thread of its admin pool and without the sync.
 
-    deleteTopic ────── topic leaves the table ─┐                           ┌─ answer
-    cleanUnusedTopic ─ topic in no table ──────┴─ delete_queues (executor) ┴─► over ─ topic may be made again
+    deleteTopic ────── topic leaves the tables, which are saved ─┐                           ┌─ answer
+    cleanUnusedTopic ─ topic in no table ────────────────────────┴─ delete_queues (executor) ┴─► over ─ topic may be made again
+
+A kill in between leaves queues that no table knows. The other way round it would leave a topic that begins anew, and offsets of groups
+behind its end: they would pass over as many new messages.
 
 Who makes a topic waits for `over` first: the new one's queues have the names of the old one's, and would go with them.
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from .._core.errors import RocketpyError
 from ..remoting.codes import ResponseCode
@@ -31,11 +34,14 @@ class TopicDeletion:
     def is_under_way(self, topic: str) -> bool:
         return self._under_way[topic] > 0
 
-    async def delete_queues(self, topic: str) -> None:
-        """Returns when they are gone for good. Raises CommandError."""
+    async def delete_queues(self, topic: str, save_tables: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Returns when they are gone for good. save_tables comes first, None where the topic is in none; it logs what it cannot save, as a
+        full disk may need the queues' space. Raises CommandError."""
         self._under_way[topic] += 1
         try:
             async with self._lock:
+                if save_tables is not None:
+                    await save_tables()
                 await self._delete_now(topic)
         except RocketpyError as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"queues of topic {topic} could not be deleted: {error}") from error

@@ -1,4 +1,4 @@
-"""Requests of operators about topics where the disk does not play along or takes its time; test_service.py has them where it does."""
+"""Requests of operators about topics and groups where the disk does not play along or takes its time; test_service.py has the others."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ import pytest
 from rocketpy._core.errors import StoreIOError
 from rocketpy._core.remoting import Command
 from rocketpy._core.store import decode_message
+from rocketpy.broker.admin_groups import GroupAdmin
 from rocketpy.broker.admin_topics import TopicAdmin
 from rocketpy.broker.topic_deletion import TopicDeletion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.command import CommandError
+from rocketpy.remoting.json_codec import read_object
 from tests.processes import PATIENCE_S
 from tests.unit.broker.running import Peer, Running, eventually, run, running
 
@@ -28,7 +30,7 @@ def test_a_topic_whose_queues_cannot_be_deleted_does_not_come_back_with_the_next
     parts = Mock()
     parts.settings = SimpleNamespace(validate_system_topic=False, clear_retry_topics=False)
     parts.deletion = TopicDeletion(Mock(side_effect=StoreIOError("the disk says no")))
-    parts.saved = SimpleNamespace(topics=SimpleNamespace(save=AsyncMock()), offsets=SimpleNamespace(save=AsyncMock()))
+    parts.saved = SimpleNamespace(topics=AsyncMock(), offsets=AsyncMock())
     delete = TopicAdmin(parts).handlers()[RequestCode.DELETE_TOPIC_IN_BROKER]
     request = cast(Any, SimpleNamespace(fields={"topic": "t"}, remote_address="127.0.0.1:1"))
     with pytest.raises(CommandError, match=r"queues of topic t could not be deleted: .*the disk says no"):
@@ -36,6 +38,50 @@ def test_a_topic_whose_queues_cannot_be_deleted_does_not_come_back_with_the_next
     parts.topics.delete.assert_called_once_with("t")
     parts.saved.topics.save.assert_awaited_once()
     parts.saved.offsets.save.assert_awaited_once()
+
+
+def test_a_group_whose_offsets_cannot_be_saved_does_not_come_back_with_the_next_start() -> None:
+    parts = Mock()
+    parts.saved = SimpleNamespace(groups=AsyncMock(), offsets=AsyncMock())
+    parts.saved.offsets.save.side_effect = StoreIOError("the disk says no")
+    delete = GroupAdmin(parts).handlers()[RequestCode.DELETE_SUBSCRIPTIONGROUP]
+    request = cast(Any, SimpleNamespace(fields={"groupName": "g", "cleanOffset": "true"}, remote_address="127.0.0.1:1"))
+    with pytest.raises(StoreIOError):
+        asyncio.run(cast(Any, delete(request)))
+    parts.groups.delete.assert_called_once_with("g")
+    parts.saved.groups.save.assert_awaited_once()
+
+
+def test_the_tables_are_saved_before_the_queues_go(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == (await peer.heartbeat("c", "g", "t")).code == 0
+            assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, COMMIT)).code == 0
+            assert at.broker.parts is not None
+            saved, deletion = at.broker.parts.saved, at.broker.parts.deletion
+            await saved.offsets.save()
+            assert ("t" in read(tmp_path, "topics"), "t@g" in read(tmp_path, "consumerOffset")) == (True, True)
+            at_deletion = []
+            delete = deletion._delete
+
+            def look_and_delete(topic: str) -> None:
+                at_deletion.append(("t" in read(tmp_path, "topics"), "t@g" in read(tmp_path, "consumerOffset")))
+                delete(topic)
+
+            deletion._delete = look_and_delete
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
+            assert at_deletion == [(False, False)]
+
+    run(test)
+
+
+COMMIT = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1}
+
+
+def read(home: Path, table: str) -> Any:
+    """A saved table, by its names."""
+    return read_object((home / "store/config" / f"{table}.json").read_bytes())["topicConfigTable" if table == "topics" else "offsetTable"]
 
 
 class HeldDeletion:

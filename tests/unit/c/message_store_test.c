@@ -199,6 +199,24 @@ static void a_deleted_topic_stays_deleted_when_the_process_is_killed(const char 
     fixture_close(store);
 }
 
+static void a_deleted_topic_whose_messages_end_the_log_stays_deleted_after_a_clean_stop(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    CHECK(fixture_append(store, fixture_queue(store, "Kept", 0), 0) == RP_OK);
+    for (int64_t i = 0; i < 100; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Last", 0), i) == RP_OK);
+    }
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    CHECK(rp_message_store_delete_topic(store, fixture_slice("Last"), NULL) == RP_OK);
+    fixture_close(store);
+    store = fixture_open(&options);
+    CHECK(rp_message_store_queue(store, fixture_slice("Last"), 0, 0, NULL) == NULL);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(store)) == end);
+    CHECK(fixture_check(store, fixture_queue(store, "Kept", 0), 0) == 0);
+    fixture_close(store);
+}
+
 static void limits_are_refused_without_a_trace(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
@@ -387,6 +405,7 @@ int main(void) {
     an_index_that_did_not_reach_the_disk_is_built_again(path);
     a_deleted_topic_starts_over(path);
     a_deleted_topic_stays_deleted_when_the_process_is_killed(path);
+    a_deleted_topic_whose_messages_end_the_log_stays_deleted_after_a_clean_stop(path);
     limits_are_refused_without_a_trace(path);
     halves_of_transactions_enter_no_queue(path);
     inner_batches_enter_no_queue(path);
