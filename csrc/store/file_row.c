@@ -22,6 +22,7 @@ typedef struct row_file {
 struct rp_file_row {
     row_file *files;
     uint32_t count;
+    rp_error failure; /* status 0: none */
 };
 
 static int is_offset_name(const struct dirent *entry) { return rp_path_offset_of_name(entry->d_name) >= 0; }
@@ -105,25 +106,38 @@ static const row_file *find(const rp_file_row *row, int64_t offset) {
     return low > 0 && holds(&row->files[low - 1], offset) ? &row->files[low - 1] : NULL;
 }
 
-static int map_file(row_file *file) {
+static int map_file(row_file *file, rp_error *error) {
     if (file->map != NULL)
         return RP_OK;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return RP_E_IO;
+        return rp_error_set(error, rp_status_from_errno(errno), errno, file->path, -1, "cannot open the file: %s", strerror(errno));
     void *map = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, fd, 0);
+    int os_errno = errno;
     close(fd);
     if (map == MAP_FAILED)
-        return RP_E_IO;
+        return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, file->path, -1,
+                            "cannot map the file: %s (ENOMEM: free memory, or raise vm.max_map_count)", strerror(os_errno));
     file->map = map;
     return RP_OK;
 }
 
 const uint8_t *rp_file_row_at(rp_file_row *row, int64_t offset, uint64_t size) {
     row_file *file = (row_file *)(uintptr_t)find(row, offset); /* the row is ours to change */
-    if (file == NULL || size > (uint64_t)(file->start + file->size - offset) || map_file(file) < 0)
+    if (file == NULL || size > (uint64_t)(file->start + file->size - offset))
         return NULL;
+    rp_error error;
+    if (map_file(file, &error) < 0) {
+        row->failure = row->failure.status == RP_OK ? error : row->failure;
+        return NULL;
+    }
     return file->map + (offset - file->start);
+}
+
+int rp_file_row_failure(const rp_file_row *row, rp_error *error) {
+    if (row->failure.status != RP_OK && error != NULL)
+        *error = row->failure;
+    return row->failure.status;
 }
 
 uint64_t rp_file_row_left(const rp_file_row *row, int64_t offset) {

@@ -43,10 +43,18 @@ static int is_index_name(const struct dirent *entry) {
     return strspn(entry->d_name, "0123456789") == NAME_SIZE;
 }
 
+static int is_empty(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_size == 0;
+}
+
+/* A file that a kill left without length is removed: there is nothing in it to look at. */
 static void set_aside(const rp_key_index *index, const char *path, const rp_error *error) {
     char target[PATH_MAX + 16];
     snprintf(target, sizeof target, "%s.damaged", path);
     const rp_file_ops *ops = index->options.file_ops;
+    if (!index->options.read_only && is_empty(path) && ops->unlink(ops->context, path) == 0)
+        return;
     int failed = index->options.read_only ? 0 : ops->rename(ops->context, path, target);
     rp_log_write(index->options.log, RP_LOG_WARNING, "index: %s: %s; %s", path, error->message,
                  index->options.read_only ? "skipped"

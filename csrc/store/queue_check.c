@@ -140,6 +140,9 @@ void rp_queue_check_close(rp_queue_check *check) {
 
 uint32_t rp_queue_check_count(const rp_queue_check *check) { return check->count; }
 const char *rp_queue_check_path(const rp_queue_check *check, uint32_t queue) { return check->queues[queue].path; }
+int rp_queue_check_failure(const rp_queue_check *check, uint32_t queue, rp_error *error) {
+    return queue < check->count ? rp_file_row_failure(check->queues[queue].files, error) : RP_OK;
+}
 
 static uint32_t find_queue(const rp_queue_check *check, rp_slice topic, int32_t queue_id) {
     uint32_t slot = (uint32_t)hash_of(topic.data, topic.size, queue_id) & (check->slot_count - 1);

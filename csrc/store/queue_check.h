@@ -16,6 +16,8 @@ int rp_queue_check_open(const char *path, rp_queue_check **check, rp_error *erro
 void rp_queue_check_close(rp_queue_check *check);
 uint32_t rp_queue_check_count(const rp_queue_check *check);
 const char *rp_queue_check_path(const rp_queue_check *check, uint32_t queue);
+/* As rp_file_row_failure, of a queue's files. What cannot be read is not damaged. */
+int rp_queue_check_failure(const rp_queue_check *check, uint32_t queue, rp_error *error);
 
 #define RP_QUEUE_CHECK_ORPHAN 2
 

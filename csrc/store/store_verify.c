@@ -45,9 +45,15 @@ static int show_progress(verify_run *run, uint64_t bytes_done) {
     return run->options->progress(run->options->context, bytes_done, run->bytes_total) == 0 ? RP_OK : RP_E_CLOSED;
 }
 
+/* What could not be read says nothing about the store: the check ends. */
+static int find_unreadable(const verify_run *run, uint32_t queue, rp_error *error) {
+    int status = rp_file_row_failure(run->log, error);
+    return status < 0 ? status : rp_queue_check_failure(run->queues, queue, error);
+}
+
 /* ---- pass 1: the log ---- */
 
-static int check_message(verify_run *run, const rp_message *message) {
+static int check_message(verify_run *run, const rp_message *message, rp_error *error) {
     run->counts->messages++;
     run->counts->log_max_offset = message->physical_offset + message->size;
     uint32_t queue = 0;
@@ -56,8 +62,9 @@ static int check_message(verify_run *run, const rp_message *message) {
     int outcome = rp_queue_check_message(run->queues, message, &queue, &offset, &cause);
     if (outcome == RP_QUEUE_CHECK_ORPHAN)
         run->counts->orphans++;
-    if (outcome != 0)
-        return RP_OK;
+    int status = outcome == 1 ? RP_OK : find_unreadable(run, queue, error);
+    if (status < 0 || outcome != 0)
+        return status;
     return report(run, RP_DAMAGE_QUEUE, rp_queue_check_path(run->queues, queue), offset, 0, cause);
 }
 
@@ -84,7 +91,7 @@ static int check_log_file(verify_run *run, uint32_t file, rp_error *error) {
         rp_scan_damage damage;
         kind = rp_log_scan_next(scan, &message, &damage);
         if (kind == RP_SCAN_MESSAGE)
-            status = check_message(run, &message);
+            status = check_message(run, &message, error);
         else if (kind == RP_SCAN_DAMAGE)
             status = report(run, RP_DAMAGE_LOG, path, damage.offset, damage.size, damage.cause);
         if (status == RP_OK)
@@ -119,18 +126,20 @@ static int check_log(verify_run *run, rp_error *error) {
 
 typedef struct bad_entry_context {
     verify_run *run;
-    const char *path;
+    uint32_t queue;
+    rp_error *error;
 } bad_entry_context;
 
 static int report_bad_entry(void *context, int64_t offset, const char *cause) {
     bad_entry_context *bad = context;
-    return report(bad->run, RP_DAMAGE_QUEUE, bad->path, offset, 0, cause);
+    int status = find_unreadable(bad->run, bad->queue, bad->error);
+    return status < 0 ? status : report(bad->run, RP_DAMAGE_QUEUE, rp_queue_check_path(bad->run->queues, bad->queue), offset, 0, cause);
 }
 
-static int check_queues(verify_run *run) {
+static int check_queues(verify_run *run, rp_error *error) {
     int status = RP_OK;
     for (uint32_t i = 0; i < rp_queue_check_count(run->queues) && status == RP_OK; i++) {
-        bad_entry_context context = {run, rp_queue_check_path(run->queues, i)};
+        bad_entry_context context = {run, i, error};
         run->counts->queues++;
         status = rp_queue_check_entries(run->queues, i, run->log, rp_file_row_min(run->log), &run->counts->queue_entries, report_bad_entry,
                                         &context);
@@ -162,12 +171,14 @@ static const char *index_entry_fault(verify_run *run, int32_t hash, int64_t log_
     return has_key_hash(&message, hash) ? NULL : "the index entry points at a message without that key";
 }
 
-static int check_index_file(verify_run *run, const char *path) {
+static int check_index_file(verify_run *run, const char *path, rp_error *error) {
     rp_index_file *file = NULL;
     rp_error cause;
     int status = rp_index_file_open(NULL, path, run->options->index_shape, 0, &file, &cause);
-    if (status < 0)
+    if (status == RP_E_CORRUPT)
         return report(run, RP_DAMAGE_INDEX, path, -1, 0, cause.message);
+    if (status < 0)
+        return rp_error_set(error, status, cause.os_errno, path, -1, "%s", cause.message);
     run->counts->index_files++;
     uint32_t count = rp_index_file_entry_count(file);
     for (uint32_t number = 1; number <= count && status == RP_OK; number++) {
@@ -179,6 +190,8 @@ static int check_index_file(verify_run *run, const char *path) {
         int64_t at = RP_INDEX_HEADER_SIZE + (int64_t)run->options->index_shape.slot_count * RP_INDEX_SLOT_SIZE +
                      (int64_t)number * RP_INDEX_ENTRY_SIZE;
         if (fault != NULL)
+            status = rp_file_row_failure(run->log, error);
+        if (fault != NULL && status == RP_OK)
             status = report(run, RP_DAMAGE_INDEX, path, at, RP_INDEX_ENTRY_SIZE, fault);
     }
     rp_index_file_close(file);
@@ -198,7 +211,7 @@ static int check_index(verify_run *run, rp_error *error) {
     for (int i = 0; i < count; i++) { /* -1: no index, nothing to check */
         snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
         if (status == RP_OK)
-            status = check_index_file(run, path);
+            status = check_index_file(run, path, error);
         free(names[i]);
     }
     free(names);
@@ -226,7 +239,7 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
             run.bytes_total += (uint64_t)rp_file_row_size(run.log, i);
         status = check_log(&run, error);
         if (status == RP_OK)
-            status = check_queues(&run);
+            status = check_queues(&run, error);
         if (status == RP_OK)
             status = check_index(&run, error);
         if (status == RP_E_CLOSED)

@@ -44,7 +44,8 @@ typedef struct rp_verify_options {
 } rp_verify_options;
 
 void rp_verify_options_default(rp_verify_options *options);
-/* RP_OK: ran to its end (counts->damages says how it went); RP_E_CLOSED: ended by a callback; RP_E_NOT_FOUND: no such store; RP_E_IO. */
+/* RP_OK: ran to its end (counts->damages says how it went); RP_E_CLOSED: ended by a callback; RP_E_NOT_FOUND: no such store;
+ * RP_E_IO, RP_E_NO_MEMORY: a file could not be read, which is no damage. */
 int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error);
 
 #endif

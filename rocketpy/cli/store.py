@@ -13,7 +13,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.text import Text
 
 from rocketpy._core.errors import StoreLocked
 from rocketpy._core.inspect import Damage, LogScan, verify_store
@@ -82,9 +84,9 @@ def repair(
     in_log = [damage for damage in damages if damage.kind == "commitlog"]
     targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind != "commitlog"})
     for damage in in_log:
-        console.print(f"[red]commit log damage stays[/red]: {damage.file} at {damage.offset}: {damage.cause}")
+        console.print(f"[red]commit log damage stays[/red]: {escape(damage.file)} at {damage.offset}: {escape(damage.cause)}")
     for target in targets:
-        console.print(f"{'setting aside' if yes else 'would set aside'} {target}")
+        console.print(f"{'setting aside' if yes else 'would set aside'} {escape(str(target))}")
     if not yes or not targets:
         if not damages:
             _print_verdict(counts, damages)
@@ -122,9 +124,9 @@ def dump(
         if as_json:
             say(json.dumps(_as_json(record)))
         elif isinstance(record, Damage):
-            table.add_row(str(record.offset), str(record.size), f"[red]{record.cause}[/red]")
+            table.add_row(str(record.offset), str(record.size), Text(record.cause, "red"))
         else:
-            table.add_row(*_cells(record))
+            table.add_row(*map(Text, _cells(record)))
     if not as_json:
         output().print(table)
 
@@ -245,13 +247,13 @@ def _print_summary(summary: StoreSummary) -> None:
     console = output()
     state = "open or not closed cleanly" if summary.is_running_or_died else "closed"
     holder = f", locked by process {summary.lock_holder}" if summary.lock_holder else ""
-    console.print(f"{summary.root}: {state}{holder}")
+    console.print(f"{escape(summary.root)}: {state}{holder}")
     console.print(f"commit log: {len(summary.log_files)} files, {summary.log_min_offset} to {summary.log_end_of_files}")
     console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
-    console.print(f"index: {len(summary.index_files)} files; config: {', '.join(summary.config_files) or 'none'}")
+    console.print(f"index: {len(summary.index_files)} files; config: {escape(', '.join(summary.config_files)) or 'none'}")
     table = table_of("topic", "queue", "min", "max", "files")
     for queue in summary.queues:
-        table.add_row(queue.topic, str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
+        table.add_row(escape(queue.topic), str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
     console.print(table)
 
 
@@ -268,7 +270,7 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
         return
     table = table_of("what", "where", "offset", "bytes", "damage")
     for damage in damages[:DAMAGES_SHOWN]:
-        table.add_row(damage.kind, damage.file, str(damage.offset), str(damage.size), damage.cause)
+        table.add_row(damage.kind, Text(damage.file), str(damage.offset), str(damage.size), Text(damage.cause))
     console.print(table)
     if any(damage.kind == "index" and "maxIndexNum" in damage.cause for damage in damages):
         console.print("an index made with other maxHashSlotNum and maxIndexNum is checked with --slot-count and --entry-count")

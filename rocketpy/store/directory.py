@@ -75,14 +75,12 @@ class StoreDirectory:
         return _offset_files(self.commit_log_path)
 
     def queues(self) -> Iterator[QueueFiles]:
-        """Every consume queue, topics in order."""
-        base = self.root / "consumequeue"
-        if not base.is_dir():
-            return
-        for topic in sorted(path for path in base.iterdir() if path.is_dir()):
-            numbered = [path for path in topic.iterdir() if path.name.isdigit()]
-            for queue in sorted(numbered, key=lambda path: int(path.name)):
-                yield _describe_queue(topic.name, int(queue.name), _offset_files(queue))
+        """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
+        for topic in sorted(_listed(self.root / "consumequeue")):
+            numbered = [path for path in _listed(topic) if path.name.isdigit()]
+            for path in sorted(numbered, key=lambda path: int(path.name)):
+                if queue := _describe_queue(path):
+                    yield queue
 
     def queue_files(self, topic: str, queue_id: int) -> list[Path]:
         """The files of one consume queue, in offset order."""
@@ -143,16 +141,28 @@ def _names(directory: Path) -> tuple[str, ...]:
 
 def _offset_files(directory: Path) -> list[Path]:
     """What the store takes for its own: 20 digits that are an offset of 63 bits."""
-    if not directory.is_dir():
+    return sorted(path for path in _listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
+
+
+def _listed(directory: Path) -> list[Path]:
+    """What is in it; nothing when it is no directory, or has gone with its topic."""
+    try:
+        return list(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(path for path in directory.iterdir() if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
 
-def _describe_queue(topic: str, queue_id: int, files: list[Path]) -> QueueFiles:
+def _describe_queue(directory: Path) -> QueueFiles | None:
+    """None when it has gone since it was listed: a topic's deletion takes the last file, which retention leaves."""
+    topic, queue_id, files = directory.parent.name, int(directory.name), _offset_files(directory)
     if not files:
-        return QueueFiles(topic, queue_id, 0, 0, 0)
+        return QueueFiles(topic, queue_id, 0, 0, 0) if directory.exists() else None
     last = files[-1]
-    return QueueFiles(topic, queue_id, int(files[0].name) // ENTRY_SIZE, int(last.name) // ENTRY_SIZE + _entries_written(last), len(files))
+    try:
+        max_offset = int(last.name) // ENTRY_SIZE + _entries_written(last)
+    except FileNotFoundError:
+        return None
+    return QueueFiles(topic, queue_id, int(files[0].name) // ENTRY_SIZE, max_offset, len(files))
 
 
 def _entries_written(path: Path) -> int:

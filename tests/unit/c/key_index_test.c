@@ -109,7 +109,23 @@ static void a_failed_sync_is_never_followed_by_a_good_one(void) {
     remove_directory(directory);
 }
 
+/* A kill between a file's making and its first length. */
+static void a_file_without_length_is_removed(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX", path[64], aside[80];
+    CHECK(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/20990101000000000", directory);
+    snprintf(aside, sizeof aside, "%s.damaged", path);
+    FILE *empty = fopen(path, "w");
+    CHECK(empty != NULL && fclose(empty) == 0);
+    rp_key_index *index = open_index(directory, 0, 0);
+    CHECK(access(path, F_OK) != 0 && access(aside, F_OK) != 0);
+    put(index, 0);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
+
 int main(void) {
+    RUN(a_file_without_length_is_removed);
     RUN(a_failed_sync_is_never_followed_by_a_good_one);
     RUN(tags_are_a_key_of_their_own);
     char directory[] = "/tmp/rp-key-index-XXXXXX";

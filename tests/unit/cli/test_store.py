@@ -80,6 +80,25 @@ def test_a_file_beside_a_queues_whose_name_is_no_offset_hides_no_damage(root: Pa
     assert rocketpy("dump", root, "--count", "1000").returncode == 0
 
 
+def test_topics_that_are_deleted_meanwhile_are_passed_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with MessageStore(root, **OPTIONS) as store:
+        store.append("U", 0, b"body")
+    shutil.copytree(root, root / "later")
+    queues = StoreDirectory(root).queues()
+    assert next(queues).topic == "T"
+    for topic in ("T", "U"):
+        shutil.rmtree(root / "consumequeue" / topic)
+    assert list(queues) == []
+
+    def listed_and_deleted(queue: Path) -> list[Path]:
+        files = sorted(queue.iterdir())
+        shutil.rmtree(queue)
+        return files
+
+    monkeypatch.setattr("rocketpy.store.directory._offset_files", listed_and_deleted)
+    assert list(StoreDirectory(root / "later").queues()) == []
+
+
 def test_a_log_file_that_retention_takes_meanwhile_is_passed_over(root: Path) -> None:
     """A link to nowhere is what was listed and is gone when it is asked for its size."""
     before = rocketpy("info", root, "--json").stdout
@@ -110,6 +129,33 @@ def test_messages_are_dumped_and_exported(root: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["queue_id"] for line in lines] == [0, 1, 2]
     assert rocketpy("export", root, tmp_path / "out.jsonl").returncode == 0
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 200
+
+
+def test_brackets_of_messages_and_paths_are_shown_as_they_are(tmp_path: Path) -> None:
+    root = tmp_path / "[red]store[/b]"
+    with MessageStore(root, **OPTIONS) as store:
+        store.append("T", 0, b"[INFO] in [/b] out", "KEYS\x01[k]\x02")
+    shown = rocketpy("dump", root).stdout
+    assert "[INFO] in [/b] out" in shown and "KEYS=[k]" in shown
+    assert str(root) in rocketpy("info", root).stdout
+    flip(root / "commitlog" / f"{0:020d}", 90)
+    assert str(root) in rocketpy("verify", root, *SHAPE).stdout and str(root) in rocketpy("repair", root, *SHAPE).stdout
+
+
+def test_a_file_that_cannot_be_mapped_is_no_damage(tmp_path: Path) -> None:
+    """As with more files than vm.max_map_count: a repair would set whole queues aside. Room for some of the queues stands in for it."""
+    with MessageStore(tmp_path / "store", commit_log_file_size=1 << 20, consume_queue_file_size=20 * 300_000) as store:
+        for queue in range(12):
+            store.append("T", queue, b"body")
+    check = (
+        "import resource, sys; from rocketpy._core.inspect import verify_store; damages = []\n"
+        "size = int(open('/proc/self/statm').read().split()[0]) * 4096 + (30 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (size, size))\n"
+        "try: verify_store(sys.argv[1], on_damage=damages.append)\n"
+        "except Exception as error: print(len(damages), error)"
+    )
+    done = subprocess.run([sys.executable, "-c", check, tmp_path / "store"], capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.startswith("0 cannot map the file: Cannot allocate memory"), done
 
 
 def test_an_export_of_no_store_leaves_its_target_alone(tmp_path: Path) -> None:
@@ -205,6 +251,19 @@ def test_messages_of_a_topic_from_before_it_was_deleted_and_made_again_are_no_da
             store.append("T", 0, b"new %d" % number, "")
     done = rocketpy("verify", root, *SHAPE)
     assert done.returncode == 0 and "200 messages are in no queue" in done.stdout and "3 entries" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_queue_that_a_kill_left_without_files_goes_with_the_next_start(root: Path, is_closed: bool) -> None:
+    """Between a deletion's unlinks and its rmdir, or before the first file of a queue that is made again."""
+    with MessageStore(root, **OPTIONS) as store:
+        store.delete_topic("T")
+    (root / "consumequeue" / "T" / "0").mkdir(parents=True)
+    if not is_closed:
+        (root / "abort").write_bytes(b"")
+    MessageStore(root, **OPTIONS).close()
+    done = rocketpy("verify", root, *SHAPE)
+    assert done.returncode == 0 and "200 messages are in no queue" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("files", [1, 5])
