@@ -10,6 +10,7 @@
  *              sequence: a reader can tell missing, duplicated, corrupted and reordered messages (csrc/load/payload.h).
  * Errors       a response code other than SUCCESS, a time-out, a broken or refused connection and a malformed response are each
  *              counted under their code (response codes as they are, ours as negative RP_E_ numbers); a request is never sent twice.
+ *              A run whose sends are all refused for its first second ends as by rp_load_stop.
  *
  * Threads  open, start, wait, stop, result and close from one owner; progress and percentile from any thread.
  * Owns     `threads` workers, each with an epoll instance and its share of connections; producers and queues never change workers.

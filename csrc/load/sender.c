@@ -7,6 +7,9 @@
 
 #include "worker.h"
 
+#define REFUSALS_MIN 10                  /* of a worker */
+#define REFUSED_NS INT64_C(1000000000)   /* a broker that has just started may refuse for a moment */
+
 static uint32_t batch_of(const rp_load *load) { return load->options.batch_size; }
 
 static int sending_is_over(const rp_load_worker *worker) {
@@ -128,10 +131,26 @@ static void count_acknowledged(rp_load_connection *connection, const rp_load_slo
     rp_histogram_record_count(worker->latency[RP_LOAD_PUBLISH], (uint64_t)(worker->now_ns - slot->intended_ns), batch);
 }
 
+static int anything_was_acknowledged(const rp_load *load) {
+    for (uint32_t i = 0; i < load->options.threads; i++)
+        if (atomic_load_explicit(&load->workers[i].counters.acknowledged, memory_order_relaxed) > 0)
+            return 1;
+    return 0;
+}
+
+/* Ends a run of which the server takes nothing: it is no broker, or lets nobody write. Once it has taken something, what it refuses later
+ * is what the run is to show. */
+static void take_refusal(rp_load_worker *worker, const rp_load_response *response) {
+    rp_load *load = worker->load;
+    rp_load_worker_error(worker, response->code, response->remark);
+    if (++worker->refusals >= REFUSALS_MIN && worker->now_ns - load->start_ns >= REFUSED_NS && !anything_was_acknowledged(load))
+        rp_load_stop(load);
+}
+
 void rp_load_sender_response(rp_load_connection *connection, rp_load_slot *slot, const rp_load_response *response) {
     static const char no_place[] = "SUCCESS without the queueId of the request or without a queueOffset";
     if (response->code != RP_RESPONSE_SUCCESS) {
-        rp_load_worker_error(connection->worker, response->code, response->remark);
+        take_refusal(connection->worker, response);
     } else if (response->queue_id != (int64_t)slot->queue || response->queue_offset < 0) {
         rp_load_worker_error(connection->worker, RP_E_PROTOCOL, (rp_slice){(const uint8_t *)no_place, sizeof no_place - 1});
     } else {

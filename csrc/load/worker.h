@@ -100,6 +100,7 @@ struct rp_load_worker {
     int measuring, senders_finished, readers_finished;
     uint64_t budget;          /* messages still to send; UINT64_MAX: no limit */
     uint64_t busy_slots;      /* of the senders */
+    uint64_t refusals;        /* sends answered with a code other than SUCCESS */
     double due_step_ns;       /* open loop: between two requests of this worker */
     uint64_t due_index;
     int64_t due_start_ns;

@@ -245,7 +245,7 @@ def run_bench(options: BenchOptions) -> int:
     """0 when nothing failed and nothing was refused."""
     from .._core.errors import NetworkError, RocketpyError
     from .._core.load import Load
-    from .bench_report import is_good, print_result, to_json, watch
+    from .bench_report import is_good, print_result, refusal, to_json, watch
     from .bench_target import find_target
     from .process import complain, say
 
@@ -278,6 +278,8 @@ def run_bench(options: BenchOptions) -> int:
                 say(json.dumps(to_json(result, samples, load.percentile, {**load_options, **extra}, started)))
             else:
                 print_result(result, title)
+            if load_options["mode"] != PULL and (answer := refusal(result)):
+                complain("rocketpy bench", RocketpyError(f"{target.address} refused every send: {answer}; -a names a broker"))
     except NetworkError as error:
         complain("rocketpy bench", NetworkError(f"{error}; is it running there? -n names the name servers, -a a broker"))
         return 1

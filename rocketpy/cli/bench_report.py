@@ -169,6 +169,14 @@ def error_causes(result: Mapping[str, Any]) -> list[str]:
     return [f"{count:,} requests: {name}{': ' + remark if remark else ''}" for count, name, remark in causes]
 
 
+def refusal(result: Mapping[str, Any]) -> str:
+    """What the first send was answered of a run of which none was taken; empty for any other."""
+    answers = [entry for entry in result["error_codes"] if entry["code"] > 0]
+    if not answers or result["totals"]["acknowledged"]:
+        return ""
+    return f"{code_name(answers[0]['code'])}{': ' + answers[0]['remark'] if answers[0]['remark'] else ''}"
+
+
 def code_name(code: int) -> str:
     return LOCAL_CODES.get(code, str(code)) if code < 0 else f"{code} {response_name(code)}"
 

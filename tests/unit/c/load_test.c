@@ -140,6 +140,21 @@ static void a_refused_send_is_an_error_under_its_code_with_its_remark(void) {
     broker_close(broker);
 }
 
+static void a_run_of_which_the_server_takes_nothing_ends_by_itself(void) {
+    test_broker *broker = broker_open();
+    broker->refuse_every = 1;
+    for (int open_loop = 0; open_loop <= 1; open_loop++) {
+        rp_load_options options = options_for(broker, RP_LOAD_SEND);
+        options.count = 0;
+        options.duration_ms = 3600 * 1000; /* else no test would see its end */
+        options.rate = open_loop ? 100 : 0;
+        rp_load_result result = run(&options);
+        CHECK(result.status == RP_E_CLOSED && result.totals.acknowledged == 0 && result.totals.errors >= 10);
+        CHECK(result.error_code_count == 1 && result.error_codes[0].code == 2);
+    }
+    broker_close(broker);
+}
+
 static void a_send_without_answer_times_out_and_its_message_may_still_arrive(void) {
     test_broker *broker = broker_open();
     broker->silent_every = 50;
@@ -413,6 +428,7 @@ int main(void) {
     RUN(sends_are_counted_in_both_encodings_and_all_forms);
     RUN(what_is_sent_is_read_back_whole_and_in_order);
     RUN(a_refused_send_is_an_error_under_its_code_with_its_remark);
+    RUN(a_run_of_which_the_server_takes_nothing_ends_by_itself);
     RUN(a_send_without_answer_times_out_and_its_message_may_still_arrive);
     RUN(a_broken_connection_is_an_error_and_comes_back_when_allowed);
     RUN(answers_in_the_other_encoding_are_read_and_counted);

@@ -73,8 +73,9 @@ def test_nobody_listening_is_one_line_and_exit_code_1() -> None:
 
 
 def test_a_run_of_which_nothing_was_acknowledged_says_why(broker: RocketpyServer) -> None:
-    code, output = run("send", "-a", broker.namesrv, "--count", "3", "-c", "1")
+    code, output = run("send", "-a", broker.namesrv, "-d", "3600", "-c", "1")
     assert code == 1 and "no message was sent or received" in output and "REQUEST_CODE_NOT_SUPPORTED" in output
+    assert f"rocketpy bench: {broker.namesrv} refused every send: 3 REQUEST_CODE_NOT_SUPPORTED: " in output
 
 
 @pytest.mark.parametrize("wrong", [("-c", "0"), ("--count", "-1"), ("-q", "0"), ("--timeout", "-1"), ("--batch", "0"), ("-d", "-1")])
