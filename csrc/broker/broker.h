@@ -47,11 +47,14 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
+/* In the order of brokerRole's values. */
+enum rp_broker_role { RP_ROLE_ASYNC_MASTER = 0, RP_ROLE_SYNC_MASTER = 1, RP_ROLE_SLAVE = 2 };
+
 #define RP_TRANSFER_COUNT_MAX 65536u
 /* Settings the hot path reads and Python may change at any time. */
 typedef struct rp_broker_settings {
     int32_t permission;          /* brokerPermission: 4 read, 2 write */
-    int32_t role;                /* 0 ASYNC_MASTER, 1 SYNC_MASTER, 2 SLAVE: a slave refuses sends */
+    int32_t role;                /* rp_broker_role: a slave refuses sends */
     int64_t accept_after_ms;     /* startAcceptSendRequestTimeStamp: until then sends get SYSTEM_ERROR as RocketMQ does */
     int32_t slave_read_enable;
     int32_t offset_check_in_slave;

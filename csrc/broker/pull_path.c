@@ -27,7 +27,7 @@ static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explic
 static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_to to) {
     const rp_live_settings *settings = &broker->settings;
     rp_slice ip = {(const uint8_t *)broker->options.broker_ip, (uint32_t)strlen(broker->options.broker_ip)};
-    if (setting(&settings->role) == 2 && !setting(&settings->slave_read_enable))
+    if (setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->slave_read_enable))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
     if (!(setting(&settings->permission) & RP_PERMISSION_READ))
         return forbid(to, "1", "the broker[%.*s] pulling message is forbidden", ip);
@@ -94,7 +94,7 @@ static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
         .transfer_count_disk = bound(&settings->transfer_count_max_disk),
         .filter_bytes_max = bound(&settings->filter_bytes_max),
         .memory_bytes = (int64_t)(broker->options.memory_bytes / 100 * bound(&settings->memory_ratio_max)),
-        .keep_bad_offset = setting(&settings->role) == 2 && !setting(&settings->offset_check_in_slave),
+        .keep_bad_offset = setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->offset_check_in_slave),
     };
 }
 

@@ -6,7 +6,7 @@
 #include "lane.h"
 #include "response_writer_inl.h"
 
-static int is_slave(const rp_broker *broker) { return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) == 2; }
+static int is_slave(const rp_broker *broker) { return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE; }
 
 /* A slave that is not overtaxed sends consumers back to a living master. */
 static int back_to_master(const rp_broker *broker, const rp_get_result *result) {

@@ -76,7 +76,7 @@ static int are_slaves_enough(const rp_broker *broker) {
 /* What concerns the broker alone. RP_OK: go on. */
 static int check_broker(const send_request *request) {
     const rp_live_settings *settings = &request->lane->broker->settings;
-    if (atomic_load_explicit(&settings->role, memory_order_relaxed) == 2)
+    if (atomic_load_explicit(&settings->role, memory_order_relaxed) == RP_ROLE_SLAVE)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
     int64_t accept_after_ms = atomic_load_explicit(&settings->accept_after_ms, memory_order_relaxed);
     if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)

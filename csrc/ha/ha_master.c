@@ -127,7 +127,7 @@ static void drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error)
     /* who leaves without a word was no slave: a health check, this broker's own look at its port */
     int is_stranger = error->status == RP_E_NETWORK && rp_ha_connection_acked(master->slots[slot]) < 0;
     count(is_bad_ack ? &master->counters.dropped_bad_ack : &master->counters.dropped_other, 1);
-    drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_INFO : RP_LOG_WARNING, error->message);
+    drop_slave(master, slot, is_bad_ack ? RP_LOG_ERROR : is_stranger ? RP_LOG_DEBUG : RP_LOG_WARNING, error->message);
 }
 
 static int pump(rp_ha_master *master, rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
@@ -194,6 +194,8 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
     if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed))
         return;
     if (is_new) {
+        if (may_tell(master)) /* not when it came: it may have been no slave */
+            rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
         doubt_older_connections(master, slot);
         acked = trusted_at_first(master, connection);
     }
@@ -254,8 +256,6 @@ static void admit_slave(rp_ha_master *master, int fd, const rp_address *address,
     pthread_mutex_lock(&master->table_lock);
     master->slots[slot] = connection;
     pthread_mutex_unlock(&master->table_lock);
-    if (may_tell(master))
-        rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
 }
 
 /* No more in a turn than there is room for: what those who came say is read before others may take their places. */

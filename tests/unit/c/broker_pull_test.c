@@ -82,7 +82,7 @@ static void a_slave_keeps_bad_offsets_and_sends_consumers_back(void) {
     send_many(&c, 0, 3, "A");
     rp_broker_settings settings;
     rp_broker_settings_default(&settings);
-    settings.role = 2;
+    settings.role = RP_ROLE_SLAVE;
     rp_broker_set_settings(fx.broker, &settings);
     pull_request pull = pull_of(0, 50);
     rp_command response = client_pull(&c, &pull);

@@ -238,11 +238,11 @@ static void settings_refuse_sends(void) {
     rp_command ordered = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "ORDER", 0, NULL, text("x"), &queue);
     rp_broker_settings settings;
     rp_broker_settings_default(&settings);
-    settings.role = 2;
+    settings.role = RP_ROLE_SLAVE;
     rp_broker_set_settings(fx.broker, &settings);
     rp_command response = client_call(&c, &request);
     CHECK(response.code == 2 && slice_starts(response.remark, "[REJECTREQUEST]"));
-    settings.role = 0;
+    settings.role = RP_ROLE_ASYNC_MASTER;
     settings.accept_after_ms = INT64_C(32503680000000);
     rp_broker_set_settings(fx.broker, &settings);
     response = client_call(&c, &request);

@@ -178,6 +178,44 @@ static void a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one(void) 
     fixture_remove(both.slave.path);
 }
 
+static int slaves_told_of(const pair *both) {
+    rp_log_line line;
+    int count = 0;
+    while (rp_log_take(both->log, &line, 1) == 1)
+        count += line.level > RP_LOG_DEBUG && strstr(line.text, "ha: slave") != NULL;
+    return count;
+}
+
+static void wait_counted(const pair *both, uint64_t acks, uint64_t dropped) {
+    rp_ha_master_stats stats;
+    do {
+        sched_yield();
+        rp_ha_master_read_stats(both->ha_master, &stats);
+    } while (stats.acks < acks || stats.dropped_other < dropped);
+}
+
+/* A health check, the broker's own look at its port when it starts. A slave says at once what it holds. */
+static void who_leaves_without_a_word_is_not_told_of_as_a_slave(void) {
+    pair both = {.acked.offset = -1};
+    CHECK(rp_log_create(&both.log) == RP_OK);
+    pthread_mutex_init(&both.acked.lock, NULL);
+    pthread_cond_init(&both.acked.moved, NULL);
+    fixture_directory(both.master.path, sizeof both.master.path);
+    open_master(&both);
+    close(connect_to(&both));
+    wait_counted(&both, 0, 1);
+    CHECK(slaves_told_of(&both) == 0);
+    int slave = connect_to(&both);
+    report(slave, 0);
+    wait_counted(&both, 1, 1);
+    close(slave);
+    wait_counted(&both, 1, 2);
+    close_master(&both);
+    CHECK(slaves_told_of(&both) == 2); /* that it came, that it left */
+    fixture_remove(both.master.path);
+    rp_log_destroy(both.log);
+}
+
 static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
     pair both = {.flow_bytes_per_second = 10};
     pthread_mutex_init(&both.acked.lock, NULL);
@@ -270,6 +308,7 @@ int main(void) {
         RUN(a_master_that_is_wanted_no_more_vouches_for_nothing);
         RUN(nor_is_one_that_lost_the_end_of_its_log);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
+        RUN(who_leaves_without_a_word_is_not_told_of_as_a_slave);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
         RUN(a_limit_of_the_flow_costs_nothing_while_nothing_flows);
         RUN(strangers_that_say_nothing_take_no_slaves_place);
