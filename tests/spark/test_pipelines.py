@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.errors import InvalidArgument, NotFound
+from rocketpy._core.store import MessageStore
 from tests.spark.servers import Cluster, copy_store, send
 from tests.spark.test_batch import numbered
 
@@ -130,7 +131,7 @@ def test_dead_letters_are_replayed_by_choice_to_where_they_came_from(read: Read,
     send(cluster.broker, topic, letters)  # stands in for %DLQ%g
     found = dlq.letters(read(topic=topic, propertiesAsMap="true").withColumn("topic", f.lit("%DLQ%g")))
     assert {(row.group, row.originTopic) for row in found.collect()} == {("g", f"{topic}_origin")}
-    dlq.replay(found.filter("tags = 'red'"), cluster.name_server, None, {})
+    dlq.replay(found.filter("tags = 'red'"), cluster.name_server, None, {"startingTimestamp": "0", "retryTimeoutMs": "10s"})
     rows = read(topic=f"{topic}_origin", propertiesAsMap="true").collect()
     assert sorted(bytes(row.body) for row in rows) == [b"letter 0", b"letter 1", b"letter 2"]
     assert all(row.properties["REPLAYED_FROM_DLQ"].startswith("g ") and "DLQ_ORIGIN_TOPIC" not in row.properties for row in rows)
@@ -186,6 +187,19 @@ def test_an_audit_of_a_sound_store_finds_nothing_and_of_a_broken_one_the_break(
     found = audit.findings(*audit.tables(spark, str(copied), None))
     assert [row.commitLogOffset for row in found["broken"]] == [record.commitLogOffset]
     assert [row.queueOffset for row in found["entry without record"]] == [record.queueOffset]
+
+
+def test_an_audit_takes_messages_of_a_deleted_topic_for_no_fault(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from rocketpy.spark.pipelines import audit
+
+    with MessageStore(tmp_path / "store", commit_log_file_size=64 << 10) as store:
+        for topic in ("Kept", "Gone", "Anew"):
+            store.append(topic, 0, b"before")
+        for topic in ("Gone", "Anew"):
+            store.delete_topic(topic)
+        store.append("Anew", 0, b"after")
+    assert audit.main([str(tmp_path / "store"), "-o", str(tmp_path / "audit.html")]) == 0
+    assert "2 records are in no queue" in capsys.readouterr().out and "2 records are in no queue" in (tmp_path / "audit.html").read_text()
 
 
 def test_the_doctor_finds_everything_well_here(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,19 +21,38 @@ def tables(spark: SparkSession, path: str, commit_log: str | None) -> tuple[Data
     return records.persist(), entries.persist()
 
 
+def queue_spans(entries: DataFrame) -> DataFrame:
+    """Each queue's first and last offset, how many entries it has, and where the record of the first lies (begin)."""
+    from pyspark.sql import functions as f
+
+    return entries.groupBy("topic", "queueId").agg(
+        f.min("queueOffset").alias("low"),
+        f.max("queueOffset").alias("high"),
+        f.count_distinct("queueOffset").alias("entries"),
+        f.min_by("commitLogOffset", "queueOffset").alias("begin"),
+    )
+
+
+def queued_records(records: DataFrame, entries: DataFrame) -> DataFrame:
+    """Whole records that a queue should hold, and whether they are orphans: their queue is not there, or began anew behind them, because
+    their topic was deleted (and made again)."""
+    # Prepared and rolled back transactional messages have no queue entry of their own (bits 2 and 3 of sysFlag).
+    queued = records.filter("valid and (sysFlag & 12) in (0, 8)")
+    joined = queued.join(queue_spans(entries), ["topic", "queueId"], "left")
+    return joined.selectExpr(
+        "topic", "queueId", "queueOffset", "commitLogOffset", "low is null or (low = 0 and begin > commitLogOffset) as isOrphan"
+    )
+
+
 def findings(records: DataFrame, entries: DataFrame) -> dict[str, list[Any]]:
     """Rows of each kind of fault, none where all is well."""
     from pyspark.sql import functions as f
 
     whole = records.filter("valid")
     place = ["topic", "queueId", "queueOffset"]
-    # Prepared and rolled back transactional messages have no queue entry of their own (bits 2 and 3 of sysFlag).
-    queued = whole.filter("(sysFlag & 12) in (0, 8)")
+    queued = queued_records(records, entries).filter("not isOrphan")
     oldest = records.agg(f.min("commitLogOffset")).first()
     low = oldest[0] if oldest is not None and oldest[0] is not None else 0
-    spans = entries.groupBy("topic", "queueId").agg(
-        f.min("queueOffset").alias("low"), f.max("queueOffset").alias("high"), f.count_distinct("queueOffset").alias("entries")
-    )
     return {
         "broken": records.filter("not valid").select("commitLogOffset", "damage").orderBy("commitLogOffset").collect(),
         "twice": queued.groupBy(*place).count().filter("count > 1").orderBy(*place).collect(),
@@ -41,7 +60,8 @@ def findings(records: DataFrame, entries: DataFrame) -> dict[str, list[Any]]:
         .join(whole.select("commitLogOffset"), "commitLogOffset", "left_anti").select(*place, "commitLogOffset").orderBy(*place).collect(),
         "record without entry": queued.join(entries.select("commitLogOffset"), "commitLogOffset", "left_anti")
         .select(*place, "commitLogOffset").orderBy(*place).collect(),
-        "offsets missing": spans.filter("high - low + 1 > entries").selectExpr("topic", "queueId", "low", "high", "entries").collect(),
+        "offsets missing": queue_spans(entries).filter("high - low + 1 > entries").select("topic", "queueId", "low", "high", "entries")
+        .collect(),
     }  # fmt: skip
 
 
@@ -63,5 +83,9 @@ def main(argv: list[str] | None = None) -> int:
             report.table(kind, rows[0].__fields__, [tuple(row) for row in rows])
     if not any(found.values()):
         report.note("Nothing is wrong.")
+    if orphans := queued_records(records, entries).filter("isOrphan").count():
+        text = f"{orphans} records are in no queue: their topics were deleted, or their queues are gone or empty"
+        say(text)
+        report.note(text)
     say(f"{sum(row['count'] for row in totals)} records; report: {report.write(options.report)}")
     return 3 if any(found.values()) else 0

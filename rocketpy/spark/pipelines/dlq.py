@@ -6,9 +6,11 @@ A message of %DLQ%GROUP carries its topic in DLQ_ORIGIN_TOPIC or RETRY_TOPIC. Re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..job import arguments, say, session, table
+from ..options import Use, is_refused
 from ..report import Report
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def replay(found: DataFrame, name_server: str, target: str | None, more: dict[str, str]) -> None:
+def replay(found: DataFrame, name_server: str, target: str | None, more: Mapping[str, str]) -> None:
+    """Sends the letters again. more: options of the read, of which those that a sink has too count here."""
     from pyspark.sql import functions as f
 
     own = (MARK, "RETRY_TOPIC", "DLQ_ORIGIN_TOPIC", "DLQ_ORIGIN_MESSAGE_ID", "DELAY", "REAL_TOPIC", "REAL_QID", "ORIGIN_MESSAGE_ID")
@@ -59,4 +62,5 @@ def replay(found: DataFrame, name_server: str, target: str | None, more: dict[st
     mark = f.create_map(f.lit(MARK), f.concat_ws(" ", "group", "msgId"))
     where_to = f.lit(target) if target else f.col("originTopic")
     rows = found.select("body", where_to.alias("topic"), "tags", "keys", "flag", f.map_concat(kept, mark).alias("properties"))
-    rows.write.format("rocketmq").mode("append").options(nameServer=name_server, **more).save()
+    shared = {name: value for name, value in more.items() if not is_refused(name, Use.WRITE)}
+    rows.write.format("rocketmq").mode("append").options(nameServer=name_server, **shared).save()
