@@ -112,6 +112,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
                 maxBytes=file_size,
                 backupCount=file_count,
                 encoding="utf-8",
+                errors="backslashreplace",  # a path may hold bytes that are no text
                 delay=True,
             )
         )

@@ -22,7 +22,7 @@ Grade = Literal["ok", "note", "bad"]
 NOFILE_WANTED = 65536
 MAP_COUNT_WANTED = 65530
 DISK_BYTES_WANTED = 3 * 1024**3  # two commit log files and their queues
-DISK_RATIO_MAX = 0.90  # diskMaxUsedSpaceRatio: above it RocketMQ refuses writes
+DISK_RATIO_MAX = 0.90  # diskSpaceWarningLevelRatio: above it sends are refused
 MEMORY_BYTES_WANTED = 512 * 1024**2
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "9p"})
 
@@ -128,10 +128,11 @@ def check_disk(directory: Path) -> Finding:
         remedy = f"chown $USER {place}" if place == directory else f"install -d -o $USER {directory}"
         return Finding("disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo {remedy}")
     usage = shutil.disk_usage(place)
-    text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {usage.used / usage.total:.0%} used"
+    used = usage.used / max(1, usage.used + usage.free)  # as df and the broker see it: what root keeps for itself is nobody's
+    text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {used:.0%} used"
     if usage.free < DISK_BYTES_WANTED:
         return Finding("disk", "bad", f"{text}: a store starts with files of 1 GiB (mappedFileSizeCommitLog); free some space")
-    if usage.used / usage.total > DISK_RATIO_MAX:
+    if used > DISK_RATIO_MAX:
         return Finding("disk", "note", f"{text}: above diskSpaceWarningLevelRatio (0.90) the broker takes no messages")
     return Finding("disk", "ok", text)
 
@@ -141,7 +142,7 @@ def check_file_system(directory: Path) -> Finding:
     kind, best = "unknown", -1
     for line in _read("/proc/self/mounts").splitlines():
         _, mount, found, *_ = line.split()
-        if place.is_relative_to(mount.replace("\\040", " ")) and len(mount) > best:
+        if place.is_relative_to(mount.replace("\\040", " ")) and len(mount) >= best:  # of two in one place the later hides the other
             kind, best = found, len(mount)
     if kind in NETWORK_FILE_SYSTEMS:
         return Finding("file system", "note", f"{kind}: syncs over the network are slow, and locks may not hold between machines")

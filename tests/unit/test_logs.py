@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,13 @@ def test_a_file_that_cannot_be_written_is_said_once_in_one_line(tmp_path: Path, 
     said = capsys.readouterr().err.splitlines()
     assert said[0] == f"{tmp_path}/broker.log cannot be written, records are lost: No space left on device"
     assert len(said) == 2 and said[1].endswith("WARNING said all the same")
+
+
+def test_a_path_that_is_no_text_does_not_cost_its_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("broker", load_config("broker", None, {"logPath": str(tmp_path)}), foreground=True)
+    logging.getLogger("rocketpy").info("load %s OK", Path(os.fsdecode(b"/gr\xf6\xdfer")))
+    assert r"load /gr\udcf6\udcdfer OK" in (tmp_path / "broker.log").read_text()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_mistake_in_a_record_is_shown_with_its_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +40,20 @@ def test_a_little_disk_is_bad(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     finding = doctor.check_disk(tmp_path / "not" / "yet" / "there")
     assert finding.grade == "bad"
     assert str(tmp_path) in finding.text
+
+
+def test_a_disk_is_as_full_as_the_broker_sees_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """5 % of an ext4 belong to root: 87 of 100 GiB used and 8 free are 91.6 % to df, above which sends are refused at 90."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=100 << 30, used=87 << 30, free=8 << 30))
+    finding = doctor.check_disk(tmp_path)
+    assert finding.grade == "note" and "92% used" in finding.text
+
+
+def test_of_two_file_systems_in_one_place_the_later_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As systemd mounts a share on demand."""
+    mounts = f"/dev/vda / ext4 rw 0 0\nsystemd-1 {tmp_path} autofs rw 0 0\nserver:/store {tmp_path} nfs4 rw 0 0\nproc /proc proc rw 0 0"
+    monkeypatch.setattr(doctor, "_read", lambda path: mounts)
+    assert doctor.check_file_system(tmp_path / "store").text.startswith("nfs4")
 
 
 def test_a_directory_that_cannot_be_written_is_bad(foreign_directory: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -123,6 +124,23 @@ def test_a_lost_connection_fails_the_calls_in_flight_and_the_next_call_reconnect
             assert server.connections == 2
 
     asyncio.run(scenario())
+
+
+def test_a_call_that_could_not_be_written_before_its_connection_was_lost_leaves_no_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with scripted(hang_up) as server, RemotingClient() as client:
+            connection = await client._connection_to(server.address)
+            connection.pause_writing()  # the socket is full
+            call = asyncio.create_task(client.invoke(server.address, 105))
+            await asyncio.sleep(0)
+            assert connection.waiting and connection._transport is not None
+            connection._transport.abort()
+            with pytest.raises(NetworkError, match="was lost"):
+                await call
+
+    asyncio.run(scenario())
+    gc.collect()
+    assert caplog.messages == []  # asyncio: "Future exception was never retrieved"
 
 
 def test_connections_that_ended_are_not_kept_for_addresses_that_never_come_again() -> None:
