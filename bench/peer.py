@@ -21,9 +21,10 @@ from pathlib import Path
 from rich.console import Console
 
 from rocketpy._core.load import floor_replicated, floor_sync
+from rocketpy.remoting.codes import RequestCode
 
 from .loads import ENCODINGS, MESSAGE_BYTES, PULL, QUEUES, RECORD_BYTES, SEND, TOPIC, run_load
-from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save
+from .peer_report import RELAY, SYNC_LOOP, Footprint, Sample, print_report, save, targets_of
 from .resources import GIB, cpu_share_while_idle, fed_memory, rss_without_files_mib
 from .servers import BrokerServer, Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
@@ -47,7 +48,21 @@ class Plan:
     idle_s: float
     fed_bytes: int
     encoding: str
+    message_bytes: int
+    batch: int  # messages a request
     durability: Durability
+
+    @property
+    def record_bytes(self) -> int:
+        return RECORD_BYTES - MESSAGE_BYTES + self.message_bytes
+
+    @property
+    def has_targets(self) -> bool:
+        return (self.message_bytes, self.batch) == (MESSAGE_BYTES, 1)
+
+    def __str__(self) -> str:
+        batches = f" in batches of {self.batch}" if self.batch > 1 else ""
+        return f"{self.message_bytes} bytes{batches}, {QUEUES} queues, {self.encoding} headers"
 
 
 def load_once(
@@ -62,6 +77,9 @@ def load_once(
         topic=PULL_TOPIC if pulled else topic,
         mode=PULL if pulled else SEND,
         serialize_type=ENCODINGS[plan.encoding],
+        message_size=plan.message_bytes,
+        send_code=RequestCode.SEND_BATCH_MESSAGE if plan.batch > 1 else 0,
+        batch_size=plan.batch,
         connections=connections,
         in_flight=in_flight,
         repeat=int(pulled),
@@ -84,14 +102,14 @@ def load_once(
 
 def sync_loop_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     """A bare pwrite + fdatasync loop of a record's size: what one synchronous producer could have at best."""
-    rate = floor_sync(str(directory / "sync.dat"), RECORD_BYTES, plan.measured_ms)
+    rate = floor_sync(str(directory / "sync.dat"), plan.record_bytes, plan.measured_ms)
     p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
     return Sample(SYNC_LOOP, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
 
 def relay_once(directory: Path, plan: Plan, round_number: int) -> Sample:
     """A bare client, master and slave in three threads that block: what one producer of a replicated message could have at best."""
-    rate = floor_replicated(str(directory / "relay.dat"), RECORD_BYTES, plan.measured_ms)
+    rate = floor_replicated(str(directory / "relay.dat"), plan.record_bytes, plan.measured_ms)
     p50_ms, p99_ms = rate.p50_ns / 1e6, rate.p99_ns / 1e6
     return Sample(RELAY, "1x1", round_number, rate.rounds / rate.elapsed_ns * 1e9, p50_ms, p99_ms, rate.max_ns / 1e6, 0, 0)
 
@@ -173,13 +191,14 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
         SYNC_LOOP: "pwrite + fdatasync, no server",
         RELAY: "two round trips, two appends, no server",
     }
-    what = f"{MESSAGE_BYTES} bytes, {QUEUES} queues, {plan.encoding} headers"
-    print_report(samples, footprints, durabilities, plan.durability.flush, plan.durability.replication, what)
+    targets = targets_of(plan.durability.flush, plan.durability.replication) if plan.has_targets else {}
+    print_report(samples, footprints, durabilities, targets, str(plan))
     settings = {
         "flush": plan.durability.flush,
         "replication": plan.durability.replication,
         "encoding": plan.encoding,
-        "message_size": MESSAGE_BYTES,
+        "message_size": plan.message_bytes,
+        "batch": plan.batch,
         "queues": QUEUES,
         "rounds": plan.rounds,
         "measured_ms": plan.measured_ms,
@@ -206,6 +225,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         idle_s=2 if quick else 5,
         fed_bytes=0 if quick else FED_BYTES_PER_S * (warm_up_ms + measured_ms) // 1000,
         encoding=arguments.encoding,
+        message_bytes=arguments.size,
+        batch=arguments.batch,
         durability=Durability(flush, replication),
     )
 
@@ -222,6 +243,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it works, not what it measures")
     parser.add_argument("--shape", action="append", type=is_shape, help="64x1, 16x32, pull…; repeatable")
     parser.add_argument("--encoding", choices=sorted(ENCODINGS), default="JSON")
+    parser.add_argument("--size", type=int, default=MESSAGE_BYTES, help="bytes of a body; default %(default)s")
+    parser.add_argument("--batch", type=int, default=1, help="messages a request; default 1")
     parser.add_argument("--rounds", type=int, default=0, help="default 3")
     parser.add_argument("--seconds", type=float, default=0, help="of each measurement; default 4")
     parser.add_argument("--flush", choices=("ASYNC", "SYNC"), default="ASYNC")

@@ -70,6 +70,11 @@ PLAIN_WIDTH = 120  # of a table in a file
 FOOTPRINT_TARGETS = {"started_s": 0.5, "rss_mib": 80.0, "idle_cpu": 0.01}
 
 
+def targets_of(flush: str, replication: str) -> Mapping[str, Target]:
+    """By shape, of messages of 1 KB."""
+    return {shape: target for (*durability, shape), target in TARGETS.items() if durability == [flush, replication]}
+
+
 def medians(samples: Sequence[Sample], server: str, shape: str, field: str) -> float | None:
     values = [getattr(sample, field) for sample in samples if sample.server == server and sample.shape == shape]
     return median(values) if values else None
@@ -91,8 +96,9 @@ def verdict(value: float | None, wanted: float | None, *, at_most: bool = False)
 
 
 def print_report(
-    samples: Sequence[Sample], footprints: Sequence[Footprint], durabilities: Mapping[str, str], flush: str, replication: str, what: str
+    samples: Sequence[Sample], footprints: Sequence[Footprint], durabilities: Mapping[str, str], targets: Mapping[str, Target], what: str
 ) -> None:
+    """durabilities: by server; targets: by shape."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
@@ -119,7 +125,7 @@ def print_report(
         for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's", "p50 / bare relay's"):
             ratios.add_column(name)
         for shape in shapes:
-            target = TARGETS.get((flush, replication, shape), Target())
+            target = targets.get(shape, Target())
             ratios.add_row(
                 shape,
                 verdict(ratio(samples, shape, "rate", "rocketpy", "RocketMQ"), target.rate_ratio),

@@ -12,7 +12,7 @@
  *              counted under their code (response codes as they are, ours as negative RP_E_ numbers); a request is never sent twice.
  *              A run whose sends are all refused for its first second ends as by rp_load_stop.
  *
- * Threads  open, start, wait, stop, result and close from one owner; progress and percentile from any thread.
+ * Threads  open, start, wait, result and close from one owner; stop, progress and percentile from any thread.
  * Owns     `threads` workers, each with an epoll instance and its share of connections; producers and queues never change workers.
  * Bounds   queues, connections, in_flight, threads and sizes by the _MAX below; buffers <= 512 KB a sending connection (or one frame),
  *          <= one frame a pulling one; the ledger <= RP_LOAD_LEDGER_MAX messages a queue, past that they are counted as unverified.

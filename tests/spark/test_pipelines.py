@@ -184,7 +184,8 @@ def test_an_audit_of_a_sound_store_finds_nothing_and_of_a_broken_one_the_break(
         tail = file.read(200)
         file.seek(record.commitLogOffset + 60 + tail.index(b"body 9"))
         file.write(b"BODY")
-    found = audit.findings(*audit.tables(spark, str(copied), None))
+    records, entries = audit.tables(spark, str(copied), None)
+    found = audit.findings(records, entries, audit.queued_records(records, entries))
     assert [row.commitLogOffset for row in found["broken"]] == [record.commitLogOffset]
     assert [row.queueOffset for row in found["entry without record"]] == [record.queueOffset]
 

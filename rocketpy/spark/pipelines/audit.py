@@ -44,13 +44,13 @@ def queued_records(records: DataFrame, entries: DataFrame) -> DataFrame:
     )
 
 
-def findings(records: DataFrame, entries: DataFrame) -> dict[str, list[Any]]:
-    """Rows of each kind of fault, none where all is well."""
+def findings(records: DataFrame, entries: DataFrame, queued: DataFrame) -> dict[str, list[Any]]:
+    """Rows of each kind of fault, none where all is well. queued: what queued_records makes of the two."""
     from pyspark.sql import functions as f
 
     whole = records.filter("valid")
     place = ["topic", "queueId", "queueOffset"]
-    queued = queued_records(records, entries).filter("not isOrphan")
+    queued = queued.filter("not isOrphan")
     oldest = records.agg(f.min("commitLogOffset")).first()
     low = oldest[0] if oldest is not None and oldest[0] is not None else 0
     return {
@@ -73,7 +73,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("-o", "--report", metavar="FILE", default="audit.html", help="where the HTML report goes")
     options = parser.parse_args(argv)
     records, entries = tables(session("audit"), options.store, options.commitlog)
-    found = findings(records, entries)
+    queued = queued_records(records, entries).persist()
+    found = findings(records, entries, queued)
     totals = records.filter("valid").groupBy("topic").count().orderBy("count", ascending=False).collect()
     report = Report(f"Audit of {options.store}")
     report.bars("Records per topic", [(row.topic, float(row["count"])) for row in totals])
@@ -83,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
             report.table(kind, rows[0].__fields__, [tuple(row) for row in rows])
     if not any(found.values()):
         report.note("Nothing is wrong.")
-    if orphans := queued_records(records, entries).filter("isOrphan").count():
+    if orphans := queued.filter("isOrphan").count():
         text = f"{orphans} records are in no queue: their topics were deleted, or their queues are gone or empty"
         say(text)
         report.note(text)

@@ -25,6 +25,13 @@ from rocketpy.remoting.json_codec import read_object
 from tests.processes import PATIENCE_S
 from tests.unit.broker.running import Peer, Running, eventually, run, running
 
+COMMIT = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1}
+
+
+def read(home: Path, table: str) -> Any:
+    """A saved table, by its names."""
+    return read_object((home / "store/config" / f"{table}.json").read_bytes())["topicConfigTable" if table == "topics" else "offsetTable"]
+
 
 def test_a_topic_whose_queues_cannot_be_deleted_does_not_come_back_with_the_next_start() -> None:
     parts = Mock()
@@ -74,14 +81,6 @@ def test_the_tables_are_saved_before_the_queues_go(tmp_path: Path) -> None:
             assert at_deletion == [(False, False)]
 
     run(test)
-
-
-COMMIT = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1}
-
-
-def read(home: Path, table: str) -> Any:
-    """A saved table, by its names."""
-    return read_object((home / "store/config" / f"{table}.json").read_bytes())["topicConfigTable" if table == "topics" else "offsetTable"]
 
 
 class HeldDeletion:

@@ -150,7 +150,7 @@ static void a_shorter_pause_between_flushes_holds_at_once(void) {
     fixture_directory(path, sizeof path);
     rp_message_store_options options;
     fixture_options(&options, path);
-    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 3600000;
+    fixture_never_flush(&options);
     rp_message_store *store = fixture_open(&options);
     sem_t flushed;
     CHECK(sem_init(&flushed, 0, 0) == 0);

@@ -58,7 +58,7 @@ static void entries_put_while_older_ones_are_synced_are_not_forgotten(void) {
     fixture_options(&options, live);
     options.file_ops = &once.ops;
     options.index_enable = 0;
-    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 600000;
+    fixture_never_flush(&options);
     once.store = fixture_open(&options);
     once.queue = fixture_queue(once.store, "Again", 0);
     for (int64_t i = 0; i < BEFORE; i++) {
@@ -109,7 +109,7 @@ static void a_directory_that_goes_before_its_sync_is_no_failed_disk(void) {
     rp_message_store_options options;
     fixture_options(&options, path);
     options.file_ops = &once.ops;
-    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 600000;
+    fixture_never_flush(&options);
     once.store = fixture_open(&options);
     once.queue = fixture_queue(once.store, "Again", 0);
     CHECK(fixture_append(once.store, once.queue, 0) == RP_OK);

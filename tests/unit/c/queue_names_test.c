@@ -57,7 +57,7 @@ int main(void) {
     fixture_options(&options, live);
     options.file_ops = &ops;
     options.index_enable = 0;
-    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 600000;
+    fixture_never_flush(&options);
     rp_message_store *store = fixture_open(&options);
     rp_consume_queue *queue = fixture_queue(store, "Names", 0);
     rp_error error = {0};

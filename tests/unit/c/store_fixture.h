@@ -48,6 +48,11 @@ static inline void fixture_options(rp_message_store_options *options, const char
     options->consume_queue_file_size = FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE;
 }
 
+/* Nothing is synced in time: only what a test asks for. */
+static inline void fixture_never_flush(rp_message_store_options *options) {
+    options->flush_interval_ms = options->queue_flush_interval_ms = options->flush_thorough_interval_ms = 3600000;
+}
+
 static inline rp_message_store *fixture_open(const rp_message_store_options *options) {
     rp_message_store *store = NULL;
     rp_error error = {0};

@@ -53,7 +53,7 @@ static rp_message_store *open_store(const char *path) {
     fixture_options(&options, path);
     options.file_ops = &ops;
     options.index_enable = 0;
-    options.flush_interval_ms = options.queue_flush_interval_ms = options.flush_thorough_interval_ms = 600000;
+    fixture_never_flush(&options);
     return fixture_open(&options);
 }
 
