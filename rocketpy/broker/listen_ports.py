@@ -5,7 +5,10 @@ A broker uses three ports: the listener, two below it the VIP channel, one above
 
 from __future__ import annotations
 
+import itertools
+import random
 import socket
+from pathlib import Path
 
 from .._core.errors import NetworkError
 from ..remoting.listen_address import cause_of, numeric_address
@@ -13,6 +16,8 @@ from ..remoting.listen_address import cause_of, numeric_address
 VIP_PORT_DISTANCE = 2
 HA_PORT_DISTANCE = 1
 FREE_PORT_TRIES = 100
+FIRST_FREE_PORT = 10000  # below it are most of the ports that services are known by
+PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def store_ip(broker_ip: str) -> str:
@@ -22,12 +27,30 @@ def store_ip(broker_ip: str) -> str:
 
 def free_port(bind_address: str) -> int:
     """A port nobody uses, nor its neighbours for the VIP channel and the slaves. Records carry it, so it is chosen before the bind.
-    Raises NetworkError."""
-    for _ in range(FREE_PORT_TRIES):
-        port = _bound_port(bind_address, 0)
-        if all(_bound_port(bind_address, port + distance) for distance in (-VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
+    Raises NetworkError.
+
+    Where there are any, none is among those that the kernel gives to outgoing connections: one made before the bind could be given it,
+    and closed ones keep theirs for a minute. The kernel gives connections every second port and offers us the others: on a busy machine
+    no port that it offers may have a free neighbour."""
+    offered = (_bound_port(bind_address, 0) for _ in range(FREE_PORT_TRIES))
+    first = next(offered)  # raises when the address is not this machine's
+    ours = _ports_without_connections()
+    for port in itertools.chain(random.SystemRandom().sample(ours, min(len(ours), FREE_PORT_TRIES)), (first,), offered):
+        if all(_bound_port(bind_address, port + distance) for distance in (0, -VIP_PORT_DISTANCE, HA_PORT_DISTANCE)):
             return port
     raise NetworkError(f"no free port with free neighbours on {bind_address} in {FREE_PORT_TRIES} tries; set listenPort")
+
+
+def _ports_without_connections() -> list[int]:
+    """Those which are outside of the kernel's range with both their neighbours; none where the range cannot be read."""
+    try:
+        least, most = map(int, PORTS_OF_CONNECTIONS.read_text().split())
+    except (OSError, ValueError):
+        return []
+    return [
+        *range(FIRST_FREE_PORT + VIP_PORT_DISTANCE, least - HA_PORT_DISTANCE),
+        *range(max(FIRST_FREE_PORT, most + 1) + VIP_PORT_DISTANCE, 65536 - HA_PORT_DISTANCE),
+    ]
 
 
 def _bound_port(bind_address: str, port: int) -> int:

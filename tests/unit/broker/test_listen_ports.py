@@ -2,27 +2,89 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+from collections.abc import Container, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rocketpy._core.errors import NetworkError
+from rocketpy.broker import listen_ports
 from rocketpy.broker.listen_ports import free_port, store_ip
 from rocketpy.remoting.listen_address import numeric_address
 
 
-def test_a_free_port_below_none_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = iter((65535,))
+@pytest.fixture
+def ports_of_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the kernel says of the ports it gives to outgoing connections: at first that it may be any."""
+    file = tmp_path / "ip_local_port_range"
+    file.write_text("1024\t65535\n")
+    monkeypatch.setattr(listen_ports, "PORTS_OF_CONNECTIONS", file)
+    return file
 
-    class HighestFirst(socket.socket):
+
+def kernel(monkeypatch: pytest.MonkeyPatch, taken: Container[int], offers: Iterable[int] = range(40001, 41000, 2)) -> None:
+    """A kernel that has these ports taken, and these to offer to who binds port 0."""
+    offered = iter(offers)
+
+    class Socket(socket.socket):
         def bind(self, address: Any) -> None:
-            host, port = address
-            super().bind((host, port or next(offered, 0)))
+            self.port = address[1] or next(offered)
+            if self.port > 65535:
+                raise OverflowError("bind(): port must be 0-65535.")
+            if self.port in taken:
+                raise OSError(errno.EADDRINUSE, "Address already in use")
 
-    monkeypatch.setattr(socket, "socket", HighestFirst)
-    assert 1024 <= free_port("127.0.0.1") < 65535
-    assert next(offered, None) is None
+        def getsockname(self) -> Any:
+            return "127.0.0.1", self.port
+
+    monkeypatch.setattr(socket, "socket", Socket)
+
+
+def test_a_free_port_below_none_is_passed_over(monkeypatch: pytest.MonkeyPatch, ports_of_connections: Path) -> None:
+    kernel(monkeypatch, taken=(), offers=(65535, 40001))
+    assert free_port("127.0.0.1") == 40001
+
+
+@pytest.mark.parametrize("neighbour", [39999, 40002])
+def test_a_port_whose_neighbour_is_taken_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, ports_of_connections: Path, neighbour: int
+) -> None:
+    kernel(monkeypatch, taken=(neighbour,), offers=(40001, 40011))
+    assert free_port("127.0.0.1") == 40011
+
+
+def test_who_finds_none_is_told_to_choose_one(monkeypatch: pytest.MonkeyPatch, ports_of_connections: Path) -> None:
+    kernel(monkeypatch, taken=range(40000, 41002, 2))
+    with pytest.raises(NetworkError, match=r"no free port with free neighbours on 127\.0\.0\.1 in 100 tries; set listenPort"):
+        free_port("127.0.0.1")
+
+
+@pytest.mark.parametrize(("least", "most"), [(32768, 60999), (1024, 60999), (9000, 9999), (20000, 65535)])
+def test_no_connection_is_given_a_port_of_the_broker_before_it_listens(ports_of_connections: Path, least: int, most: int) -> None:
+    ports_of_connections.write_text(f"{least}\t{most}\n")
+    for _ in range(20):
+        port = free_port("127.0.0.1")
+        assert not {port - 2, port, port + 1} & set(range(least, most + 1)) and 10002 <= port <= 65534
+
+
+def test_a_port_is_found_while_connections_hold_every_port_they_may_have(
+    monkeypatch: pytest.MonkeyPatch, ports_of_connections: Path
+) -> None:
+    ports_of_connections.write_text("32768\t60999\n")
+    kernel(monkeypatch, taken=range(32768, 61000, 2))
+    assert free_port("127.0.0.1") not in range(32768, 61000)
+
+
+@pytest.mark.parametrize("text", [None, "", "32768", "many"])
+def test_where_the_kernel_does_not_tell_its_offer_is_taken(
+    monkeypatch: pytest.MonkeyPatch, ports_of_connections: Path, text: str | None
+) -> None:
+    ports_of_connections.unlink() if text is None else ports_of_connections.write_text(text)
+    kernel(monkeypatch, taken=())
+    assert free_port("127.0.0.1") == 40001
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "no-such-host.invalid", "a..b", "a" * 64])
