@@ -2,6 +2,7 @@
  * until one comes to its end. What the next start has of the queue can be read, and the store is whole. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/wait.h>
 
@@ -11,8 +12,8 @@
 
 enum { QUEUES = 2, CHECKPOINTED = 30, MESSAGES = 45, OVER = 7 }; /* one file a queue: among several the unlinks are no one step */
 
-static bool counts_calls, syncs_fail; /* the child's; one thread makes the calls that count */
-static int64_t calls_left;
+static _Atomic bool counts_calls, syncs_fail; /* the store's own threads look at them too */
+static int64_t calls_left; /* the deleter's */
 static pthread_t deleter;
 
 static void count_call(void) {
