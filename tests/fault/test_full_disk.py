@@ -43,7 +43,8 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 @pytest.fixture
 def broker(disk: Path, tmp_path: Path) -> Iterator[BrokerProcess]:
-    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", **SMALL_FILES)
+    """Its retention, which deletes the oldest files of a disk that fills and refuses sends before it is full, does not look at this one."""
+    process = BrokerProcess(tmp_path / "broker", storePathRootDir=disk / "store", cleanResourceInterval=3_600_000, **SMALL_FILES)
     process.start()
     try:
         yield process
