@@ -128,6 +128,12 @@ class BrokerService:
         return FLUSH_BACKENDS[self._store.stats()["flush_backend"]]
 
     @property
+    def slaves_in_sync(self) -> int:
+        """Slaves that this master knows to hold its log, or nearly so; 0 on a slave."""
+        assert self.parts is not None, "the broker is not running"
+        return int(self.parts.ha.runtime_info()["inSyncSlaveNums"])
+
+    @property
     def metrics_port(self) -> int:
         """The port Prometheus reads; 0 without metricsExporterType=PROM."""
         return self._metrics.port if self._metrics is not None else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import tempfile
 import time
@@ -24,6 +25,8 @@ NAMESRV_PORT = 9876
 BROKER_PORT = 10911
 STANDARD_PORT = -1  # the usual one when it is free, any other when not
 BROKER_PORT_NEIGHBOURS = (-2, 0, 1)  # VIP channel, clients, slaves
+SLAVES_WAIT_S = 30.0
+SLAVES_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,16 @@ class Embedded:
             self.brokers.append(broker)
         self.registered_after_s = process_age_s()
 
+    async def slaves_follow(self) -> None:
+        """Until every master has the slaves of its name in sync, SLAVES_WAIT_S at most. Those connect once they have registered, behind the
+        start: what is sent before is stored without them."""
+        names = [config.text("brokerName") for config in self._broker_configs if config.text("brokerRole") == "SLAVE"]
+        masters = [broker for broker in self.brokers if broker.config.text("brokerRole") != "SLAVE"]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SLAVES_WAIT_S):
+                while any(master.slaves_in_sync < names.count(master.name) for master in masters):  # noqa: ASYNC110 - native threads count them
+                    await asyncio.sleep(SLAVES_LOOK_S)
+
     async def stop(self) -> None:
         """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
         faults: list[str] = []
@@ -156,7 +169,11 @@ def run_up(options: UpOptions) -> int:
                 return await wait_for_signal(stop)
             from .check import run_check
 
-            check = asyncio.ensure_future(run_check(_address_of(started[0]), options, started[0].registered_after_s))
+            async def checked() -> int:
+                await started[0].slaves_follow()
+                return await run_check(_address_of(started[0]), options, started[0].registered_after_s)
+
+            check = asyncio.ensure_future(checked())
             ended = asyncio.ensure_future(stop.wait())
             await asyncio.wait((check, ended), return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()

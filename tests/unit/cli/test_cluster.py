@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocketpy._core.errors import NotFound
 from rocketpy.broker.service import BrokerService
 from rocketpy.cli.cluster import SAMPLES, cluster_configs, deployment_files
+from rocketpy.cli.up import SLAVES_LOOK_S, Embedded
+from rocketpy.config import Config, load_config
+from rocketpy.logs import NativeLog
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
-from tests.processes import write_properties
+from tests.processes import PATIENCE_S, write_properties
 
 
 def test_masters_come_before_their_slaves(tmp_path: Path) -> None:
@@ -82,8 +86,40 @@ def test_an_unknown_deployment_names_those_there_are() -> None:
         deployment_files("3m-9s")
 
 
-def test_a_synchronous_cluster_takes_messages_and_gives_them_back() -> None:
-    command = [sys.executable, "-m", "rocketpy", "up", "--cluster", "2m-2s-sync", "--check", "2000", "--namesrv-port", "0"]
+class Master:
+    """A broker that has so many slaves in sync."""
+
+    def __init__(self, config: Config, slaves_in_sync: int) -> None:
+        self.config, self.name, self.slaves_in_sync = config, config.text("brokerName"), slaves_in_sync
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_slaves_follow_when_every_master_has_its_own(tmp_path: Path, first: int) -> None:
+    async def test() -> None:
+        configs = cluster_configs("2m-2s-sync", "127.0.0.1", tmp_path)
+        native_log = NativeLog()
+        cluster: Any = Embedded(load_config("namesrv", None, {"kvConfigPath": str(tmp_path / "kv.json")}), configs, native_log)
+        cluster.brokers = [Master(config, 0) for config in configs]
+        waiting = asyncio.create_task(cluster.slaves_follow())
+        await asyncio.sleep(0)
+        cluster.brokers[first].slaves_in_sync = 2  # not the other's
+        for _ in range(3):
+            await asyncio.wait({waiting}, timeout=SLAVES_LOOK_S)
+            assert not waiting.done()
+        cluster.brokers[1 - first].slaves_in_sync = 1
+        await asyncio.wait_for(waiting, PATIENCE_S)
+        native_log.close()
+
+    asyncio.run(test())
+
+
+def test_a_synchronous_cluster_takes_messages_and_gives_them_back(tmp_path: Path) -> None:
+    deployment = tmp_path / "deployment"
+    deployment.mkdir()
+    for sample in deployment_files("2m-2s-sync"):
+        patient = f"\nslaveTimeout = {int(PATIENCE_S * 1000)}\n" if sample.stem in ("broker-a", "broker-b") else ""
+        (deployment / sample.name).write_text(sample.read_text() + patient)
+    command = [sys.executable, "-m", "rocketpy", "up", "--cluster", str(deployment), "--check", "2000", "--namesrv-port", "0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "every message came back as it was sent" in done.stdout
