@@ -16,6 +16,7 @@ import pytest
 from rocketpy.cli import doctor
 from rocketpy.remoting.codes import ResponseCode
 from tests.crash.broker_process import SMALL_FILES, BrokerProcess
+from tests.processes import wait_until
 from tests.unit.cli.processes import run
 
 from .requests_wire import Wire
@@ -42,7 +43,12 @@ class LoopDisk:
         subprocess.run(["mount", "-o", f"remount,{mode}", str(self.path)], check=True)
 
     def unmount(self) -> None:
+        """Returns when nobody has it mounted: a mount namespace that another program made meanwhile keeps it as it is, aborted."""
         subprocess.run(["umount", str(self.path)], check=True)
+        wait_until(lambda: not self._loop_devices(), what="the end of the mount in every namespace")
+
+    def _loop_devices(self) -> str:
+        return subprocess.run(["losetup", "-j", str(self.image)], check=True, capture_output=True, text=True).stdout
 
     def repair(self) -> None:
         self.unmount()
