@@ -149,7 +149,7 @@ def test_text_that_is_no_utf_8_is_mended_in_every_column(cluster: Cluster, topic
         [(0, b"\xff", b"TAGS\x01re\xffd\x02KEYS\x01\xc3\xbck\xc3\x02n\xfe\x01v\xff\x02UNIQ_KEY\x01I\xed\xa0\x80\x02")],
     )
     (row,) = rows(cluster, topic)
-    assert (row["body"], row["tags"], row["keys"], row["msgId"]) == (b"\xff", "re\ufffdd", "\u00fck\ufffd", "I\ufffd\ufffd\ufffd")
+    assert (row["body"], row["tags"], row["keys"], row["msgId"]) == (b"\xff", "re\ufffdd", "\u00fck\ufffd", "I\ufffd")
     assert dict(row["properties"])["n\ufffd"] == "v\ufffd"
 
 
