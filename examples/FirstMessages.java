@@ -14,12 +14,14 @@ public class FirstMessages {
         DefaultMQProducer producer = new DefaultMQProducer("group-p");
         producer.setNamesrvAddr(NAME_SERVER);
         producer.setSendMsgTimeout(30_000); // a JVM that has just started on a busy machine may need more than the usual 3 seconds
+        producer.setMqClientApiTimeout(30_000);
         producer.start();
         System.out.println(producer.send(new Message("TopicTest", "TagA", "order-1", "hello".getBytes())));
 
         CountDownLatch received = new CountDownLatch(1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer("group-c");
         consumer.setNamesrvAddr(NAME_SERVER);
+        consumer.setMqClientApiTimeout(30_000);
         consumer.subscribe("TopicTest", "TagA || TagB");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             messages.forEach(message -> System.out.println(message.getMsgId() + " " + new String(message.getBody())));

@@ -75,8 +75,9 @@ final class Request {
         return new MessageQueue(text("topic"), text("broker"), (int) integer("queueId", 0));
     }
 
-    /** What all clients share: addresses, a name of their own (so that no two share connections), and quick housekeeping. */
+    /** What all clients share: addresses, a name of their own (so that no two share connections), patience, and quick housekeeping. */
     void configure(ClientConfig client) {
+        client.setMqClientApiTimeout(30000); // for routes: a busy machine may need more than the usual 3 seconds
         client.setNamesrvAddr(text("namesrv"));
         client.setInstanceName(text("name") + "@" + ProcessHandle.current().pid());
         client.setPollNameServerInterval((int) integer("pollNameServerMs", 1000));
