@@ -1,41 +1,21 @@
 /* mapped_file_queue.c: slots, lookups and the directory of a row of files. See mapped_file_queue.h. */
-#include "mapped_file_queue.h"
+#include "mapped_file_queue_inl.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mapped_file_inl.h"
 #include "store_path.h"
 
 #define SLOTS_MIN 4
-#define PAGE_SIZE 4096
 
-typedef struct slots {
-    struct slots *replaced; /* the array before this one */
+struct rp_file_slots {
+    rp_file_slots *replaced; /* the array before this one */
     int64_t first_index;    /* fixed: file index of slot 0 */
     uint32_t capacity;      /* fixed */
     _Atomic(rp_mapped_file *) files[];
-} slots;
-
-struct rp_mapped_file_queue {
-    const rp_file_ops *ops; /* fixed */
-    char *directory;        /* fixed */
-    char *aside_directory;  /* fixed; NULL: files are deleted */
-    uint64_t file_size;     /* fixed */
-    int32_t mode;           /* fixed */
-    _Atomic(slots *) slots; /* replaced under lock, released after it is filled */
-    _Atomic int64_t begin;  /* bytes; written under lock */
-    _Atomic int64_t end;    /* bytes; written under lock */
-    rp_mapped_file *removed;      /* guarded by lock */
-    _Atomic uint64_t name_changes;  /* files made and removed */
-    _Atomic uint64_t synced_changes; /* of them, on disk; written under name_lock, after the sync: who reads it equal may rely on it */
-    pthread_mutex_t name_lock;      /* held over the sync of the directory; leaf */
-    pthread_mutex_t lock;         /* leaf: nothing is locked under it */
 };
 
 int rp_mapped_file_queue_create(const rp_mapped_file_queue_options *options, rp_mapped_file_queue **row_out) {
@@ -61,7 +41,7 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
     if (row == NULL) {
         return;
     }
-    slots *now = atomic_load(&row->slots);
+    rp_file_slots *now = atomic_load(&row->slots);
     for (uint32_t i = 0; now != NULL && i < now->capacity; i++) {
         rp_mapped_file *file = atomic_load(&now->files[i]);
         if (file != NULL) {
@@ -70,7 +50,7 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
         }
     }
     while (now != NULL) {
-        slots *before = now->replaced;
+        rp_file_slots *before = now->replaced;
         free(now);
         now = before;
     }
@@ -88,7 +68,7 @@ void rp_mapped_file_queue_destroy(rp_mapped_file_queue *row) {
 
 /* Under lock: makes room for file_index behind the files that are there, in a new array when the old one is full. */
 static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
-    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     if (now != NULL && file_index >= now->first_index && file_index - now->first_index < now->capacity) {
         return RP_OK;
     }
@@ -101,7 +81,7 @@ static int reserve_slot(rp_mapped_file_queue *row, int64_t file_index) {
     if (capacity > UINT32_MAX / 2) {
         return RP_E_TOO_LARGE;
     }
-    slots *larger = calloc(1, sizeof *larger + capacity * sizeof larger->files[0]);
+    rp_file_slots *larger = calloc(1, sizeof *larger + capacity * sizeof larger->files[0]);
     if (larger == NULL) {
         return RP_E_NO_MEMORY;
     }
@@ -123,7 +103,7 @@ static int publish_file(rp_mapped_file_queue *row, rp_mapped_file *file) {
     if (rc != RP_OK) {
         return rc;
     }
-    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     atomic_store_explicit(&now->files[index - now->first_index], file, memory_order_release);
     if (atomic_load(&row->end) == atomic_load(&row->begin)) {
         atomic_store_explicit(&row->begin, file->base_offset, memory_order_release);
@@ -268,14 +248,14 @@ int rp_mapped_file_queue_load(rp_mapped_file_queue *row, int64_t unsynced_from, 
     return rc;
 }
 
-static int map_pinned(rp_mapped_file_queue *row, rp_mapped_file *file, int create, rp_error *error) {
+int rp_mapped_file_queue_map(rp_mapped_file_queue *row, rp_mapped_file *file, int create, rp_error *error) {
     char path[RP_PATH_MAX];
     int rc = rp_path_of_offset(path, row->directory, file->base_offset, error);
     return rc == RP_OK ? rp_mapped_file_map(file, path, row->mode, create, error) : rc;
 }
 
 rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
-    const slots *now = atomic_load_explicit(&row->slots, memory_order_acquire);
+    const rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_acquire);
     int64_t index = offset / (int64_t)row->file_size;
     if (now == NULL || offset < 0 || index < now->first_index || index - now->first_index >= now->capacity) {
         return NULL;
@@ -286,7 +266,7 @@ rp_mapped_file *rp_mapped_file_queue_find(rp_mapped_file_queue *row, int64_t off
     }
     if (__builtin_expect(rp_mapped_file_address(file) == NULL, 0)) {
         pthread_mutex_lock(&row->lock);
-        int rc = rp_mapped_file_address(file) == NULL ? map_pinned(row, file, 0, error) : RP_OK;
+        int rc = rp_mapped_file_address(file) == NULL ? rp_mapped_file_queue_map(row, file, 0, error) : RP_OK;
         pthread_mutex_unlock(&row->lock);
         if (rc != RP_OK) {
             rp_mapped_file_release(file);
@@ -311,7 +291,7 @@ static rp_mapped_file *append_file(rp_mapped_file_queue *row, int64_t offset, bo
         return rp_mapped_file_queue_find(row, offset, error);
     }
     bool fits = atomic_load(&row->end) == atomic_load(&row->begin) ? may_be_first : base == atomic_load(&row->end);
-    int rc = fits ? map_pinned(row, file, 1, error)
+    int rc = fits ? rp_mapped_file_queue_map(row, file, 1, error)
                   : rp_error_set(error, RP_E_INVALID, 0, row->directory, base, "a file can only be added behind the last one");
     if (rc == RP_OK) {
         atomic_fetch_add(&row->name_changes, 1); /* before the file can be found: who syncs what was put into it syncs its name too */
@@ -340,7 +320,7 @@ rp_mapped_file *rp_mapped_file_queue_append_next(rp_mapped_file_queue *row, int6
 
 /* Under lock: the file at the byte `base` leaves the row and the directory; with stay it does not when its name cannot be removed. */
 static int remove_file(rp_mapped_file_queue *row, int64_t base, bool keep, bool stay, rp_error *error) {
-    slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
+    rp_file_slots *now = atomic_load_explicit(&row->slots, memory_order_relaxed);
     _Atomic(rp_mapped_file *) *slot = &now->files[base / (int64_t)row->file_size - now->first_index];
     rp_mapped_file *file = atomic_exchange(slot, NULL);
     char path[RP_PATH_MAX];
@@ -438,147 +418,7 @@ int rp_mapped_file_queue_remove_all(rp_mapped_file_queue *row, rp_error *error) 
     return removed != RP_OK ? removed : rc;
 }
 
-/* The rest of the page that holds offset gets its blocks, where they are smaller than a page: the appender takes that page for one that has
- * them all, and on a disk that is full by then its store would be a SIGBUS. */
-static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t size) {
-    int64_t page_end = (offset + PAGE_SIZE - 1) & ~(int64_t)(PAGE_SIZE - 1), end = page_end < size ? page_end : size;
-    return rp_file_write_zeros(ops, fd, end - offset, offset);
-}
-
-int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
-    const rp_file_ops *ops = row->ops;
-    int64_t size = (int64_t)row->file_size, base = offset - offset % size;
-    if (offset == base || base < atomic_load(&row->begin) || base >= atomic_load(&row->end)) {
-        return RP_OK;
-    }
-    char path[RP_PATH_MAX];
-    int rc = rp_path_of_offset(path, row->directory, base, error);
-    if (rc != RP_OK) {
-        return rc;
-    }
-    int fd = ops->open(ops->context, path, O_RDWR, 0);
-    /* Not cut off and made longer again: whoever is killed in between leaves a file that no start takes for one of this row. */
-    if (fd < 0 || ops->clear(ops->context, fd, offset - base, size - (offset - base)) != 0 ||
-        fill_page(ops, fd, offset - base, size) != 0 || ops->sync_data(ops->context, fd) != 0) {
-        rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, offset - base,
-                          "cannot clear what lies behind the last whole record: %s", strerror(errno));
-    }
-    if (fd >= 0) {
-        ops->close(ops->context, fd);
-    }
-    return rc;
-}
-
 int64_t rp_mapped_file_queue_begin(const rp_mapped_file_queue *row) { return atomic_load_explicit(&row->begin, memory_order_acquire); }
 int64_t rp_mapped_file_queue_end(const rp_mapped_file_queue *row) { return atomic_load_explicit(&row->end, memory_order_acquire); }
 uint64_t rp_mapped_file_queue_file_size(const rp_mapped_file_queue *row) { return row->file_size; }
 const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row) { return row->directory; }
-
-static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
-    return rp_error_set(error, RP_E_IO, errno, row->directory, offset, "sync failed: %s; what was written may be lost, check the disk",
-                        strerror(errno));
-}
-
-/* A directory that could not be opened for want of descriptors has lost nothing: its sync can be asked for again. One that is not there has
- * nothing to sync. */
-static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
-    if (errno == ENOENT) {
-        return rp_error_set(error, RP_E_NOT_FOUND, errno, row->directory, offset, "the directory to sync is gone");
-    }
-    if (errno != EMFILE && errno != ENFILE) {
-        return sync_failed(row, offset, error);
-    }
-    return rp_error_set(error, RP_E_BUSY, errno, row->directory, offset,
-                        "cannot open the directory to sync it: %s; raise the limit of open files, the sync is tried again",
-                        strerror(errno));
-}
-
-/* The names of all files made so far are on disk when it returns 0, whoever synced them. */
-static int sync_names(rp_mapped_file_queue *row) {
-    if (atomic_load(&row->synced_changes) == atomic_load(&row->name_changes)) {
-        return 0;
-    }
-    pthread_mutex_lock(&row->name_lock);
-    uint64_t changes = atomic_load(&row->name_changes);
-    int failed = 0;
-    if (atomic_load(&row->synced_changes) != changes) {
-        failed = row->ops->sync_directory(row->ops->context, row->directory);
-        if (failed == 0) {
-            atomic_store(&row->synced_changes, changes);
-        }
-    }
-    pthread_mutex_unlock(&row->name_lock);
-    return failed;
-}
-
-/* [begin, end) of the file, or all of it. */
-static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file, int64_t begin, int64_t end, bool whole) {
-    const rp_file_ops *ops = row->ops;
-    if (whole && file->fd >= 0) {
-        return ops->sync_data(ops->context, file->fd);
-    }
-    int64_t first = (begin - file->base_offset) & ~(int64_t)(PAGE_SIZE - 1);
-    size_t size = (size_t)(end - file->base_offset - first);
-    return ops->sync_range(ops->context, file->fd, rp_mapped_file_address(file) + first, first, size);
-}
-
-static int sync_pieces(rp_mapped_file_queue *row, int64_t begin, int64_t end, bool whole_files, rp_error *error) {
-    if (sync_names(row) != 0) {
-        return names_failed(row, begin, error);
-    }
-    while (begin < end) {
-        rp_mapped_file *file = rp_mapped_file_queue_find(row, begin, error);
-        if (file == NULL) {
-            if (begin < atomic_load(&row->begin)) {
-                begin = atomic_load(&row->begin); /* removed by retention meanwhile */
-                continue;
-            }
-            return rp_error_set(error, RP_E_NOT_FOUND, 0, row->directory, begin, "the file to sync is gone");
-        }
-        int64_t file_end = file->base_offset + (int64_t)file->size, stop = end < file_end ? end : file_end;
-        int rc = sync_file(row, file, begin, stop, whole_files) != 0 ? sync_failed(row, begin, error) : RP_OK;
-        rp_mapped_file_release(file);
-        if (rc != RP_OK) {
-            return rc;
-        }
-        begin = stop;
-    }
-    return RP_OK;
-}
-
-int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
-    return sync_pieces(row, begin, end, false, error);
-}
-
-rp_mapped_file *rp_mapped_file_queue_reopen(rp_mapped_file_queue *row, const rp_mapped_file *file, rp_error *error) {
-    rp_mapped_file *reopened = rp_mapped_file_new(row->ops, file->base_offset, file->size);
-    if (reopened == NULL) {
-        rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, row->directory, -1, "no memory for a file of %llu bytes",
-                     (unsigned long long)file->size);
-        return NULL;
-    }
-    if (map_pinned(row, reopened, 0, error) != RP_OK) {
-        rp_mapped_file_queue_close_reopened(reopened);
-        return NULL;
-    }
-    return reopened;
-}
-
-void rp_mapped_file_queue_close_reopened(rp_mapped_file *reopened) {
-    if (reopened != NULL) {
-        rp_mapped_file_release(reopened);
-        rp_mapped_file_free(reopened);
-    }
-}
-
-int rp_mapped_file_queue_sync_reopened(rp_mapped_file_queue *row, const rp_mapped_file *reopened, int64_t begin, int64_t end,
-                                       rp_error *error) {
-    if (sync_names(row) != 0) {
-        return names_failed(row, begin, error);
-    }
-    return sync_file(row, reopened, begin, end, false) != 0 ? sync_failed(row, begin, error) : RP_OK;
-}
-
-int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error) {
-    return sync_pieces(row, begin, end, true, error);
-}

@@ -1,0 +1,51 @@
+/* message_store_inl.h: the fields of the store, for the files of this room. C only. */
+#ifndef RP_STORE_MESSAGE_STORE_INL_H
+#define RP_STORE_MESSAGE_STORE_INL_H
+
+#include <stdbool.h>
+
+#include "consume_queue_inl.h"
+#include "flusher.h"
+#include "index_builder.h"
+#include "message_store.h"
+#include "recovery.h"
+#include "retention.h"
+#include "store_lock.h"
+#include "store_path.h"
+
+typedef struct store_paths {
+    char root[RP_PATH_MAX];
+    char commit_log[RP_PATH_MAX];
+    char queues[RP_PATH_MAX];
+    char lock[RP_PATH_MAX];
+    char abort_mark[RP_PATH_MAX];
+    char checkpoint[RP_PATH_MAX];
+    char index[RP_PATH_MAX];
+    char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
+} store_paths;
+
+struct rp_message_store {
+    rp_message_store_options options; /* fixed; its strings are not kept */
+    store_paths paths;                /* fixed */
+    rp_flush_backend *backend;        /* fixed after open; NULL in a read-only store and with the caller's own file_ops */
+    const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
+    const rp_clock *clock;            /* fixed */
+    rp_consume_queue_setup queue_setup; /* fixed before the first queue */
+    rp_commit_log *commit_log;        /* fixed after open */
+    rp_queue_table *queues;           /* fixed after open */
+    rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
+    rp_retention *retention;          /* fixed after open; NULL in a read-only store */
+    rp_key_index *index;              /* fixed after open; NULL when it is off */
+    rp_index_builder *index_builder;  /* fixed after open; NULL in a read-only store */
+    rp_dispatcher dispatcher;         /* owner while opening, then guarded by the append lock */
+    rp_checkpoint checkpoint;         /* owner, while opening */
+    rp_recovery recovery;             /* owner */
+    int lock_fd;                      /* owner */
+    bool was_clean;                   /* owner: no abort mark was found */
+    bool was_marked;                  /* owner: the abort mark is ours to remove */
+};
+
+/* RP_OK, or RP_E_INVALID: the pauses between flushes are no such. */
+int rp_message_store_check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error);
+
+#endif
