@@ -29,6 +29,7 @@ from .resources import GIB, cpu_share_while_idle, fed_memory, rss_without_files_
 from .servers import BrokerServer, Durability, FloorServer, PeerServer, RocketpyServer, Server, find_peer
 
 FED_BYTES_PER_S = GIB * 3 // 4  # what the fastest of the servers writes; 1.25 GiB, given beside it, cost what they gained
+PULLED_BYTES_MAX = GIB  # of what is pulled again and again: it stays in memory, on every server
 RESULTS = Path(__file__).resolve().parent / "results"
 PULL_TOPIC = f"{TOPIC}-pull"  # as many messages on each server, however fast it took those of the other shapes
 SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
@@ -220,7 +221,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         measured_ms=measured_ms,
         warm_up_ms=warm_up_ms,
         peer_warm_up_s=5 if quick else 20,
-        pull_messages=50_000 if quick else 500_000,
+        pull_messages=min(50_000 if quick else 500_000, PULLED_BYTES_MAX // arguments.size),
         memory_messages=0 if arguments.no_footprint else (100_000 if quick else 1_000_000),
         idle_s=2 if quick else 5,
         fed_bytes=0 if quick else FED_BYTES_PER_S * (warm_up_ms + measured_ms) // 1000,
