@@ -66,6 +66,7 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
     checkpoint_queues(store); /* else who is killed among the unlinks finds the last messages again, in a queue without those before them */
     rp_retention_lock(store->retention);
     rp_queue_table_each(store->queues, delete_queue, &deletion);
+    rp_queue_table_make_room(store->queues);
     rp_retention_unlock(store->retention);
     char path[RP_PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%.*s", store->paths.queues, (int)topic.size, (const char *)topic.data);

@@ -29,6 +29,7 @@ struct rp_queue_table {
     rp_consume_queue **slots; /* guarded by lock: open addressing, at most half full */
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
+    uint32_t deleted;         /* guarded by lock: of topics that were deleted, as of the last deletion */
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
 
@@ -121,8 +122,8 @@ static bool topic_is_a_name(rp_slice topic) {
 
 /* Under lock: a new queue in its slot. */
 static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, rp_error *error) {
-    if (table->count >= table->queues_max) {
-        rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u queues, its limit", table->count);
+    if (table->count - table->deleted >= table->queues_max) {
+        rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u queues, its limit", table->queues_max);
         return NULL;
     }
     rp_consume_queue *queue = NULL;
@@ -181,6 +182,19 @@ uint32_t rp_queue_table_count(rp_queue_table *table) {
     uint32_t count = table->count;
     pthread_mutex_unlock(&table->lock);
     return count;
+}
+
+static int count_deleted(void *context, rp_consume_queue *queue) {
+    *(uint32_t *)context += atomic_load(&queue->deleted);
+    return 0;
+}
+
+void rp_queue_table_make_room(rp_queue_table *table) {
+    uint32_t deleted = 0;
+    rp_queue_table_each(table, count_deleted, &deleted);
+    pthread_mutex_lock(&table->lock);
+    table->deleted = deleted;
+    pthread_mutex_unlock(&table->lock);
 }
 
 /* A queue id as a directory is named, -1 for any other name. */

@@ -3,7 +3,8 @@
  *
  * Threads  find from any thread under a short lock (the broker keeps the pointers, so it is off the message path); visits run without
  *          the lock over the queues that existed when they began. Queues are never removed before the table is destroyed.
- * Bounds   queues_max queues.
+ * Bounds   queues_max queues of topics that are there. Those of deleted topics stay besides, half a KB each; made again, they count with
+ *          the next deletion.
  */
 #ifndef RP_STORE_QUEUE_TABLE_H
 #define RP_STORE_QUEUE_TABLE_H
@@ -34,5 +35,7 @@ rp_consume_queue *rp_queue_table_find(rp_queue_table *table, rp_slice topic, int
 /* Calls visit for each queue; stops when it returns non-zero. */
 void rp_queue_table_each(rp_queue_table *table, int (*visit)(void *context, rp_consume_queue *queue), void *context);
 uint32_t rp_queue_table_count(rp_queue_table *table);
+/* Topics were deleted: their queues make room for as many others. One caller at a time. */
+void rp_queue_table_make_room(rp_queue_table *table);
 
 #endif

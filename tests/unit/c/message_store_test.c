@@ -217,6 +217,25 @@ static void a_deleted_topic_whose_messages_end_the_log_stays_deleted_after_a_cle
     fixture_close(store);
 }
 
+static void queues_of_deleted_topics_make_room_for_others(const char *path) {
+    enum { QUEUES = 3, TOPICS = 20 };
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    options.queues_max = QUEUES;
+    rp_message_store *store = fixture_open(&options);
+    for (int topic = 0; topic < TOPICS; topic++) {
+        char name[16];
+        rp_error error = {0};
+        snprintf(name, sizeof name, "Topic%d", topic);
+        for (int32_t id = 0; id < QUEUES; id++) {
+            CHECK(fixture_append(store, fixture_queue(store, name, id), 0) == RP_OK);
+        }
+        CHECK(rp_message_store_queue(store, fixture_slice(name), QUEUES, 1, &error) == NULL && error.status == RP_E_BUSY);
+        CHECK(rp_message_store_delete_topic(store, fixture_slice(name), NULL) == RP_OK);
+    }
+    fixture_close(store);
+}
+
 static void limits_are_refused_without_a_trace(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
@@ -413,6 +432,9 @@ int main(void) {
     one_process_a_store(path);
     times_lead_to_offsets(path);
     fixture_remove(path);
+    fixture_directory(second, sizeof second);
+    queues_of_deleted_topics_make_room_for_others(second);
+    fixture_remove(second);
     fixture_directory(second, sizeof second);
     appended_messages_are_read_back_across_files_and_restarts(second, 1, RP_FLUSH_SYNC);
     fixture_remove(second);
