@@ -192,10 +192,19 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
     return ends.rc;
 }
 
+/* Its topic was deleted and made again since: the queue's first entry points behind it. */
+static bool is_of_deleted_topic(rp_consume_queue *queue, const rp_message *message) {
+    int64_t first = rp_consume_queue_min_offset(queue);
+    rp_queue_entry entry;
+    return first < rp_consume_queue_max_offset(queue) && rp_consume_queue_read(queue, first, &entry, 1) == 1 &&
+           entry.commit_log_offset > message->physical_offset;
+}
+
 /* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. */
 static void look_for_entry(rp_recovery *recovery, const rp_message *message) {
     rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
-    if (queue != NULL && rp_message_is_queued(message->sys_flag) && message->queue_offset >= rp_consume_queue_max_offset(queue)) {
+    if (queue != NULL && rp_message_is_queued(message->sys_flag) && message->queue_offset >= rp_consume_queue_max_offset(queue) &&
+        !is_of_deleted_topic(queue, message)) {
         recovery->entries_missing = 1;
     }
 }

@@ -217,6 +217,33 @@ static void a_deleted_topic_whose_messages_end_the_log_stays_deleted_after_a_cle
     fixture_close(store);
 }
 
+/* The log's last files hold messages of both topics' first lives. */
+static void deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again(const char *path) {
+    enum { BEFORE = 20, AFTER = 5 };
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    for (int64_t i = 0; i < BEFORE; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Gone", 0), i) == RP_OK);
+        CHECK(fixture_append(store, fixture_queue(store, "Again", 0), i) == RP_OK);
+    }
+    CHECK(rp_message_store_delete_topic(store, fixture_slice("Gone"), NULL) == RP_OK);
+    CHECK(rp_message_store_delete_topic(store, fixture_slice("Again"), NULL) == RP_OK);
+    for (int64_t i = 0; i < AFTER; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Again", 0), i) == RP_OK);
+    }
+    fixture_close(store);
+    forget_our_counts(path);
+    store = fixture_open(&options);
+    CHECK(rp_message_store_queue(store, fixture_slice("Gone"), 0, 0, NULL) == NULL);
+    rp_consume_queue *again = fixture_queue(store, "Again", 0);
+    CHECK(rp_consume_queue_max_offset(again) == AFTER);
+    for (int64_t i = 0; i < AFTER; i++) {
+        CHECK(fixture_check(store, again, i) == 0);
+    }
+    fixture_close(store);
+}
+
 static void queues_of_deleted_topics_make_room_for_others(const char *path) {
     enum { QUEUES = 3, TOPICS = 20 };
     rp_message_store_options options;
@@ -434,6 +461,7 @@ int main(void) {
     fixture_remove(path);
     fixture_directory(second, sizeof second);
     queues_of_deleted_topics_make_room_for_others(second);
+    deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again(second);
     fixture_remove(second);
     fixture_directory(second, sizeof second);
     appended_messages_are_read_back_across_files_and_restarts(second, 1, RP_FLUSH_SYNC);
