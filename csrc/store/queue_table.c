@@ -30,6 +30,7 @@ struct rp_queue_table {
     uint32_t slot_count;      /* guarded by lock: a power of two */
     uint32_t count;           /* guarded by lock */
     uint32_t deleted;         /* guarded by lock: of topics that were deleted, as of the last deletion */
+    bool is_loading;          /* owner, while opening: what is on disk is taken, however many there are */
     block *first, *last;      /* guarded by lock; a queue in a block is fixed once counted */
 };
 
@@ -122,7 +123,7 @@ static bool topic_is_a_name(rp_slice topic) {
 
 /* Under lock: a new queue in its slot. */
 static rp_consume_queue *add(rp_queue_table *table, rp_slice topic, int32_t queue_id, uint64_t hash, rp_error *error) {
-    if (table->count - table->deleted >= table->queues_max) {
+    if (table->count - table->deleted >= table->queues_max && !table->is_loading) {
         rp_error_set(error, RP_E_BUSY, 0, NULL, -1, "the store has %u queues, its limit", table->queues_max);
         return NULL;
     }
@@ -250,6 +251,7 @@ int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
     }
     struct dirent *entry;
     int result = RP_OK;
+    table->is_loading = true;
     for (errno = 0; goes_on(result) && (entry = readdir(directory)) != NULL; errno = 0) {
         if (entry->d_name[0] != '.') {
             int rc = load_topic(table, entry->d_name, error);
@@ -257,6 +259,7 @@ int rp_queue_table_load(rp_queue_table *table, rp_error *error) {
         }
     }
     result = errno != 0 ? cannot_read(table->setup->directory, errno, error) : result;
+    table->is_loading = false;
     closedir(directory);
     return result;
 }

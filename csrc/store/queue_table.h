@@ -3,8 +3,8 @@
  *
  * Threads  find from any thread under a short lock (the broker keeps the pointers, so it is off the message path); visits run without
  *          the lock over the queues that existed when they began. Queues are never removed before the table is destroyed.
- * Bounds   queues_max queues of topics that are there. Those of deleted topics stay besides, half a KB each; made again, they count with
- *          the next deletion.
+ * Bounds   queues_max queues of topics that are there, or as many as the disk has at the start. Those of deleted topics stay besides,
+ *          half a KB each; made again, they count with the next deletion.
  */
 #ifndef RP_STORE_QUEUE_TABLE_H
 #define RP_STORE_QUEUE_TABLE_H

@@ -263,6 +263,25 @@ static void queues_of_deleted_topics_make_room_for_others(const char *path) {
     fixture_close(store);
 }
 
+static void queues_on_disk_are_read_also_past_the_limit(const char *path) {
+    enum { QUEUES = 5 };
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    for (int32_t id = 0; id < QUEUES; id++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Many", id), 0) == RP_OK);
+    }
+    fixture_close(store);
+    options.queues_max = QUEUES - 1;
+    store = fixture_open(&options);
+    for (int32_t id = 0; id < QUEUES; id++) {
+        CHECK(fixture_check(store, fixture_queue(store, "Many", id), 0) == 0);
+    }
+    rp_error error = {0};
+    CHECK(rp_message_store_queue(store, fixture_slice("Many"), QUEUES, 1, &error) == NULL && error.status == RP_E_BUSY);
+    fixture_close(store);
+}
+
 static void limits_are_refused_without_a_trace(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
@@ -461,6 +480,11 @@ int main(void) {
     fixture_remove(path);
     fixture_directory(second, sizeof second);
     queues_of_deleted_topics_make_room_for_others(second);
+    fixture_remove(second);
+    fixture_directory(second, sizeof second);
+    queues_on_disk_are_read_also_past_the_limit(second);
+    fixture_remove(second);
+    fixture_directory(second, sizeof second);
     deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again(second);
     fixture_remove(second);
     fixture_directory(second, sizeof second);
