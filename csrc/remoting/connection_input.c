@@ -3,7 +3,8 @@
  * All connections of a reactor read into one arena, side by side, so frames of a turn stay where they are until its end, and an idle
  * connection owns no buffer. What is left of a connection's bytes behind its last whole frame is kept in a buffer of its own and
  * put in front of the next read. Once LARGE_REST_MIN bytes of a frame are there, the buffer collects that frame in place (readv:
- * the rest of the frame, then the arena); it grows with what has arrived, at most to twice of it, whatever size the frame claims.
+ * the rest of the frame, then the arena). A spare one that holds the whole frame is used (input_pool.h), else it grows with what has
+ * arrived, at most to twice of it, whatever size the frame claims.
  *
  * A connection that is paused in the middle of its bytes keeps the unhandled frames in the same buffer ("held back").
  */
@@ -39,9 +40,10 @@ static void forget_input(rp_connection *connection) {
 }
 
 void rp_connection_drop_input(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
     if (connection->input != NULL) {
-        free(connection->input);
-        account_input(connection->reactor, 0, connection->input_capacity);
+        account_input(reactor, 0, connection->input_capacity);
+        rp_input_pool_give(&reactor->spares, connection->input, connection->input_capacity, reactor->now_ns);
     }
     forget_input(connection);
 }
@@ -56,8 +58,13 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
     if (size >= LARGE_REST_MIN && frame_size > size) {
         capacity = frame_size - size < size ? frame_size : 2 * size;
         connection->large_frame_size = frame_size;
+        if (!rp_server_memory_is_over(reactor->server, frame_size)) {
+            connection->input = rp_input_pool_take(&reactor->spares, frame_size, &capacity, reactor->now_ns);
+        }
     }
-    connection->input = malloc(capacity);
+    if (connection->input == NULL) {
+        connection->input = malloc(capacity);
+    }
     if (connection->input == NULL) {
         connection->large_frame_size = 0;
         rp_connection_close(connection, "memory is out");
@@ -231,12 +238,13 @@ static void read_large_frame(rp_connection *connection) {
     if (connection->input_size == connection->input_capacity && grow_input(connection) != RP_OK) {
         return;
     }
-    uint32_t missing = connection->input_capacity - connection->input_size;
+    uint32_t frame_size = connection->large_frame_size, capacity = connection->input_capacity;
+    uint32_t missing = (capacity < frame_size ? capacity : frame_size) - connection->input_size;
     uint32_t room = RP_READ_ARENA_BYTES - reactor->read_cursor;
     uint8_t *behind = reactor->read_arena + reactor->read_cursor;
     struct iovec parts[2] = {{connection->input + connection->input_size, missing},
                              {behind, room < READ_BYTES_MAX ? room : READ_BYTES_MAX}};
-    int has_frame_end = connection->input_capacity == connection->large_frame_size;
+    int has_frame_end = capacity >= frame_size;
     ssize_t count = readv(connection->fd, parts, has_frame_end && room >= READ_BYTES_MIN ? 2 : 1);
     if (judge_read(connection, count) != 1) {
         return;

@@ -119,6 +119,7 @@ void rp_reactor_destroy(rp_reactor *reactor) {
         free(atomic_load_explicit(&reactor->blocks[block], memory_order_relaxed));
     }
     rp_output_pool_free(&reactor->pool);
+    rp_input_pool_trim(&reactor->spares, 0, true);
     rp_arena_destroy(reactor->arena);
     rp_header_forms_destroy(reactor->forms);
     free(reactor->blocks);
@@ -383,9 +384,10 @@ static void reap_closed(rp_reactor *reactor) {
 static void forget_turn(rp_reactor *reactor) {
     for (rp_turn_buffer *kept = reactor->turn_buffers; kept != NULL; kept = kept->next) {
         reactor->input_bytes -= kept->capacity;
-        free(kept->bytes);
+        rp_input_pool_give(&reactor->spares, kept->bytes, kept->capacity, reactor->now_ns);
     }
     reactor->turn_buffers = NULL;
+    rp_input_pool_trim(&reactor->spares, reactor->now_ns, atomic_load_explicit(&reactor->connection_count, memory_order_relaxed) == 0);
     while (reactor->turn_requests != NULL) {
         rp_held_request *held = reactor->turn_requests;
         reactor->turn_requests = held->next;

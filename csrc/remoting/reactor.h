@@ -22,6 +22,7 @@
 #include "../base/ring.h"
 #include "../base/thread.h"
 #include "header_form.h"
+#include "input_pool.h"
 #include "output.h"
 #include "request_queue.h"
 #include "timer_wheel.h"
@@ -118,6 +119,7 @@ struct rp_reactor {
     rp_command command;              /* the one being handled */
     rp_header_forms *forms;          /* of the headers decoded so far */
     rp_output_pool pool;
+    rp_input_pool spares;            /* beside the server's bound for memory */
     uint64_t held_bytes_before;      /* buffer bytes at the end of the turn before */
     uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
     rp_connection *dirty, *closing, *held_back;

@@ -9,7 +9,8 @@
  * Owns     threads, sockets, requests in the ring. Borrows the handler's context until rp_server_stop returns.
  * Bounds   connections_max (then accept and close, counted); output_bytes_max per connection (then its socket is not read,
  *          closed after stall_timeout_ms without progress); ring_capacity requests in flight to Python (then SYSTEM_BUSY,
- *          RocketMQ's code 2; oneway dropped and counted). Open and close events are never dropped.
+ *          RocketMQ's code 2; oneway dropped and counted). Open and close events are never dropped. memory_bytes_max for what is being
+ *          received and sent; beside it 8 MB a reactor of buffers that were used in the last seconds (input_pool.h).
  */
 #ifndef RP_REMOTING_SERVER_H
 #define RP_REMOTING_SERVER_H

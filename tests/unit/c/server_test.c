@@ -75,7 +75,7 @@ static void frames_of_every_size_come_back_whole(void) {
     for (uint32_t index = 0; index < sizeof body; index++) {
         body[index] = (uint8_t)(index * 2654435761u >> 23);
     }
-    static const uint32_t sizes[] = {1, 4095, 16000, 16384, 40000, 131000, 140000, 1 << 20, 3 << 20, 12 << 20, 5};
+    static const uint32_t sizes[] = {1, 4095, 16000, 16384, 40000, 131000, 140000, 1 << 20, 3 << 20, 12 << 20, 1 << 20, 200000, 3 << 20, 5};
     for (uint32_t round = 0; round < sizeof sizes / sizeof sizes[0]; round++) {
         /* A large frame, and small ones on both sides of it in the same stream. */
         send_request(fd, RP_SERIALIZE_ROCKETMQ, CODE_ECHO, 1, "a", text_slice("small"));
