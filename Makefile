@@ -14,7 +14,8 @@ NATIVE_INPUTS := $(shell find csrc rocketpy/_core -name '*.[ch]' -o -name '*.map
 CORE_MODULES := $(patsubst rocketpy/_core/%.pyx,rocketpy._core.%,$(wildcard rocketpy/_core/*.pyx))
 TEST_FILE     = $(firstword $(subst ::, ,$(T)))
 
-SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_write.py \
+SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spark/test_segments.py tests/spark/test_sender.py \
+    tests/spark/test_stream_reader.py tests/spark/test_write.py \
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
     --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
