@@ -13,7 +13,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,9 @@ from .servers import BrokerServer, Durability, FloorServer, PeerServer, Rocketpy
 
 FED_BYTES_PER_S = GIB * 3 // 4  # what the fastest of the servers writes; 1.25 GiB, given beside it, cost what they gained
 PULLED_BYTES_MAX = GIB  # of what is pulled again and again: it stays in memory, on every server
+MEMORY_BYTES_MAX = 2 * GIB  # of what is sent before the memory is looked at: a million messages of 1 KB, fewer larger ones
+SIZES = range(40, 8 * 1024 * 1024 + 1)  # RP_LOAD_MESSAGE_SIZE_MIN and _MAX
+BATCHES = range(1, 4097)  # RP_LOAD_BATCH_MAX
 RESULTS = Path(__file__).resolve().parent / "results"
 PULL_TOPIC = f"{TOPIC}-pull"  # as many messages on each server, however fast it took those of the other shapes
 SHAPES_BY_DEFAULT = {"ASYNC_FLUSH": ("64x1", "16x32", "pull"), "SYNC_FLUSH": ("1x1", "64x1", "16x16")}
@@ -222,7 +225,7 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         warm_up_ms=warm_up_ms,
         peer_warm_up_s=5 if quick else 20,
         pull_messages=min(50_000 if quick else 500_000, PULLED_BYTES_MAX // arguments.size),
-        memory_messages=0 if arguments.no_footprint else (100_000 if quick else 1_000_000),
+        memory_messages=0 if arguments.no_footprint else min(100_000 if quick else 1_000_000, MEMORY_BYTES_MAX // arguments.size),
         idle_s=2 if quick else 5,
         fed_bytes=0 if quick else FED_BYTES_PER_S * (warm_up_ms + measured_ms) // 1000,
         encoding=arguments.encoding,
@@ -239,13 +242,24 @@ def is_shape(text: str) -> str:
     return text
 
 
+def in_range(allowed: range) -> Callable[[str], int]:
+    """An argument's type: a whole number among the allowed ones."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) not in allowed:
+            raise argparse.ArgumentTypeError(f"a number from {allowed[0]} to {allowed[-1]}, not {text!r}")
+        return int(text)
+
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench-peer", description="The same load against RocketMQ, rocketpy and the floor.")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that it works, not what it measures")
     parser.add_argument("--shape", action="append", type=is_shape, help="64x1, 16x32, pull…; repeatable")
     parser.add_argument("--encoding", choices=sorted(ENCODINGS), default="JSON")
-    parser.add_argument("--size", type=int, default=MESSAGE_BYTES, help="bytes of a body; default %(default)s")
-    parser.add_argument("--batch", type=int, default=1, help="messages a request; default 1")
+    parser.add_argument("--size", type=in_range(SIZES), default=MESSAGE_BYTES, help="bytes of a body; default %(default)s")
+    parser.add_argument("--batch", type=in_range(BATCHES), default=1, help="messages a request; default 1")
     parser.add_argument("--rounds", type=int, default=0, help="default 3")
     parser.add_argument("--seconds", type=float, default=0, help="of each measurement; default 4")
     parser.add_argument("--flush", choices=("ASYNC", "SYNC"), default="ASYNC")

@@ -2,8 +2,8 @@
  * faults as the frame's copies. Internal to csrc/remoting, C only.
  *
  * Threads  belongs to a reactor.
- * Bounds   at most SPARES_MAX buffers and SPARE_BYTES_MAX bytes, none of them for longer than UNUSED_NS after the last was taken, or
- *          than there are connections (both looked at when a turn ends).
+ * Bounds   at most 8 buffers and 8 MB, none for longer than 10 s after the last was taken, or than there are connections (both looked at
+ *          when a turn ends).
  */
 #ifndef RP_REMOTING_INPUT_POOL_H
 #define RP_REMOTING_INPUT_POOL_H

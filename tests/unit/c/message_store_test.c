@@ -460,8 +460,20 @@ static void times_lead_to_offsets(const char *path) {
     fixture_close(store);
 }
 
+static void appended_messages_are_read_back_under_sync_flush(const char *path) {
+    appended_messages_are_read_back_across_files_and_restarts(path, 1, RP_FLUSH_SYNC);
+}
+
+/* A store of its own. */
+static void in_a_directory(void (*claim)(const char *path)) {
+    char path[512];
+    fixture_directory(path, sizeof path);
+    claim(path);
+    fixture_remove(path);
+}
+
 int main(void) {
-    char path[512], second[512];
+    char path[512];
     fixture_directory(path, sizeof path);
     appended_messages_are_read_back_across_files_and_restarts(path, 0, RP_FLUSH_ASYNC);
     a_lost_consume_queue_is_rebuilt(path);
@@ -478,17 +490,9 @@ int main(void) {
     one_process_a_store(path);
     times_lead_to_offsets(path);
     fixture_remove(path);
-    fixture_directory(second, sizeof second);
-    queues_of_deleted_topics_make_room_for_others(second);
-    fixture_remove(second);
-    fixture_directory(second, sizeof second);
-    queues_on_disk_are_read_also_past_the_limit(second);
-    fixture_remove(second);
-    fixture_directory(second, sizeof second);
-    deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again(second);
-    fixture_remove(second);
-    fixture_directory(second, sizeof second);
-    appended_messages_are_read_back_across_files_and_restarts(second, 1, RP_FLUSH_SYNC);
-    fixture_remove(second);
+    in_a_directory(queues_of_deleted_topics_make_room_for_others);
+    in_a_directory(queues_on_disk_are_read_also_past_the_limit);
+    in_a_directory(deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again);
+    in_a_directory(appended_messages_are_read_back_under_sync_flush);
     return 0;
 }
