@@ -52,6 +52,15 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_connection_close(connection, "request refused");
 }
 
+static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
+    uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
+    bool is_lone = connection == reactor->asker && turn != reactor->asked_in_turn;
+    uint32_t before = reactor->lone_requests;
+    reactor->lone_requests = is_lone ? before + (before < RP_LONE_REQUESTS) : 0;
+    reactor->asker = connection;
+    reactor->asked_in_turn = turn;
+}
+
 void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t size) {
     rp_reactor *reactor = connection->reactor;
     const rp_handler *handler = &reactor->server->handler;
@@ -68,6 +77,7 @@ void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t
         return;
     }
     rp_count(&reactor->stats.frames_in, 1);
+    note_asker(reactor, connection);
     if ((command->flag & RP_COMMAND_RESPONSE) != 0) {
         punt(connection, RP_REQUEST_RESPONSE, command);
         return;

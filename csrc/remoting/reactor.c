@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "../base/log_inl.h"
@@ -65,13 +66,12 @@ int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor_ou
     }
     reactor->server = server;
     reactor->index = index;
-    reactor->epoll_fd = -1;
+    reactor->epoll_fd = reactor->stand_in_fd = -1;
     reactor->wake_item.kind = RP_INBOX_WAKE;
     reactor->now_ns = rp_clock_monotonic_ns(server->options.clock);
     reactor->deadline_ns = reactor->listener_resume_ns = reactor->drain_until_ns = INT64_MAX;
     rp_timer_wheel_init(&reactor->wheel, tick_ns(&server->options), reactor->now_ns);
     pthread_mutex_init(&reactor->turn_lock, NULL);
-    pthread_cond_init(&reactor->turner_changed, NULL);
     reactor->turners[0].reactor = reactor->turners[1].reactor = reactor;
     reactor->turner = &reactor->turners[0];
     int status = open_reactor(reactor);
@@ -115,6 +115,9 @@ void rp_reactor_destroy(rp_reactor *reactor) {
     if (reactor->epoll_fd >= 0) {
         close(reactor->epoll_fd);
     }
+    if (reactor->stand_in_fd >= 0) {
+        close(reactor->stand_in_fd);
+    }
     for (uint32_t block = 0; reactor->blocks != NULL && block < reactor->blocks_max; block++) {
         free(atomic_load_explicit(&reactor->blocks[block], memory_order_relaxed));
     }
@@ -126,7 +129,6 @@ void rp_reactor_destroy(rp_reactor *reactor) {
     free(reactor->read_arena);
     free(reactor->free_slots);
     free(reactor->starved);
-    pthread_cond_destroy(&reactor->turner_changed);
     pthread_mutex_destroy(&reactor->turn_lock);
     free(reactor);
 }
@@ -463,14 +465,33 @@ static void close_all(rp_reactor *reactor) {
     end_turn(reactor);
 }
 
-/* Behind a turn: the other thread turns the reactor from now on, this one waits for the next leave when it is back. */
+/* Wakes the thread that stands by, in so many microseconds. */
+static void call_stand_in(rp_reactor *reactor, uint32_t in_us) {
+    struct itimerspec once = {.it_value = {.tv_sec = in_us / 1000000, .tv_nsec = in_us % 1000000 * 1000L + 1}}; /* 0 would be never */
+    timerfd_settime(reactor->stand_in_fd, 0, &once, NULL);
+}
+
+/* The other thread turns the reactor; called while it is away, this one does. The call may be for an earlier time away: then the other one
+ * is relieved sooner than it had to be. */
+static void stand_by(rp_reactor *reactor, rp_turner *self) {
+    uint64_t calls;
+    pthread_mutex_unlock(&reactor->turn_lock);
+    (void)!read(reactor->stand_in_fd, &calls, sizeof calls);
+    pthread_mutex_lock(&reactor->turn_lock);
+    if (reactor->is_away) {
+        reactor->turner = self;
+    }
+}
+
+/* Behind a turn. While one connection alone asks, one request at a time, nobody has to wait for the thread, and waking another costs more
+ * than a disk's sync may take: the stand-in is called only when it stays away. Who is relieved stands by when it is back. */
 static void leave(rp_reactor *reactor) {
     int64_t leave_for = reactor->leave_for;
+    bool is_lone = reactor->lone_requests == RP_LONE_REQUESTS;
     reactor->is_leaving = false;
     reactor->is_away = true;
-    reactor->turner = reactor->turner == &reactor->turners[0] ? &reactor->turners[1] : &reactor->turners[0];
+    call_stand_in(reactor, is_lone ? reactor->server->options.stand_in_after_us : 0);
     pthread_mutex_unlock(&reactor->turn_lock);
-    pthread_cond_signal(&reactor->turner_changed);
     reactor->server->handler.on_leave(reactor->server->handler.context, leave_for);
     pthread_mutex_lock(&reactor->turn_lock);
     reactor->is_away = false;
@@ -486,11 +507,11 @@ static void run(void *context) {
     }
     while (!reactor->is_done) {
         if (reactor->turner != self) {
-            pthread_cond_wait(&reactor->turner_changed, &reactor->turn_lock);
+            stand_by(reactor, self);
         } else if (reactor->drain_until_ns != INT64_MAX && is_drained(reactor)) {
             close_all(reactor);
             reactor->is_done = true;
-            pthread_cond_signal(&reactor->turner_changed);
+            call_stand_in(reactor, 0);
         } else {
             turn(reactor, events);
             if (reactor->is_leaving) {
@@ -546,6 +567,9 @@ int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for) {
         return RP_E_CLOSED;
     }
     if (reactor->is_away) {
+        return RP_E_BUSY;
+    }
+    if (reactor->stand_in_fd < 0 && (reactor->stand_in_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC)) < 0) {
         return RP_E_BUSY;
     }
     int status = stand_in->thread == NULL ? rp_reactor_start_turner(stand_in) : RP_OK;

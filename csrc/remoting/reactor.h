@@ -6,7 +6,8 @@
  *     ─ on_turn_end ─ flush (one write a connection, small answers first) ─ reap closed connections ─ forget the turn's memory
  *
  * Threads  a reactor's fields belong to who holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
- *          epoll; a stand-in turns it while the thread is away on something that blocks (rp_reactor_leave), then they have changed roles.
+ *          epoll, or is away on something that blocks (rp_reactor_leave). A stand-in is called then, at once or, while one connection
+ *          alone asks, when the thread stays away; it turns the reactor from then on.
  *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps (rp_reactor_serve).
  *          Connections live in blocks that are never moved or freed before the server is, so that rp_server_send may look at the
  *          atomics of any of them.
@@ -29,6 +30,7 @@
 
 #define RP_REACTORS_MAX 64
 #define RP_CONNECTION_BLOCK 64 /* connections allocated together */
+#define RP_LONE_REQUESTS 8     /* behind so many of one connection, one a turn, no other is expected */
 
 #define RP_READ_ARENA_BYTES (1024u * 1024)
 
@@ -92,10 +94,13 @@ struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
     pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll; before every other lock */
-    pthread_cond_t turner_changed; /* with turn_lock */
+    int stand_in_fd;               /* a timer, which the one that does not turn it waits for; -1 until the stand-in is first needed */
     rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when it is first needed */
     rp_turner *turner;             /* who turns it */
     int64_t leave_for;             /* the argument of on_leave */
+    const rp_connection *asker;    /* of the last request; compared only */
+    uint64_t asked_in_turn;        /* the turn of that request, of stats.turns */
+    uint32_t lone_requests;        /* up to RP_LONE_REQUESTS: how many lately came one a turn, all of one connection */
     bool is_leaving;               /* the turner goes when this turn is over */
     bool is_away;                  /* the other one has not come back yet */
     int epoll_fd;      /* fixed after open */

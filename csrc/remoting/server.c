@@ -25,6 +25,7 @@ void rp_server_options_default(rp_server_options *options) {
         .output_bytes_max = 8u << 20,
         .memory_bytes_max = (uint64_t)1 << 30,
         .ring_capacity = 10000,
+        .stand_in_after_us = 500,
         .thread_name = "reactor",
     };
 }

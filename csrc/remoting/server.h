@@ -66,6 +66,7 @@ typedef struct rp_server_options {
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read) */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
     uint32_t spin_us;             /* busy poll after recent activity, default 0 = off */
+    uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
     uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;
     const char *thread_name;      /* up to 10 characters, "reactor" */
@@ -127,8 +128,9 @@ uint16_t rp_reactor_index(const rp_reactor *reactor);          /* 0..reactors-1 
 rp_arena *rp_reactor_arena(rp_reactor *reactor);               /* reset after on_turn_end */
 int64_t rp_reactor_now_ns(const rp_reactor *reactor);          /* monotonic, read once a turn */
 void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns);
-/* The thread goes to on_leave(context, leave_for) when this turn is over, and the reactor's stand-in turns it. RP_OK; RP_E_BUSY:
- * one of the two is away already; RP_E_CLOSED while the server stops; RP_E_NO_MEMORY, RP_E_BUSY: there is no thread for a stand-in. */
+/* The thread goes to on_leave(context, leave_for) when this turn is over, and the reactor's stand-in turns it: at once, or, while one
+ * connection alone asks and one request at a time, after stand_in_after_us. RP_OK; RP_E_BUSY: one of the two is away already; RP_E_CLOSED
+ * while the server stops; RP_E_NO_MEMORY, RP_E_BUSY: there is no thread for a stand-in, or no descriptor for its timer. */
 int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for);
 void rp_reactor_wake(rp_reactor *reactor);                     /* any thread; coalesced */
 /* As rp_reactor_wake, from a thread that is not the reactor's: while the reactor sleeps, on_wake runs here and what it writes is sent

@@ -54,6 +54,7 @@ struct harness {
     _Atomic int64_t deadline_ns; /* what on_wake sets; 0: nothing */
     _Atomic int64_t left_for, came_back; /* arguments of on_leave, added up: at its start, at its end */
     _Atomic int may_return;
+    _Atomic int turned_by; /* the thread that handled the last request */
     _Atomic int watched_fd; /* of a client; 0: none */
     _Atomic uint64_t released_late; /* ranges, once watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
@@ -107,6 +108,7 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
     CHECK(rp_reactor_connection(reactor, rp_connection_id(connection)) == connection);
     CHECK(rp_reactor_now_ns(reactor) > 0 && rp_reactor_index(reactor) == rp_connection_id(connection) >> 56);
     atomic_fetch_add(&harness->resubmitted, (uint64_t)resubmitted);
+    atomic_store(&harness->turned_by, gettid());
     switch (command->code) {
     case CODE_ECHO:
         harness_echo(connection, command);

@@ -5,6 +5,7 @@
 
 #define SERVERS 3
 #define ROUNDS 300
+#define LONE_REQUESTS 9 /* RP_LONE_REQUESTS behind the first */
 
 static rp_server_options one_reactor(void) {
     rp_server_options options;
@@ -135,6 +136,63 @@ static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
     harness_stop(harness);
 }
 
+/* As many requests as make a connection a lone one, then it asks the thread to leave. Returns who turned the reactor until then. */
+static int ask_alone(struct harness *harness, int fd) {
+    for (int opaque = 1; opaque <= LONE_REQUESTS; opaque++) {
+        expect_echo(fd, opaque);
+    }
+    ask(fd, CODE_LEAVE, 10);
+    expect_response(fd, 0, 10, NULL);
+    return atomic_load(&harness->turned_by);
+}
+
+static void a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon(void) {
+    rp_server_options options = one_reactor();
+    options.stand_in_after_us = UINT32_MAX;
+    struct harness *harness = harness_start(&options);
+    atomic_store(&harness->may_return, 1);
+    int fd = dial(harness);
+    int turner = ask_alone(harness, fd);
+    expect_echo(fd, 11);
+    CHECK(came_back_from_ten(harness) && atomic_load(&harness->turned_by) == turner);
+    close(fd);
+    harness_stop(harness);
+}
+
+static void a_thread_that_a_lone_asker_sent_away_is_relieved_in_time(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness);
+    int turner = ask_alone(harness, fd);
+    CHECK(becomes_true(harness, has_left_for_ten));
+    expect_echo(fd, 11);
+    CHECK(!came_back_from_ten(harness) && atomic_load(&harness->turned_by) != turner);
+    atomic_store(&harness->may_return, 1);
+    CHECK(becomes_true(harness, came_back_from_ten));
+    close(fd);
+    harness_stop(harness);
+}
+
+/* Two that ask in turn: neither waits until the thread is back. */
+static void a_second_asker_has_the_stand_in_called_at_once(void) {
+    rp_server_options options = one_reactor();
+    options.stand_in_after_us = UINT32_MAX;
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness), other = dial(harness);
+    for (int opaque = 1; opaque <= LONE_REQUESTS; opaque++) {
+        expect_echo(fd, opaque);
+        expect_echo(other, opaque);
+    }
+    ask(fd, CODE_LEAVE, 10);
+    expect_response(fd, 0, 10, NULL);
+    expect_echo(other, 11);
+    CHECK(!came_back_from_ten(harness));
+    atomic_store(&harness->may_return, 1);
+    close(fd);
+    close(other);
+    harness_stop(harness);
+}
+
 static void let_it_return(void *context) {
     struct harness *harness = context;
     int fd = dial(harness);
@@ -164,6 +222,9 @@ int main(void) {
     RUN(many_threads_serve_beside_the_reactor);
     RUN(small_answers_leave_before_large_ones);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
+    RUN(a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon);
+    RUN(a_thread_that_a_lone_asker_sent_away_is_relieved_in_time);
+    RUN(a_second_asker_has_the_stand_in_called_at_once);
     RUN(a_server_stops_while_a_thread_is_away);
     return 0;
 }
