@@ -1,7 +1,7 @@
 /* reactor.c: the event loop: one thread, its connections, turns as drawn in reactor.h. RocketMQ: netty's NioEventLoop.
  *
- * The loop sleeps in epoll until something happens or the earliest deadline comes: an idle reactor does not run. With spin_us it
- * polls that long after work before it sleeps, but only while that pays: each hit earns credit, each spin in vain costs more, and
+ * The loop sleeps in epoll until something happens or the earliest deadline comes: an idle reactor does not run. Behind the answer to a
+ * lone asker it polls for spin_us before it sleeps, but only while that pays: each hit earns credit, each spin in vain costs more, and
  * without credit it tries again only once in SPIN_PAUSE_MAX sleeps.
  */
 #include "reactor.h"
@@ -170,7 +170,7 @@ static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
     return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
 }
 
-/* Polls until something happens or spin_us have passed since the last work. Returns the events; *is_inbox: the inbox has something. */
+/* Polls until something happens or it is spin_until_ns. Returns the events; *is_inbox: the inbox has something. */
 static int spin(rp_reactor *reactor, struct epoll_event *events, bool *is_inbox) {
     const rp_clock *clock = reactor->server->options.clock;
     int64_t deadline = next_deadline(reactor);
@@ -189,7 +189,7 @@ static int spin(rp_reactor *reactor, struct epoll_event *events, bool *is_inbox)
 }
 
 static bool spins_now(rp_reactor *reactor) {
-    if (reactor->server->options.spin_us == 0) {
+    if (reactor->spin_until_ns == 0) {
         return false;
     }
     if (reactor->spin_credit > 0) {
@@ -435,8 +435,16 @@ static bool is_drained(const rp_reactor *reactor) {
     return rp_ring_count(reactor->inbox) == 0;
 }
 
+/* Who asks alone, one request at a time, and has its answer asks again at once, as a rule. A request that waits for a disk, a slave, Python
+ * or a message to come is not answered by the turn that has read it. */
+static bool awaits_lone_asker(const rp_reactor *reactor, uint64_t answers_before) {
+    return reactor->lone_requests == RP_LONE_REQUESTS && reactor->server->options.spin_us > 0 &&
+           atomic_load_explicit(&reactor->stats.frames_out, memory_order_relaxed) != answers_before;
+}
+
 static void turn(rp_reactor *reactor, struct epoll_event *events) {
     int count = wait_for_events(reactor, events);
+    uint64_t answers_before = atomic_load_explicit(&reactor->stats.frames_out, memory_order_relaxed);
     reactor->now_ns = rp_clock_monotonic_ns(reactor->server->options.clock);
     take_inbox(reactor);
     if (reactor->held_back != NULL) {
@@ -449,8 +457,9 @@ static void turn(rp_reactor *reactor, struct epoll_event *events) {
     }
     run_timers(reactor);
     end_turn(reactor);
-    if (count > 0) {
-        reactor->spin_until_ns = reactor->now_ns + (int64_t)reactor->server->options.spin_us * 1000;
+    reactor->spin_until_ns = 0;
+    if (awaits_lone_asker(reactor, answers_before)) {
+        reactor->spin_until_ns = rp_clock_monotonic_ns(reactor->server->options.clock) + (int64_t)reactor->server->options.spin_us * 1000;
     }
 }
 

@@ -136,7 +136,7 @@ struct rp_reactor {
     int64_t deadline_ns;             /* the handler's */
     int64_t listener_resume_ns;      /* reactor 0: when to accept again after it ran out of descriptors; INT64_MAX: it accepts */
     int64_t drain_until_ns;          /* INT64_MAX until the server stops */
-    int64_t spin_until_ns;
+    int64_t spin_until_ns;           /* 0: sleep at once */
     uint32_t spin_credit;            /* 0..SPIN_CREDIT_MAX: how often spinning paid lately */
     uint32_t spin_pause;             /* sleeps without spinning since credit ran out */
     bool is_done;

@@ -6,6 +6,7 @@
 #define SERVERS 3
 #define ROUNDS 300
 #define LONE_REQUESTS 9 /* RP_LONE_REQUESTS behind the first */
+#define SPIN_PAUSE 16 /* before the first poll, and between two that were in vain */
 
 static rp_server_options one_reactor(void) {
     rp_server_options options;
@@ -89,6 +90,41 @@ static void small_answers_leave_before_large_ones(void) {
     expect_response(small, 0, 1, NULL);
     close(small);
     close(large);
+    harness_stop(harness);
+}
+
+/* Whether this thread can come to answer in the reactor's place: while the reactor polls, its own thread does. */
+static int serves_for(struct harness *harness) {
+    uint64_t before = atomic_load(&harness->wakes);
+    rp_reactor_serve(rp_server_reactor(harness->server, 0));
+    while (atomic_load(&harness->wakes) == before) { /* the reactor has been asked to */
+        poll(NULL, 0, 1);
+    }
+    return atomic_load(&harness->woken_by) == gettid();
+}
+
+static void a_reactor_polls_for_a_lone_asker_it_has_answered(void) {
+    rp_server_options options = one_reactor();
+    options.spin_us = 1000000u * 3600;
+    options.idle_timeout_ms = 0; /* a timer would end the polling */
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness);
+    for (int opaque = 1; opaque <= LONE_REQUESTS + SPIN_PAUSE; opaque++) {
+        expect_echo(fd, opaque);
+    }
+    CHECK(!serves_for(harness));
+    expect_echo(fd, 101);
+    int other = dial(harness);
+    expect_echo(other, 102); /* it is not alone any more */
+    CHECK(becomes_true(harness, serves_for));
+    for (int opaque = 201; opaque <= 200 + LONE_REQUESTS; opaque++) {
+        expect_echo(fd, opaque);
+    }
+    CHECK(!serves_for(harness));
+    ask(fd, CODE_PARK, 301); /* no answer */
+    CHECK(becomes_true(harness, serves_for));
+    close(fd);
+    close(other);
     harness_stop(harness);
 }
 
@@ -221,6 +257,7 @@ int main(void) {
     RUN(another_thread_answers_while_the_reactor_sleeps);
     RUN(many_threads_serve_beside_the_reactor);
     RUN(small_answers_leave_before_large_ones);
+    RUN(a_reactor_polls_for_a_lone_asker_it_has_answered);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
     RUN(a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon);
     RUN(a_thread_that_a_lone_asker_sent_away_is_relieved_in_time);
