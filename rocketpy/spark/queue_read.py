@@ -112,9 +112,8 @@ def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[A
             give_up = give_up or now + settings.endpoint.retry_timeout_s
             if now >= give_up:
                 limit = settings.endpoint.retry_timeout_s
-                raise NetworkError(
-                    f"offset {begin}: {error} [no broker answered for {limit:g} s; read offsets {part.begin}..{begin - 1}]"
-                ) from None
+                done = f"read offsets {part.begin}..{begin - 1}" if begin > part.begin else f"nothing read from offset {part.begin} on"
+                raise NetworkError(f"offset {begin}: {error} [no broker answered for {limit:g} s; {done}]") from None
             pause_before_retry()
             turn += 1
             addresses = _addresses_now(settings, partition) or addresses

@@ -44,6 +44,12 @@ class Asker:
         self._sockets = [wire.socket.create_connection(("127.0.0.1", server.port), 5) for server in servers]
         self._opaque = 0
 
+    def __enter__(self) -> Asker:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def close(self) -> None:
         for each in self._sockets:
             each.close()
@@ -185,8 +191,7 @@ STORY: list[Any] = [
 
 
 def test_the_same_requests_get_the_same_answers(pair: list[NameServer]) -> None:
-    asker = Asker(pair)
-    try:
+    with Asker(pair) as asker:
         for number, step in enumerate(STORY):
             arguments = step if isinstance(step, tuple) else (step,)
             answers = asker.ask(*arguments)
@@ -195,8 +200,6 @@ def test_the_same_requests_get_the_same_answers(pair: list[NameServer]) -> None:
                     lambda arguments=arguments: agreed(asker.ask(*arguments)), 5, f"agreement on step {number}: {arguments[:2]}"
                 )
             assert answers[0] == answers[1], f"step {number}: {arguments[:2]}"
-    finally:
-        asker.close()
 
 
 def is_departure(step: Any) -> bool:
@@ -208,24 +211,22 @@ def agreed(answers: list[Any]) -> list[Any] | None:
 
 
 def test_a_wrong_crc_is_refused_by_both(pair: list[NameServer]) -> None:
-    asker = Asker(pair)
     code, fields, body = registration("a", 0, t=1, u=1)
-    ours, theirs = asker.ask(code, {**fields, "bodyCrc32": "5"}, body)
+    with Asker(pair) as asker:
+        ours, theirs = asker.ask(code, {**fields, "bodyCrc32": "5"}, body)
     assert ours == theirs
     assert (ours["code"], ours["remark"]) == (1, "crc32 not match")
-    asker.close()
 
 
 def test_both_forget_a_broker_that_hangs_up_or_falls_silent(pair: list[NameServer]) -> None:
-    staying, leaving = Asker(pair), Asker(pair)
-    leaving.ask(*registration("a", 0, t=1, u=1))
-    code, fields, body = registration("bb", 0, t=1, u=1)
-    staying.ask(code, {**fields, "heartbeatTimeoutMillis": "600"}, body)
-    leaving.close()
-    for server in pair:
-        wait_until(lambda server=server: set(server.broker_addresses()) == {"bb"}, 10, "the broker that hung up is gone")
-        wait_until(lambda server=server: not server.broker_addresses(), 10, "the silent broker is gone")
-    staying.close()
+    with Asker(pair) as staying:
+        with Asker(pair) as leaving:
+            leaving.ask(*registration("a", 0, t=1, u=1))
+            code, fields, body = registration("bb", 0, t=1, u=1)
+            staying.ask(code, {**fields, "heartbeatTimeoutMillis": "600"}, body)
+        for server in pair:
+            wait_until(lambda server=server: set(server.broker_addresses()) == {"bb"}, 10, "the broker that hung up is gone")
+            wait_until(lambda server=server: not server.broker_addresses(), 10, "the silent broker is gone")
 
 
 def test_ours_shows_every_configuration_key_of_theirs(pair: list[NameServer]) -> None:
