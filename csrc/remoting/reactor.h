@@ -93,7 +93,7 @@ typedef struct rp_turner {
 struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
-    pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll; before every other lock */
+    pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll or is away; before every other lock */
     int stand_in_fd;               /* a timer, which the one that does not turn it waits for; -1 until the stand-in is first needed */
     rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when it is first needed */
     rp_turner *turner;             /* who turns it */
