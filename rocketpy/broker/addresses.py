@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .._core.errors import NetworkError
 from ..remoting.client import split_address
+from ..remoting.look_up import LookUps
 
 LOOK_UP_TIMEOUT_S = 3.0
 _WILDCARDS = ("", "0.0.0.0", "::")
@@ -45,7 +45,7 @@ def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
     return advertise
 
 
-async def looked_up(addresses: Iterable[str], timeout_s: float = LOOK_UP_TIMEOUT_S) -> list[str]:
+async def looked_up(addresses: Iterable[str], look_ups: LookUps, timeout_s: float = LOOK_UP_TIMEOUT_S) -> list[str]:
     """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup).
 
     Raises NetworkError when one of them cannot be looked up: less than all of them is no list to go by."""
@@ -54,11 +54,11 @@ async def looked_up(addresses: Iterable[str], timeout_s: float = LOOK_UP_TIMEOUT
         host, port = split_address(address)
         try:
             async with asyncio.timeout(timeout_s):
-                rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                numbers = await look_ups.addresses(host)
         except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
             cause = getattr(error, "strerror", None) or f"no answer within {timeout_s:g} s"
             raise NetworkError(f"name server {address} cannot be looked up: {cause}") from error
-        found += sorted(join_address(str(row[4][0]), port) for row in rows)
+        found += sorted(join_address(each, port) for each in numbers)
     return list(dict.fromkeys(found))
 
 

@@ -31,6 +31,7 @@ from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
+from ..remoting.look_up import LookUps
 from ..remoting.service import Handler, RemotingService
 from . import unsupported
 from .addresses import Identity, address_warnings, advertised_address, join_address, looked_up
@@ -106,6 +107,7 @@ class BrokerService:
         self._ha: HaService | None = None
         self._synchronize: SlaveSynchronize | None = None
         self._client: RemotingClient | None = None
+        self._look_ups = LookUps()
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
         self._metrics: MetricsService | None = None
@@ -520,7 +522,7 @@ class BrokerService:
     async def _looked_up(self, otherwise: list[str]) -> list[str]:
         """The addresses behind namesrvAddr; when they cannot be looked up, what we have."""
         try:
-            return await looked_up(self.config.addresses("namesrvAddr"))
+            return await looked_up(self.config.addresses("namesrvAddr"), self._look_ups)
         except NetworkError as error:
             log.warning("%s; staying with %s", error, ";".join(otherwise))
             return otherwise

@@ -21,6 +21,7 @@ from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyEr
 from .._core.remoting import Command, decode_command, encode_command, scan_frame
 from .codes import CURRENT_VERSION, FLAG_ONEWAY, Language, ResponseCode, SerializeType, request_name
 from .command import Fields, check_success, encode_fields
+from .look_up import LookUps
 
 log = logging.getLogger(__name__)
 
@@ -151,6 +152,7 @@ class RemotingClient:
         self._on_lost = on_lost
         self._connections: dict[str, _Connection] = {}
         self._connecting: dict[str, asyncio.Task[_Connection]] = {}
+        self._look_ups = LookUps()
         self._opaques = itertools.count(1)
         self._in_flight = 0
         self._stopped = False
@@ -258,13 +260,9 @@ class RemotingClient:
 
     async def _connect(self, address: str) -> _Connection:
         host, port = split_address(address)
-        loop = asyncio.get_running_loop()
-
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), host, port
-                )
+                connection = await self._open(address, await self._look_ups.addresses(host), port)
         except TimeoutError:
             raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
         except OSError as error:
@@ -277,6 +275,20 @@ class RemotingClient:
         self._connections = {known: each for known, each in self._connections.items() if each.is_open}
         self._connections[address] = connection
         return connection
+
+    async def _open(self, address: str, numbers: Iterable[str], port: int) -> _Connection:
+        """A connection to the first of the addresses behind `address` that takes one. Raises OSError: what the last of them said."""
+        fault: OSError | None = None
+        for each in numbers:
+            try:
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), each, port
+                )
+            except OSError as error:
+                fault = error
+            else:
+                return connection
+        raise fault or OSError(f"{address} has no address")
 
     def _drop(self, address: str) -> None:
         connection = self._connections.pop(address, None)

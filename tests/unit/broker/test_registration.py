@@ -30,6 +30,7 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader
 from rocketpy.remoting.json_codec import read_json, write_fastjson
+from rocketpy.remoting.look_up import LookUps
 from rocketpy.remoting.route import QueueData, TopicRoute
 from tests.processes import PATIENCE_S, free_port
 from tests.unit.broker.running import broker_config, eventually
@@ -349,16 +350,16 @@ def test_an_isolated_broker_keeps_quiet() -> None:
 
 
 def test_one_name_stands_for_every_address_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lookup(host: str, port: int, *unused: Any, **options: Any) -> Any:
+    def lookup(host: str, port: int | None, *unused: Any, **options: Any) -> Any:
         hosts = {"ns": [("10.0.0.2", port), ("10.0.0.1", port)], "six": [("fd00::1", port, 0, 0)]}
         if host not in hosts:
             raise socket.gaierror(-2, "Name or service not known")
         return [(socket.AF_INET, 1, 6, "", address) for address in hosts[host]]
 
     monkeypatch.setattr("socket.getaddrinfo", lookup)
-    assert asyncio.run(looked_up(["ns:9876", "six:2", "ns:9876"])) == ["10.0.0.1:9876", "10.0.0.2:9876", "[fd00::1]:2"]
+    assert asyncio.run(looked_up(["ns:9876", "six:2", "ns:9876"], LookUps())) == ["10.0.0.1:9876", "10.0.0.2:9876", "[fd00::1]:2"]
     with pytest.raises(NetworkError, match="name server gone:1 cannot be looked up: Name or service not known"):
-        asyncio.run(looked_up(["ns:9876", "gone:1"]))
+        asyncio.run(looked_up(["ns:9876", "gone:1"], LookUps()))
 
 
 def test_a_broker_follows_the_name_servers_behind_a_name(
@@ -367,7 +368,7 @@ def test_a_broker_follows_the_name_servers_behind_a_name(
     known = ["127.0.0.1"]
     real = socket.getaddrinfo
 
-    def lookup(host: str, port: int, *arguments: Any, **options: Any) -> Any:
+    def lookup(host: str, port: int | None, *arguments: Any, **options: Any) -> Any:
         if host == "ns" and not known:
             raise socket.gaierror(-3, "Temporary failure in name resolution")
         return [(socket.AF_INET, 1, 6, "", (each, port)) for each in known] if host == "ns" else real(host, port, *arguments, **options)
