@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterable
 
 from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
@@ -26,6 +27,9 @@ from .look_up import LookUps
 log = logging.getLogger(__name__)
 
 FRAME_SIZE_MAX = 16 * 1024 * 1024
+UNACKNOWLEDGED_MS = 10_000
+"""A host that has not acknowledged what was sent to it for so long is taken for gone. The kernel's own patience is a quarter of an hour, at
+whose end it asks every two minutes: so long would a broker stay unknown to a name server that a cut network has given back."""
 RequestCallback = Callable[[str, Command], None]
 """Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
 LostCallback = Callable[[str], None]
@@ -72,6 +76,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
 
     def pause_writing(self) -> None:
         self._writable.clear()
