@@ -167,15 +167,15 @@ class Registration:
         if self._has_told:
             await self.unregister_all()
 
-    async def register_all(self) -> dict[str, RegisterResult | RocketpyError]:
-        """Tells every name server every topic."""
+    async def register_all(self, *, is_forced: bool = False) -> dict[str, RegisterResult | RocketpyError]:
+        """Tells every name server every topic; unless is_forced, with forceRegister=false those only that do not know them."""
         if self.is_isolated:
             log.info("Skip register for broker is isolated")
             return {}
         self._has_told = True
         async with self._lock:
             self._changed.clear()
-            targets = self.name_servers if self._settings.force else await self._outdated()
+            targets = self.name_servers if is_forced or self._settings.force else await self._outdated()
             results: dict[str, RegisterResult | RocketpyError] = {}
             failed: dict[str, RocketpyError] = {}
             for part in self._parts(self._snapshot(None)):

@@ -538,7 +538,7 @@ class BrokerService:
         one instead of waiting for the next period."""
         assert self._synchronize is not None
         if parts.ha.connection() is None or self._synchronize.master_address is None:
-            await parts.registration.register_all()
+            await parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
         await self._synchronize.run_once()
 
     async def _catch_up(self) -> None:

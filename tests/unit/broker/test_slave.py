@@ -57,8 +57,10 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
     run(test)
 
 
-def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With haMasterAddress it has a connection before any name server knows the master."""
+@pytest.mark.parametrize("force", ["true", "false"])
+def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: str) -> None:
+    """With haMasterAddress it has a connection before any name server knows the master; with forceRegister=false it is known well already,
+    and the master comes with the answer to a registration only."""
     monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
@@ -69,7 +71,7 @@ def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: P
             known = {"brokerName": "broker-a", "brokerAddr": parts.address, "clusterName": "DefaultCluster", "brokerId": 0}
             assert (await master.ask(RequestCode.UNREGISTER_BROKER, known, address=name_server)).code == 0
             settings = {"brokerRole": "SLAVE", "brokerId": "1", "namesrvAddr": name_server, "haMasterAddress": f"127.0.0.1:{parts.ha.port}"}
-            slave = BrokerService(broker_config(tmp_path / "slave", **settings))
+            slave = BrokerService(broker_config(tmp_path / "slave", forceRegister=force, **settings))
             await slave.start()
             try:
                 assert slave.parts is not None and slave._synchronize is not None
