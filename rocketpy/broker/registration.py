@@ -287,10 +287,9 @@ class Registration:
         )
         answers = await self._client.invoke_all(targets, RequestCode.REGISTER_BROKER, header, body, timeout_s=settings.timeout_s)
         results = {address: self._result(address, answer) for address, answer in answers.items()}
-        for result in results.values():  # the first that answered speaks for all, as in RocketMQ
-            if isinstance(result, RegisterResult):
-                self._on_result(result)
-                break
+        known = [result for result in results.values() if isinstance(result, RegisterResult)]
+        if known:  # one speaks for all, as in RocketMQ; of a slave's, one that knows its master: others may have lost sight of that
+            self._on_result(next((result for result in known if result.master_address), known[0]))
         return results
 
     def _result(self, address: str, answer: Command | RocketpyError) -> RegisterResult | RocketpyError:

@@ -269,6 +269,14 @@ def test_order_topics_come_with_the_answer() -> None:
     assert results[0].order_topics == {"orders": "broker-a:4"}
 
 
+def test_a_slave_follows_the_master_that_one_of_its_name_servers_knows() -> None:
+    """The first may have been cut off from the master, which it forgets after two minutes; the slave would never find it."""
+    caller = ScriptedCaller({B: Answer(fields={"masterAddr": "10.0.0.1:10911", "haServerAddr": "10.0.0.1:10912"})})
+    registration, results = make(caller, Topics("t"))
+    asyncio.run(registration.register_all())
+    assert [(result.name_server, result.master_address) for result in results] == [(B, "10.0.0.1:10911")]
+
+
 def test_without_force_only_name_servers_with_an_older_version_are_told() -> None:
     async def run() -> None:
         caller = ScriptedCaller({A: Answer(fields={"changed": "false"}), B: Answer(fields={"changed": "true"})})
