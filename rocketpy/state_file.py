@@ -4,6 +4,8 @@ RocketMQ: ConfigManager, MixAll.string2File (5.3.3 common/), which renames witho
     write  text → NAME.tmp → fsync ─ link NAME as NAME.bak ─ rename NAME.tmp to NAME ─ fsync of the directory
     read   NAME, when it is missing or damaged NAME.bak, and a log line says which and why
 
+A NAME that is a mount point of its own, as containers are given single files, takes no other file's place: it is written over.
+
 At every moment at least one of NAME and NAME.bak is a whole file that was valid once: a NAME that could not be read is set aside as
 NAME.damaged and never becomes the backup. Damage never refuses the start: with both gone the table begins empty, loudly. A file that is
 there and cannot be opened or read just now (its owner, descriptors, the disk) is not damaged: its backup, which is older, does not serve.
@@ -43,12 +45,13 @@ class FileFault:
 class StateFile:
     """One state file and its backup."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, is_whole: bool = False) -> None:
+        """is_whole: the caller has read what is there, and it becomes the backup of the first write too."""
         self.path = Path(path)
         self.backup_path = self.path.with_name(self.path.name + ".bak")
         self.damaged_path = self.path.with_name(self.path.name + ".damaged")
         self.faults: list[FileFault] = []
-        self._current_is_good = False
+        self._current_is_good = is_whole
 
     def read(self, decode: Callable[[str], T]) -> T | None:
         """What decode makes of the file, or of its backup; None when neither can be used. decode raises ValueError for a damaged text.
@@ -86,7 +89,7 @@ class StateFile:
             _write_synced(temporary, data, _mode(self.path))
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
-            temporary.replace(self.path)
+            _put(temporary, self.path, self.backup_path, data)
             _sync_directory(directory)
         except OSError as error:
             kind = DiskFull if error.errno in _FULL else StoreIOError
@@ -147,6 +150,16 @@ def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
         os.close(descriptor)
 
 
+def _put(temporary: Path, path: Path, backup: Path, data: bytes) -> None:
+    try:
+        temporary.replace(path)
+    except OSError as error:
+        if error.errno != errno.EBUSY or (backup.exists() and backup.samefile(path)):  # not what must survive a write cut short
+            raise
+        _write_synced(path, data, None)
+        temporary.unlink()
+
+
 def _link_over(source: Path, target: Path) -> None:
     """Makes target another name of source without a moment in which target is missing."""
     staging = target.with_name(target.name + ".tmp")
@@ -156,9 +169,9 @@ def _link_over(source: Path, target: Path) -> None:
     except FileNotFoundError:
         return  # somebody removed the file since: there is nothing to back up
     except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV):
             raise
-        _write_synced(staging, source.read_bytes(), _mode(source))  # a file system without hard links
+        _write_synced(staging, source.read_bytes(), _mode(source))  # a file system without hard links, or a mount point
     staging.replace(target)
 
 

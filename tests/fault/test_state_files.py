@@ -199,6 +199,30 @@ def test_who_may_read_a_file_stays_as_it_was(tmp_path: Path) -> None:
     assert [each.stat().st_mode & 0o777 for each in (path, file.backup_path)] == [0o600, 0o600]
 
 
+def test_a_file_that_is_a_mount_point_is_written_over(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `docker run -v FILE:FILE` makes them: nothing can be renamed to them, nor linked across their border."""
+    first = written_twice(case)
+    first.change(3)
+    real_replace = Path.replace
+
+    def replace(source: Path, target: Path) -> Path:
+        if target == first.path:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return real_replace(source, target)
+
+    def link(source: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        patch.setattr(os, "link", link)
+        asyncio.run(first.saved.save())
+    assert reloaded(case) == ["t1", "t2", "t3"]
+    assert not [path for path in first.path.parent.iterdir() if path.suffix == ".tmp"]
+    first.path.write_bytes(b"{half")
+    assert reloaded(case) == ["t1", "t2"]
+
+
 def test_a_full_disk_leaves_the_old_file(case: Callable[[], Case], monkeypatch: pytest.MonkeyPatch) -> None:
     first = written_twice(case)
     real_write = os.write
