@@ -117,7 +117,7 @@ class BrokerAdmin:
             return
         try:
             text = self._parts.config.stored_text(properties_text(path.read_bytes()), changes)
-            StateFile(path.resolve()).write_bytes(file_bytes(text))
+            StateFile(path.resolve(), is_whole=True).write_bytes(file_bytes(text))
         except (OSError, RocketpyError) as error:
             raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but {path} could not be written: {error}") from error
 

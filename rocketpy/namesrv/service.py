@@ -224,7 +224,7 @@ class NameServer:
             text = properties_text(path.read_bytes()) if path.exists() else ""
         except OSError as error:
             raise StoreIOError(f"the configuration cannot be read: {error}", file=str(path)) from error
-        StateFile(path.resolve()).write_bytes(file_bytes(self.config.stored_text(text, changes)))
+        StateFile(path.resolve(), is_whole=True).write_bytes(file_bytes(self.config.stored_text(text, changes)))
 
 
 def _route_settings(config: Config) -> RouteSettings:

@@ -368,6 +368,23 @@ def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
     run(test)
 
 
+def test_what_a_changed_configuration_was_before_is_beside_it(tmp_path: Path) -> None:
+    """As RocketMQ leaves it: an operator whose change was a mistake finds the file of before it."""
+
+    async def test() -> None:
+        file = tmp_path / "broker.conf"
+        file.write_text("# ours\nfileReservedTime = 48\n")
+        async with running(tmp_path) as at:
+            at.broker.config.file = file
+            peer = at.peer()
+            for hours, before in ((24, "# ours\nfileReservedTime = 48\n"), (12, "# ours\nfileReservedTime=24\n")):
+                assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"fileReservedTime=%d\n" % hours)).code == 0
+                assert file.read_text() == f"# ours\nfileReservedTime={hours}\n"
+                assert file.with_name("broker.conf.bak").read_text() == before
+
+    run(test)
+
+
 def test_runtime_figures_move_with_the_messages(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

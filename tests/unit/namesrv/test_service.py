@@ -142,6 +142,7 @@ def test_key_values_and_configuration_survive_a_restart(tmp_path: Path) -> None:
             await client.call(address, RequestCode.PUT_KV_CONFIG, {"namespace": "n", "key": "k", "value": "v"})
             await client.call(address, RequestCode.UPDATE_NAMESRV_CONFIG, None, b"enableTopicList=false\nenableAllTopicList=false")
         assert file.read_text() == "# ours\nenableTopicList=false\nenableAllTopicList=false\n"
+        assert file.with_name("namesrv.conf.bak").read_text() == "# ours\nenableTopicList = true\n"
         async with started(tmp_path, file) as (server, address), RemotingClient() as client:
             response = await client.call(address, RequestCode.GET_KV_CONFIG, {"namespace": "n", "key": "k"})
             assert response.fields["value"] == "v"
