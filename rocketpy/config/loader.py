@@ -103,6 +103,7 @@ class Config:
         self._given: set[str] = set()
         self._read: set[str] = set()
         self._pinned: set[str] = set()  # set on the command line: a file read again does not change them
+        self._given_values: dict[str, Value] = {}  # of keys whose value this process has replaced: what the file says of them
         self._listeners: list[Listener] = []
         self._is_running = False  # from now on a key that nobody has read is one that nobody reads
         self._remarks: list[tuple[int, str]] = []  # (level, text) until the logs are open
@@ -179,6 +180,7 @@ class Config:
         """Sets a value that the process has worked out, such as the port behind listenPort=0. Unchecked, told to nobody."""
         if name not in self.table:
             raise KeyError(name)
+        self._given_values.setdefault(name, self._values[name])
         self._values[name] = value
 
     def parse(self, name: str, text: str) -> Value:
@@ -222,6 +224,8 @@ class Config:
         waiting = [name for name, value in parsed.items() if not self.table[name].live and self._values[name] != value]
         self._stored.update({name: value for name, value in parsed.items() if not self.table[name].live})
         self._given.update(parsed)
+        for name in live:
+            self._given_values.pop(name, None)
         for name, value in parsed.items():
             text = self.table[name].format(value)
             log.info("configuration changed: %s = %s%s", name, text, " (takes effect at the next start)" if name in waiting else "")
@@ -259,7 +263,14 @@ class Config:
         return updated
 
     def _differs(self, name: str, text: str) -> bool:
-        return name in self.table and name not in self._pinned and self._shown(name) != text
+        """Whether the file says something else of a key than it did, or than an update has made of it since."""
+        if name not in self.table or name in self._pinned:
+            return False
+        key, known = self.table[name], self._stored.get(name, self._given_values.get(name, self._values[name]))
+        try:
+            return key.format(self.parse(name, text)) != key.format(known)
+        except ConfigError:
+            return True
 
     # ---- showing ----
 

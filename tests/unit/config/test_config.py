@@ -324,6 +324,25 @@ def test_a_reload_leaves_what_the_command_line_set(file: Path) -> None:
     assert (config.text("namesrvAddr"), config.integer("fileReservedTime")) == ("cli:1", 24)
 
 
+def test_a_reload_of_an_unchanged_file_changes_nothing(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even keys whose value this process has replaced, or that are written in another way than they are shown."""
+    file.write_text(
+        "listenPort=0\nhaListenPort=0\nbrokerId=3\nmappedFileSizeConsumeQueue=25\nautoCreateTopicEnable=FALSE\nfileReservedTime=048\n"
+        "haMasterAddress=\nlogicalDiskSpaceCleanForciblyThreshold=0.80\n"
+    )
+    config = load_config("broker", file)
+    config.override("listenPort", 11911)  # as a broker does that has found a free one
+    config.override("haListenPort", 11912)
+    config.report_remarks()
+    caplog.clear()
+    with caplog.at_level(logging.INFO):
+        assert str(config.reload()) == "" and caplog.messages == []
+    assert (config.shown()["listenPort"], config.shown()["haListenPort"], config.shown()["brokerId"]) == ("11911", "11912", "0")
+    file.write_text(file.read_text().replace("listenPort=0", "listenPort=2000", 1))
+    assert config.reload().waiting == ("listenPort",) and config.integer("listenPort") == 11911
+    assert str(config.reload()) == "", "it is said once"
+
+
 def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
     text = "# mine\nfileReservedTime = 48\n\n! other\nlistenPort=2000\n"
     file.write_text(text)
