@@ -139,6 +139,7 @@ def run_up(options: UpOptions) -> int:
         directory = options.directory
         if directory is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-", ignore_cleanup_errors=True)))
+        directory = directory.absolute()
         try:
             namesrv_config, broker_config = configs_of(options, directory)
             broker_configs = [broker_config]

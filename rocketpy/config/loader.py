@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 Role = Literal["namesrv", "broker", "controller"]
 MS_MAX = 2**32 - 1
+COMMAND_LINE = "command line"
 
 
 def _table(*sections: Iterable[Key]) -> dict[str, Key]:
@@ -326,6 +327,8 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         raise ConfigError(problems)
     for name, line in lines.items():
         _remark(config, name, f"{path}:{line}")
+    for name in overrides or ():
+        _remark(config, name, COMMAND_LINE)
     for name, value, reason in derive_values(role, config._values):
         if reason and config.is_given(name):
             _note(config, f"{name} = {config._values[name]} is replaced by {value}: {reason}")

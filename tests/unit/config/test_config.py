@@ -343,6 +343,14 @@ def test_a_reload_of_an_unchanged_file_changes_nothing(file: Path, caplog: pytes
     assert str(config.reload()) == "", "it is said once"
 
 
+def test_what_the_command_line_sets_in_vain_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    load_config("broker", None, {"brokerNmae": "a", "sendMessageThreadPoolNums": "9", "brokerName": "b"}).report_remarks()
+    assert [message.partition(";")[0] for message in caplog.messages] == [
+        "command line: unknown key brokerNmae is kept and has no effect",
+    ]
+    assert caplog.messages[0].endswith("; did you mean brokerName?")
+
+
 def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
     text = "# mine\nfileReservedTime = 48\n\n! other\nlistenPort=2000\n"
     file.write_text(text)
