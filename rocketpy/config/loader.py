@@ -366,8 +366,9 @@ def _remark(config: Config, name: str, place: str) -> None:
         key = config.table[name]
         if key.idle and not config._is_default(name):
             _note(config, f"{place}: {name} has no effect: {key.idle}", logging.INFO)
-        if name.startswith("storePath") and (doubt := path_doubt(config.text(name))):
-            _note(config, f"{place}: {name}={config.text(name)} {doubt}")
+        shown = key.format(config._values[name])  # not by text(), which would count it as used
+        if name.startswith("storePath") and (doubt := path_doubt(shown)):
+            _note(config, f"{place}: {name}={shown} {doubt}")
         return
     if config.role == "broker" and name in FORMER_KEYS:
         default, advice = FORMER_KEYS[name]

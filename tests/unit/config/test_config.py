@@ -351,6 +351,14 @@ def test_what_the_command_line_sets_in_vain_is_told(caplog: pytest.LogCaptureFix
     assert caplog.messages[0].endswith("; did you mean brokerName?")
 
 
+def test_a_path_that_nothing_uses_is_told_like_any_other_key(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("storePathEpochFile=/data/epoch\n")
+    config = load_config("broker", file)
+    config.report_remarks()
+    config.report_unread()
+    assert caplog.messages == ["set, but nothing in this release uses them: storePathEpochFile"]
+
+
 def test_the_stored_file_keeps_comments_and_order(file: Path) -> None:
     text = "# mine\nfileReservedTime = 48\n\n! other\nlistenPort=2000\n"
     file.write_text(text)
