@@ -31,13 +31,29 @@ def test_masters_come_before_their_slaves(tmp_path: Path) -> None:
 def test_a_trial_of_a_deployment_touches_none_of_its_directories_and_addresses(tmp_path: Path) -> None:
     deployment, trial = tmp_path / "deployment", tmp_path / "trial"
     deployment.mkdir()
-    taken = {"advertise": "198.51.100.7:10911", "advertiseHa": "198.51.100.7", "haMasterAddress": "198.51.100.8:10912"}
+    taken = {
+        "namesrvAddr": "198.51.100.9:9876",
+        "advertise": "198.51.100.7:10911",
+        "advertiseHa": "198.51.100.7",
+        "haMasterAddress": "198.51.100.8:10912",
+    }
     keys = {"storePathRootDir": tmp_path / "live", "storePathCommitLog": tmp_path / "live" / "commitlog", "brokerIP1": "198.51.100.7"}
     write_properties(deployment / "broker-a.properties", keys | taken)
     (config,) = cluster_configs(str(deployment), "127.0.0.1", trial)
     values = {name: config.text(name) for name in (*keys, *taken)}
     assert not [name for name, value in values.items() if str(tmp_path / "live") in value or "198.51.100" in value]
     assert values["storePathRootDir"] == str(trial / "broker-a")
+
+
+def test_a_trial_does_not_go_over_to_the_name_servers_of_its_deployment(tmp_path: Path) -> None:
+    """SIGHUP, which a terminal sends when it is closed, reads the file again."""
+    deployment = tmp_path / "deployment"
+    deployment.mkdir()
+    write_properties(deployment / "broker-a.properties", {"brokerName": "broker-a", "namesrvAddr": "198.51.100.9:9876"})
+    (config,) = cluster_configs(str(deployment), "127.0.0.1", tmp_path / "trial")
+    config.override("namesrvAddr", "127.0.0.1:9876")  # as the trial does when its own name server listens
+    write_properties(tmp_path / "trial" / "conf" / "broker-a.properties", {"brokerName": "broker-a", "namesrvAddr": "198.51.100.8:9876"})
+    assert str(config.reload()) == "" and config.text("namesrvAddr") == "127.0.0.1:9876"
 
 
 def test_a_changed_configuration_is_kept_in_the_trial_and_never_in_the_deployment(tmp_path: Path) -> None:
