@@ -10,9 +10,13 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from typing import Final
 
 log = logging.getLogger(__name__)
+
+CLOCK_LOOK_S: Final = 600.0
+"""The longest sleep towards a moment of the day: the clock may be set, and the machine may be suspended, while we sleep."""
 
 
 async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None) -> None:
@@ -28,10 +32,15 @@ async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]
 
 
 async def at_midnight(what: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Does the work whenever a day begins, local time."""
+    """Does the work whenever a day begins, local time: once a day, also when the clock is set back a little and midnight comes again."""
+    day = _today()
     while True:
-        await asyncio.sleep(_seconds_to_midnight())
-        await _do(what, work)
+        await asyncio.sleep(min(_seconds_to_midnight(), CLOCK_LOOK_S))
+        today = _today()
+        if today > day:
+            await _do(what, work)
+        if today > day or day - today > timedelta(days=1):  # it had been set to a day that is far off
+            day = today
 
 
 async def _do(what: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -48,6 +57,10 @@ def plain(work: Callable[[], None]) -> Callable[[], Awaitable[None]]:
         work()
 
     return run
+
+
+def _today() -> date:
+    return datetime.fromtimestamp(time.time()).date()
 
 
 def _seconds_to_midnight() -> float:
