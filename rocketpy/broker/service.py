@@ -206,6 +206,7 @@ class BrokerService:
         self._load(parts)
         self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
+        apply_changes(parts, {})  # what changed while the store was being opened
         self._open_listeners()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from rocketpy.broker.service import BrokerService
 from rocketpy.config import Config, load_config
 from rocketpy.config.document import is_read
+from rocketpy.ha.service import HaService
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.processes import PATIENCE_S
@@ -65,6 +70,31 @@ def test_every_live_key_is_read_again_when_one_of_them_changes(tmp_path: Path) -
             await change(at.peer(), "shortPollingTimeMills=77")
             stale = [name for name in used_keys(config) if config.table[name].live and name not in config._read | READ_WHEN_GIVEN]
             assert stale == []
+
+    run(test)
+
+
+def test_what_changes_while_the_store_is_opened_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGHUP in the middle of a recovery: what had been told to the store already stayed as it was, and nobody said so."""
+
+    def opened(*arguments: Any, real: Any = HaService, **options: Any) -> HaService:
+        configs[0].update({"maxMessageSize": "1000"})
+        return real(*arguments, **options)  # type: ignore[no-any-return]
+
+    configs: list[Config] = []
+    monkeypatch.setattr("rocketpy.broker.service.HaService", opened)
+
+    async def test() -> None:
+        configs.append(broker_config(tmp_path))
+        broker = BrokerService(configs[0])
+        await broker.start()
+        peer = Peer(broker.address)
+        try:
+            assert (await peer.send("t", b"x" * 1000)).code == 0
+            assert (await peer.send("t", b"x" * 1001)).code == ResponseCode.MESSAGE_ILLEGAL
+        finally:
+            await peer.client.stop()
+            await broker.stop()
 
     run(test)
 
