@@ -157,7 +157,7 @@ async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], N
             services = make(native_log)
             await start_all(services)
             try:
-                announce()
+                _announced(announce)
                 for config in configs:
                     config.report_unread()
                 code = await work(stop)
@@ -166,6 +166,15 @@ async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], N
             return code if is_clean else code or 1
         finally:
             native_log.close()
+
+
+def _announced(announce: Callable[[], None]) -> None:
+    """Says that we run. Standard output may be a full disk, or a pipe whose reader has seen enough: no reason to stop serving."""
+    try:
+        announce()
+    except OSError as error:
+        log.warning("standard output cannot be written: %s", error.strerror)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what it still holds, which would end us with 120
 
 
 async def wait_for_signal(stop: StopSignal) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.fault.requests_wire import Wire
-from tests.processes import ROOT
+from tests.processes import ROCKETPY, ROOT, wait_until
 from tests.unit.cli.processes import WAIT_S, run, serve
 
 
@@ -93,6 +94,23 @@ def test_a_broker_whose_tables_cannot_be_saved_at_its_stop_ends_with_one(tmp_pat
             assert f"writing the state failed: File exists [{config / name}]" in line
         assert "Traceback" not in broker.output()
     assert not (tmp_path / "store" / "abort").exists()
+
+
+def test_a_server_whose_standard_output_is_full_serves(tmp_path: Path) -> None:
+    log = tmp_path / "errors"
+    with log.open("wb") as errors, Path("/dev/full").open("wb") as full:
+        command = [*ROCKETPY, *namesrv_arguments(tmp_path)]
+        server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "NAMESRV_ADDR": ""}, stdout=full, stderr=errors)
+        try:
+            said = "standard output cannot be written: No space left on device"
+            wait_until(lambda: said in log.read_text() or server.poll() is not None, WAIT_S)
+            assert server.poll() is None, log.read_text()
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(WAIT_S) == 0
+        finally:
+            server.kill()
+            server.wait()
+    assert "Traceback" not in log.read_text() and "Exception ignored" not in log.read_text()
 
 
 def test_sigint_stops_like_sigterm(tmp_path: Path) -> None:
