@@ -319,6 +319,7 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         lines.pop(name, None)
         config._pinned.add(name)
         _set(config, name, text, "", 0, problems)
+    problems += _problems_of_environment(config)
     bad = {problem.key for problem in problems}
     for name, message in check_rules(role, config._values):
         if name not in bad:
@@ -354,6 +355,18 @@ def _set(config: Config, name: str, text: str, file: str, line: int, problems: l
         config._given.add(name)
     except ConfigError as error:
         problems += [Problem(problem.key, problem.message, file, line) for problem in error.problems]
+
+
+def _problems_of_environment(config: Config) -> list[Problem]:
+    """NAMESRV_ADDR is as good as a line of the file."""
+    name = "namesrvAddr"
+    if name in config._given or not config._values.get(name):
+        return []
+    try:
+        config.parse(name, str(config._values[name]))
+    except ConfigError as error:
+        return [Problem(name, f"{problem.message} (the environment's NAMESRV_ADDR)") for problem in error.problems]
+    return []
 
 
 def _note(config: Config, text: str, level: int = logging.WARNING) -> None:

@@ -49,6 +49,18 @@ def test_a_file_beats_the_environment_and_the_command_line_beats_both(file: Path
     assert load_config("broker", file, {"namesrvAddr": "cli:9876"}).addresses("namesrvAddr") == ["cli:9876"]
 
 
+def test_a_bad_value_of_the_environment_is_told_like_any_other(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the broker that has opened its store already, and with no word of where it comes from."""
+    monkeypatch.setenv("NAMESRV_ADDR", "namesrv")
+    with pytest.raises(
+        ConfigError, match=r"^namesrvAddr: 'namesrv' is not valid: expected addresses .* \(the environment's NAMESRV_ADDR\)$"
+    ):
+        load_config("broker")
+    assert load_config("namesrv").role == "namesrv"
+    file.write_text("namesrvAddr=host:1\n")
+    assert load_config("broker", file).text("namesrvAddr") == "host:1"
+
+
 def test_values_are_trimmed(file: Path) -> None:
     file.write_text("fileReservedTime = 48 \t\nbrokerName = broker-a  \nautoCreateTopicEnable = TRUE \n")
     config = load_config("broker", file)
