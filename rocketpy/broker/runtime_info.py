@@ -36,6 +36,7 @@ _RATES: Final = {
     "getMissTps": ("pulls_missed",),
     "getTotalTps": ("pulls_found", "pulls_missed"),
     "getTransferredTps": ("messages_out",),
+    "getTransferedTps": ("messages_out",),  # as RocketMQ 4 spells it: exportMetrics of its mqadmin ends without
 }
 
 # Thread pools of RocketMQ that are a native path or a task here: their queues are always empty.

@@ -106,6 +106,7 @@ _TOPIC_KEYS: tuple[Key, ...] = (
     text("configBlackList", "configBlackList;brokerConfigPath", "Keys that UPDATE_BROKER_CONFIG must not touch."),
     choice("configManagerVersion", "v1", "v1 v2", "Where topics, groups and offsets are kept: v1, JSON files; v2, RocksDB, is refused."),
     switch("useSingleRocksDBForAllConfigs", False, "One database for them.", idle=ROCKSDB),
+    number("filterServerNums", 0, "Filter servers; exportConfigs of RocketMQ 4's mqadmin asks for it.", idle="they are gone since 5.1"),
     switch("isolateLogEnable", False, "Log files named by broker and id."),
     switch("enableSplitMetadata", True, "Export topics and groups in pages."),
     number("splitMetadataSize", 2000, "Entries of such a page.", least=1),
@@ -350,7 +351,6 @@ BROKER_KEYS: tuple[Key, ...] = (
 FORMER_KEYS: dict[str, tuple[str, str]] = {
     "haSlaveFallbehindMax": ("268435456", "haMaxGapNotInSync has its meaning since 5.0"),
     "isEnableBatchPush": ("false", "the key is enableBatchPush"),
-    "filterServerNums": ("0", "filter servers are gone since 5.1"),
     "maxDelayTime": ("40", "nothing has read it"),
     "commercialEnable": ("true", "nothing has read it"),
     "commercialTimerCount": ("1", "nothing has read it"),

@@ -216,6 +216,13 @@ def test_every_key_the_peer_shows_is_shown(tmp_path: Path) -> None:
     assert all(isinstance(value, str) for value in table.values())
 
 
+def test_the_rate_that_rocketmq_4_spells_otherwise_has_both_names(tmp_path: Path) -> None:
+    """exportMetrics of its mqadmin ends with a NullPointerException without."""
+    stats, _, _ = make()
+    table = runtime_info(facts(tmp_path), stats)
+    assert table["getTransferedTps"] == table["getTransferredTps"]
+
+
 def test_values_have_the_forms_that_cluster_list_parses(tmp_path: Path) -> None:
     stats, counters, clock = make()
     (tmp_path / "commitlog").mkdir()

@@ -182,6 +182,14 @@ def test_a_file_that_rocketmq_4_wrote_is_no_heap_of_warnings_and_a_key_with_anot
     assert config.shown()["haSlaveFallbehindMax"] == "1000"
 
 
+def test_what_mqadmin_exports_of_a_broker_is_shown() -> None:
+    """exportConfigs of 4.9.7 ends with a NullPointerException at the first that is missing."""
+    exported = """brokerClusterName brokerId brokerName brokerRole fileReservedTime filterServerNums flushDiskType maxMessageSize
+        messageDelayLevel msgTraceTopicName slaveReadEnable traceOn traceTopicEnable useTLS autoCreateTopicEnable
+        autoCreateSubscriptionGroup"""
+    assert set(exported.split()) <= load_config("broker").shown().keys()
+
+
 def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     file.write_text("listenPort=1\nlistenPort=2\n")
     with caplog.at_level(logging.WARNING):
