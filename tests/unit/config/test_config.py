@@ -71,6 +71,11 @@ def test_values_are_trimmed(file: Path) -> None:
     )
 
 
+def test_a_list_of_hours_may_end_as_java_splits_it(file: Path) -> None:
+    file.write_text("deleteWhen=04;16;\n")
+    assert load_config("broker", file).text("deleteWhen") == "04;16;"
+
+
 BAD_LINES = [
     ("listenPort=1o911", "listenPort: '1o911' is not valid: expected a whole number from 0 to 65535"),
     ("listenPort=65536", "listenPort: '65536' is not valid: expected a whole number from 0 to 65535"),
