@@ -61,23 +61,33 @@ int64_t rp_consume_queue_offset_by_time(rp_consume_queue *queue, int64_t timesta
     return after > min ? after - 1 : after < 0 ? after : min;
 }
 
-/* Where the entry points; behind everything when it is not written or cannot be read. */
-static int64_t points_to(rp_consume_queue *queue, int64_t offset) {
-    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, offset * RP_CONSUME_QUEUE_ENTRY_SIZE, NULL);
+/* *log_offset: where the entry points; behind everything when it is not written. RP_OK, or why it cannot be read just now. */
+static int points_to(rp_consume_queue *queue, int64_t offset, int64_t *log_offset, rp_error *error) {
+    *log_offset = INT64_MAX;
+    error->status = RP_OK;
+    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, offset * RP_CONSUME_QUEUE_ENTRY_SIZE, error);
     if (file == NULL) {
-        return INT64_MAX;
+        return error->status != RP_E_NOT_FOUND ? error->status : RP_OK;
     }
     const uint8_t *at = rp_mapped_file_address(file) + (offset * RP_CONSUME_QUEUE_ENTRY_SIZE - file->base_offset);
-    int64_t log_offset = (int32_t)rp_get_u32(at + 8) > 0 ? (int64_t)rp_get_u64(at) : INT64_MAX;
+    if ((int32_t)rp_get_u32(at + 8) > 0) {
+        *log_offset = (int64_t)rp_get_u64(at);
+    }
     rp_mapped_file_release(file);
-    return log_offset;
+    return RP_OK;
 }
 
-int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset) {
+int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
     int64_t low = rp_mapped_file_queue_begin(queue->row) / RP_CONSUME_QUEUE_ENTRY_SIZE, high = rp_consume_queue_max_offset(queue);
+    rp_error local;
+    error = error == NULL ? &local : error;
     while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (points_to(queue, middle) < log_offset) {
+        int64_t middle = low + (high - low) / 2, points;
+        int rc = points_to(queue, middle, &points, error);
+        if (rc != RP_OK) {
+            return rc;
+        }
+        if (points < log_offset) {
             low = middle + 1;
         } else {
             high = middle;

@@ -194,13 +194,19 @@ int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error) {
     return rp_mapped_file_queue_clear_tail(queue->row, rp_consume_queue_max_offset(queue) * ENTRY, error);
 }
 
-/* *first: the first entry whose record is at log_offset or behind. false: the queue was cut while that was looked for, and says nothing. */
+/* *first: the first entry whose record is at log_offset or behind. false: the queue was cut while that was looked for, or cannot be read
+ * just now, and says nothing. */
 static bool raise_min_offset(rp_consume_queue *queue, int64_t log_offset, int64_t *first) {
     pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
     pthread_mutex_lock(append_lock);
     uint64_t cuts = queue->cuts;
     pthread_mutex_unlock(append_lock);
-    *first = rp_consume_queue_offset_by_log_offset(queue, log_offset);
+    rp_error error;
+    *first = rp_consume_queue_offset_by_log_offset(queue, log_offset, &error);
+    if (*first < 0) {
+        rp_commit_log_tell_unreadable(queue->setup->log, &error);
+        return false;
+    }
     pthread_mutex_lock(append_lock);
     bool is_whole = queue->cuts == cuts;
     if (is_whole && *first > atomic_load(&queue->min_offset)) {

@@ -55,7 +55,8 @@ int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue);
 /* Where the queue's first file begins; 0 without files. */
 int64_t rp_consume_queue_begin_bytes(const rp_consume_queue *queue);
 
-/* First offset whose entry points at or above log_offset; max when none. */
-int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset);
+/* First offset whose entry points at or above log_offset; max when none. RP_E_IO, RP_E_NO_MEMORY with the file: entries cannot be read just
+ * now, and any place would be a wrong one. */
+int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t log_offset, rp_error *error);
 
 #endif

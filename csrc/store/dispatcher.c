@@ -143,8 +143,12 @@ static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t off
     int rc = RP_OK;
     if (offset < next) {
         rp_queue_entry found;
-        if (rp_consume_queue_read(queue, offset, &found, 1) == 1 && found.commit_log_offset == entry->commit_log_offset &&
-            found.size == entry->size) {
+        int64_t got = rp_consume_queue_read(queue, offset, &found, 1);
+        if (rp_status_is_passing((int)got)) { /* nobody knows where it points: nothing is cut */
+            return rp_error_set(error, (int)got, 0, NULL, entry->commit_log_offset, "the queue's entry %lld cannot be read: %s",
+                                (long long)offset, rp_status_text((int)got));
+        }
+        if (got == 1 && found.commit_log_offset == entry->commit_log_offset && found.size == entry->size) {
             return RP_OK;
         }
         dispatcher->entries_replaced += (uint64_t)(next - offset);

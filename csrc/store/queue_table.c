@@ -214,6 +214,9 @@ static int load_queue(rp_queue_table *table, const char *topic, int32_t queue_id
     rp_slice name = {(const uint8_t *)topic, (uint32_t)strlen(topic)};
     rp_consume_queue *queue = rp_queue_table_find(table, name, queue_id, 1, error);
     int rc = queue == NULL ? error->status : rp_consume_queue_load(queue, error);
+    if (rc == RP_E_IO && error->os_errno != EIO) { /* descriptors are out, or it is another user's: the disk has lost nothing */
+        return rc;
+    }
     return rc == RP_E_NO_MEMORY || rc == RP_OK ? rc : RP_E_CORRUPT;
 }
 

@@ -25,7 +25,8 @@ void rp_queue_table_destroy(rp_queue_table *table);
 
 /* Loads every directory TOPIC/ID below the queues' directory. A queue whose files cannot be loaded is reported in error and stays
  * empty; then RP_E_CORRUPT is returned after all others are loaded: the queues have to be rebuilt. RP_E_IO (a directory that cannot be
- * read: which queues there are is not known), RP_E_NO_MEMORY: at once. */
+ * read, so that which queues there are is not known; a file that cannot be opened, which says nothing of what is in it), RP_E_NO_MEMORY:
+ * at once. */
 int rp_queue_table_load(rp_queue_table *table, rp_error *error);
 
 /* The queue; made when it is absent and create is 1. NULL: absent, RP_E_INVALID (no topic name a directory can have, negative id),

@@ -53,16 +53,33 @@ typedef struct queue_ends {
     int64_t end;     /* of the record that the furthest entry points to */
     int64_t queues, entries, begin_bytes;
     bool disagree;   /* an entry's record is not what the entry says */
-    int rc;
+    int rc;          /* not RP_OK: a file cannot be read or changed just now. No queue is cut or built again because of that */
     rp_error *error;
 } queue_ends;
 
-/* Does the entry at offset point to a record that names the queue and the offset? */
+/* The entry at offset. false: there is none, or ends->rc. */
+static bool read_entry(queue_ends *ends, rp_consume_queue *queue, int64_t offset, rp_queue_entry *entry) {
+    int64_t got = rp_consume_queue_read(queue, offset, entry, 1);
+    if (rp_status_is_passing((int)got)) {
+        rp_slice topic = rp_consume_queue_topic(queue);
+        ends->rc = rp_error_set(ends->error, (int)got, 0, NULL, -1,
+                                "queue %.*s/%d cannot be read (%s): free memory, or raise the limits of open files and maps "
+                                "(vm.max_map_count)",
+                                (int)topic.size, (const char *)topic.data, rp_consume_queue_id(queue), rp_status_text((int)got));
+    }
+    return got == 1;
+}
+
+/* Does the entry at offset point to a record that names the queue and the offset? false also with ends->rc. */
 static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry) {
     rp_message message;
+    rp_error cause = {0};
     rp_slice topic = rp_consume_queue_topic(queue);
-    if (decode_at(ends->recovery, &ends->cursor, entry->commit_log_offset, &message, NULL) != RP_RECORD_MESSAGE ||
-        message.size != (uint32_t)entry->size) {
+    int kind = decode_at(ends->recovery, &ends->cursor, entry->commit_log_offset, &message, &cause);
+    if (kind < 0 && kind != RP_E_CORRUPT) {
+        ends->rc = rp_error_set(ends->error, kind, cause.os_errno, cause.file, cause.offset, "%s", cause.message);
+    }
+    if (kind != RP_RECORD_MESSAGE || message.size != (uint32_t)entry->size) {
         return false;
     }
     return (message.queue_id == rp_consume_queue_id(queue) && message.queue_offset == offset && message.topic.size == topic.size &&
@@ -72,11 +89,12 @@ static bool entry_is_true(queue_ends *ends, rp_consume_queue *queue, int64_t off
 
 /* What retention leaves begins with entries of messages that are gone, or at the first one that is there. A queue that begins with a
  * message in the middle of the log may have lost its first file. Our own checkpoint knows. */
-static bool begins_too_late(const rp_recovery *recovery, rp_consume_queue *queue) {
+static bool begins_too_late(queue_ends *ends, rp_consume_queue *queue) {
+    const rp_recovery *recovery = ends->recovery;
     int64_t first = rp_consume_queue_min_offset(queue);
     rp_queue_entry entry;
     return !recovery->checkpoint->is_exact && first > 0 && first < rp_consume_queue_max_offset(queue) &&
-           rp_consume_queue_read(queue, first, &entry, 1) == 1 && entry.commit_log_offset > rp_mapped_file_queue_begin(files(recovery));
+           read_entry(ends, queue, first, &entry) && entry.commit_log_offset > rp_mapped_file_queue_begin(files(recovery));
 }
 
 static int look_at_queue(void *context, rp_consume_queue *queue) {
@@ -86,25 +104,23 @@ static int look_at_queue(void *context, rp_consume_queue *queue) {
     ends->queues += max > 0;
     ends->entries += max;
     ends->begin_bytes += rp_consume_queue_begin_bytes(queue);
-    if (begins_too_late(ends->recovery, queue)) {
+    if (begins_too_late(ends, queue)) {
         ends->disagree = true;
     }
-    if (max == rp_consume_queue_min_offset(queue) || rp_consume_queue_read(queue, max - 1, &last, 1) != 1) {
-        return 0;
-    }
-    if (last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))) {
-        return 0; /* its messages are gone; only the offset is kept */
+    if (max == rp_consume_queue_min_offset(queue) || !read_entry(ends, queue, max - 1, &last) ||
+        last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))) { /* its messages are gone; only the offset is kept */
+        return ends->rc != RP_OK;
     }
     if (!entry_is_true(ends, queue, max - 1, &last)) {
         ends->disagree = true;
     } else if (last.commit_log_offset + last.size > ends->end) {
         ends->end = last.commit_log_offset + last.size;
     }
-    return 0;
+    return ends->rc != RP_OK;
 }
 
-/* Where the pass over the log must begin. */
-static int64_t choose_start(rp_recovery *recovery) {
+/* Where the pass over the log must begin; or a status: that cannot be told just now. */
+static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
     const rp_checkpoint *checkpoint = recovery->checkpoint;
     int64_t begin = rp_mapped_file_queue_begin(files(recovery)), end = rp_mapped_file_queue_end(files(recovery));
     bool is_known = checkpoint->is_exact && checkpoint->queues_offset >= begin && checkpoint->queues_offset <= end;
@@ -112,9 +128,12 @@ static int64_t choose_start(rp_recovery *recovery) {
         return begin;
     }
     if (recovery->was_clean) {
-        queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = begin};
+        queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = begin, .rc = RP_OK, .error = error};
         rp_queue_table_each(recovery->queues, look_at_queue, &ends);
         rp_log_cursor_leave(&ends.cursor);
+        if (ends.rc != RP_OK) {
+            return ends.rc;
+        }
         bool all_there = !checkpoint->is_exact || checkpoint->queue_count < 0 ||
                          (checkpoint->queue_count == ends.queues && checkpoint->entry_count == ends.entries &&
                           checkpoint->begin_bytes == ends.begin_bytes);
@@ -140,19 +159,25 @@ static int64_t choose_start(rp_recovery *recovery) {
 static int cut_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
     rp_queue_entry last;
-    int64_t offset = rp_consume_queue_offset_by_log_offset(queue, ends->end), begin = rp_mapped_file_queue_begin(files(ends->recovery));
+    bool is_rebuilt = ends->recovery->queues_damaged;
+    int64_t offset = is_rebuilt ? 0 : rp_consume_queue_offset_by_log_offset(queue, ends->end, ends->error);
+    int64_t begin = rp_mapped_file_queue_begin(files(ends->recovery));
+    if (offset < 0) {
+        ends->rc = (int)offset;
+        return 1;
+    }
     /* A queue that begins later than 0 lost its first files to retention, or their names to a crash; while the log is whole, to a crash. */
     bool lost_its_start = offset == rp_consume_queue_min_offset(queue) && offset > 0 && begin == 0;
-    if (ends->recovery->queues_damaged || lost_its_start) {
+    if (is_rebuilt || lost_its_start) {
         ends->rc = rp_consume_queue_clear(queue, ends->error);
         return ends->rc != RP_OK;
     }
     if (!ends->recovery->was_clean && offset > rp_consume_queue_min_offset(queue) &&
-        (rp_consume_queue_read(queue, offset - 1, &last, 1) != 1 ||
+        (!read_entry(ends, queue, offset - 1, &last) ||
          (last.commit_log_offset >= begin && !entry_is_true(ends, queue, offset - 1, &last)))) {
         ends->disagree = true;
     }
-    ends->rc = rp_consume_queue_truncate(queue, offset, ends->error);
+    ends->rc = ends->rc == RP_OK ? rp_consume_queue_truncate(queue, offset, ends->error) : ends->rc;
     if (ends->rc == RP_OK && !ends->recovery->was_clean) {
         ends->rc = rp_consume_queue_clear_tail(queue, ends->error);
     }
@@ -193,27 +218,30 @@ static int trim_queues(rp_recovery *recovery, rp_error *error) {
 }
 
 /* Its topic was deleted and made again since: the queue's first entry points behind it. */
-static bool is_of_deleted_topic(rp_consume_queue *queue, const rp_message *message) {
+static bool is_of_deleted_topic(queue_ends *ends, rp_consume_queue *queue, const rp_message *message) {
     int64_t first = rp_consume_queue_min_offset(queue);
     rp_queue_entry entry;
-    return first < rp_consume_queue_max_offset(queue) && rp_consume_queue_read(queue, first, &entry, 1) == 1 &&
+    return first < rp_consume_queue_max_offset(queue) && read_entry(ends, queue, first, &entry) &&
            entry.commit_log_offset > message->physical_offset;
 }
 
-/* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. */
-static void look_for_entry(rp_recovery *recovery, const rp_message *message) {
+/* A queue that ends before this record has lost its last file. One that is not there at all was deleted with its topic. RP_OK, or why that
+ * cannot be told just now. */
+static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_error *error) {
+    queue_ends ends = {.recovery = recovery, .rc = RP_OK, .error = error};
     rp_consume_queue *queue = rp_queue_table_find(recovery->queues, message->topic, message->queue_id, 0, NULL);
     if (queue != NULL && rp_message_is_queued(message->sys_flag) && message->queue_offset >= rp_consume_queue_max_offset(queue) &&
-        !is_of_deleted_topic(queue, message)) {
+        !is_of_deleted_topic(&ends, queue, message)) {
         recovery->entries_missing = 1;
     }
+    return ends.rc;
 }
 
 /* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
 static int dispatch(rp_recovery *recovery, const rp_message *message, int64_t tags_code, rp_error *error) {
     int rc = RP_OK;
     if (message->physical_offset < recovery->looked_at_end) {
-        look_for_entry(recovery, message);
+        rc = look_for_entry(recovery, message, error);
     } else if (!recovery->read_only) {
         rc = rp_dispatcher_apply_coded(recovery->dispatcher, message, tags_code, error);
     }
@@ -375,7 +403,10 @@ static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
 }
 
 int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
-    recovery->start = choose_start(recovery);
+    recovery->start = choose_start(recovery, error);
+    if (recovery->start < 0) {
+        return (int)recovery->start;
+    }
     int rc = recovery->queues_damaged ? begin_rebuild(recovery, error) : RP_OK;
     if (rc == RP_OK && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
         rc = cut_queues(recovery, recovery->start, error);
