@@ -107,6 +107,9 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error) {
         }
         end = base;
     }
+    if (rc != RP_OK) { /* nothing is known of it, not even how far it went */
+        begin = max = 0;
+    }
     atomic_store(&queue->min_offset, begin / ENTRY);
     atomic_store(&queue->max_offset, max);
     atomic_store(&queue->synced_bytes, max * ENTRY);

@@ -153,17 +153,27 @@ static int64_t choose_start(rp_recovery *recovery, rp_error *error) {
     return is_known ? checkpoint->queues_offset : start_by_time(recovery);
 }
 
+/* Its messages have expired, and nothing in the log tells where it ended. Built again it would begin at 0, and consumers would be sent past
+ * its new messages: they have come further. */
+static bool has_only_its_offset(queue_ends *ends, rp_consume_queue *queue) {
+    int64_t max = rp_consume_queue_max_offset(queue);
+    rp_queue_entry last;
+    return max > 0 &&
+           (max == rp_consume_queue_min_offset(queue) ||
+            (read_entry(ends, queue, max - 1, &last) && last.commit_log_offset < rp_mapped_file_queue_begin(files(ends->recovery))));
+}
+
 /* Entries that point at or behind ends->end are cut. After an unclean end those before it are known to be synced, in order; what comes
  * then may be anything: holes, halves, entries of an older history. So a search may end in the dirt, but not without being found out:
  * the last entry that is kept must be true to its record. */
 static int cut_queue(void *context, rp_consume_queue *queue) {
     queue_ends *ends = context;
     rp_queue_entry last;
-    bool is_rebuilt = ends->recovery->queues_damaged;
+    bool is_rebuilt = ends->recovery->queues_damaged && !has_only_its_offset(ends, queue);
     int64_t offset = is_rebuilt ? 0 : rp_consume_queue_offset_by_log_offset(queue, ends->end, ends->error);
     int64_t begin = rp_mapped_file_queue_begin(files(ends->recovery));
-    if (offset < 0) {
-        ends->rc = (int)offset;
+    if (offset < 0 || ends->rc != RP_OK) {
+        ends->rc = ends->rc != RP_OK ? ends->rc : (int)offset;
         return 1;
     }
     /* A queue that begins later than 0 lost its first files to retention, or their names to a crash; while the log is whole, to a crash. */

@@ -4,7 +4,8 @@
  *   clean     (no abort file) the queues name the last record, or our checkpoint a later one, of a topic that was deleted; from its end
  *             on, whatever the log holds is dispatched. Files that are missing show in the checkpoint's counts; after a stop of
  *             RocketMQ, whose checkpoint has none, at a queue that begins too late and in a pass over the last three files. Then all
- *             queues are rebuilt, and the disk says so first: a rebuild that does not come to its end is begun again by the next start
+ *             queues are rebuilt, and the disk says so first: a rebuild that does not come to its end is begun again by the next start.
+ *             But for those whose messages have expired: how far they went stands nowhere else
  *   unclean   start = the exact offset of our checkpoint, else the newest file whose first record is older than the checkpoint's
  *             times, else the first file. Queues are cut at start; every record from there is checked and dispatched
  *   damage    of what the checkpoint says was synced is no torn end: it is passed over to the next whole record, and told

@@ -160,6 +160,42 @@ static void files_go_under_appends_and_reads(void) {
     fixture_remove(path);
 }
 
+static void the_idle_queue_goes_on_where_it_was(const rp_message_store_options *options, int64_t idle, int64_t busy) {
+    rp_message_store *store = fixture_open(options);
+    rp_consume_queue *queue = fixture_queue(store, "Idle", 0);
+    CHECK(rp_consume_queue_min_offset(queue) == idle && rp_consume_queue_max_offset(queue) == idle);
+    CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Busy", 0)) == busy);
+    fixture_close(store);
+}
+
+/* The log says nothing of it any more. Consumers have come to its end: begun at 0 again, it would hide its next messages from them. */
+static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are_built_again(void) {
+    char path[512], damaged[600];
+    enum { IDLE = 70, BUSY = 800 };
+    fixture_directory(path, sizeof path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    fill(store, fixture_queue(store, "Idle", 0), 0, IDLE);
+    fill(store, fixture_queue(store, "Busy", 0), 0, BUSY);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
+    fixture_close(store);
+    the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
+    snprintf(damaged, sizeof damaged, "%s/consumequeue/Busy/0/%020d", path, 15 * FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE);
+    CHECK(truncate(damaged, 100) == 0); /* so all of them are built again */
+    the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
+    the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
+    options.rebuild_queues = 1;
+    the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
+    options.rebuild_queues = 0;
+    store = fixture_open(&options);
+    CHECK(fixture_append(store, fixture_queue(store, "Idle", 0), IDLE) == RP_OK);
+    CHECK(fixture_check(store, fixture_queue(store, "Idle", 0), IDLE) == 0);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
 #define GENTLE_STEP (64 * 1024 * 1024)
 #define SENT_BYTES (64 * 1024)
 
@@ -202,6 +238,7 @@ int main(void) {
     RUN(a_file_stays_with_its_readers_and_with_nobody_else);
     RUN(a_file_that_cannot_be_deleted_keeps_its_place);
     RUN(files_go_under_appends_and_reads);
+    RUN(a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are_built_again);
     RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
     return 0;
 }
