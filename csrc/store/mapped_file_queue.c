@@ -159,24 +159,41 @@ static int list_offsets(const rp_mapped_file_queue *row, int64_t **offsets, size
     return RP_OK;
 }
 
+static int move_to(rp_mapped_file_queue *row, const char *path, const char *directory, int64_t offset, rp_error *error) {
+    char aside[RP_PATH_MAX];
+    int rc = rp_path_make_directories(directory, error);
+    rc = rc == RP_OK ? rp_path_of_offset(aside, directory, offset, error) : rc;
+    return rc != RP_OK || row->ops->rename(row->ops->context, path, aside) == 0
+               ? rc
+               : rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot move the file aside: %s", strerror(errno));
+}
+
+/* Where the log has a disk of its own, no other directory can be moved to: into one of its own directory, which every start passes over,
+ * RocketMQ's too. */
+static int set_aside(rp_mapped_file_queue *row, const char *path, int64_t offset, rp_error *error) {
+    char beside[RP_PATH_MAX];
+    rp_error failure = {0};
+    int rc = move_to(row, path, row->aside_directory, offset, &failure);
+    if (rc != RP_OK && failure.os_errno == EXDEV) {
+        rc = rp_path_join(beside, row->directory, "aside", &failure);
+        rc = rc == RP_OK ? move_to(row, path, beside, offset, &failure) : rc;
+    }
+    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, failure.os_errno, failure.file, -1, "%s", failure.message);
+}
+
 /* The file leaves its directory: moved aside when it may hold something, else deleted. */
 static int drop_file(rp_mapped_file_queue *row, const char *path, int64_t offset, bool keep, rp_error *error) {
     const rp_file_ops *ops = row->ops;
-    char aside[RP_PATH_MAX];
     int rc = RP_OK;
     if (keep && row->aside_directory != NULL) {
-        rc = rp_path_make_directories(row->aside_directory, error);
-        rc = rc == RP_OK ? rp_path_of_offset(aside, row->aside_directory, offset, error) : rc;
-        if (rc == RP_OK && ops->rename(ops->context, path, aside) == 0) {
-            atomic_fetch_add(&row->name_changes, 1);
-            return RP_OK;
-        }
-    } else if (ops->unlink(ops->context, path) == 0 || errno == ENOENT) {
-        atomic_fetch_add(&row->name_changes, 1);
-        return RP_OK;
+        rc = set_aside(row, path, offset, error);
+    } else if (ops->unlink(ops->context, path) != 0 && errno != ENOENT) {
+        rc = rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot remove the file: %s", strerror(errno));
     }
-    return rc != RP_OK ? rc
-                       : rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot remove the file: %s", strerror(errno));
+    if (rc == RP_OK) {
+        atomic_fetch_add(&row->name_changes, 1);
+    }
+    return rc;
 }
 
 static int load_file(rp_mapped_file_queue *row, int64_t offset, bool is_behind, rp_error *error) {
