@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include "consume_queue_inl.h"
 #include "mapped_file_inl.h"
@@ -78,6 +80,12 @@ static int trim_queue(void *context, rp_consume_queue *queue) {
     return 0;
 }
 
+/* Somebody has another name for it, as a backup of hard links: its bytes are not ours to cut. */
+static bool is_kept_elsewhere(int fd) {
+    struct stat status;
+    return fstat(fd, &status) != 0 || status.st_nlink > 0;
+}
+
 /* Under lock: what nobody reads any more loses its blocks step by step. What sendfile took last is in the file's pages until the network
  * has it, and cutting a page or a folio in two zeroes what is behind the cut: so each cut is at a multiple of STEP_BYTES, where no folio
  * lies across. */
@@ -90,7 +98,8 @@ static void reclaim(rp_retention *retention) {
             retention->leaving[kept++] = *leaving;
             continue;
         }
-        while (leaving->fd >= 0 && leaving->size > STEP_BYTES) {
+        bool is_cut = leaving->fd >= 0 && leaving->size > STEP_BYTES && !is_kept_elsewhere(leaving->fd);
+        while (is_cut && leaving->size > STEP_BYTES) {
             leaving->size = (leaving->size - 1) / STEP_BYTES * STEP_BYTES;
             if (ops->truncate(ops->context, leaving->fd, leaving->size) != 0) {
                 break; /* closing it frees the rest */

@@ -199,11 +199,8 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
 #define GENTLE_STEP (64 * 1024 * 1024)
 #define SENT_BYTES (64 * 1024)
 
-/* sendfile has returned, so nobody has the file pinned: but what it sent is still in the file's pages, which wait for the network. */
-static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
-    char path[512];
-    static uint8_t before[SENT_BYTES], after[SENT_BYTES];
-    fixture_directory(path, sizeof path);
+/* A store whose first file is full, on disk, and so long that its blocks are given back in steps. */
+static rp_message_store *open_with_long_file(const char *path) {
     rp_message_store_options options;
     fixture_options(&options, path);
     options.commit_log_file_size = GENTLE_STEP + 5000;
@@ -218,6 +215,32 @@ static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
     }
     free(body);
     CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(log), 60000) == RP_OK);
+    return store;
+}
+
+/* A backup of hard links costs no space until the file expires here, and has to have it whole then. */
+static void a_file_with_another_name_keeps_its_bytes(void) {
+    char path[512], first[600], linked[600];
+    struct stat before, after;
+    fixture_directory(path, sizeof path);
+    rp_message_store *store = open_with_long_file(path);
+    snprintf(first, sizeof first, "%s/commitlog/%020d", path, 0);
+    snprintf(linked, sizeof linked, "%s/linked", path);
+    CHECK(link(first, linked) == 0 && stat(linked, &before) == 0);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && rp_message_store_reclaim(store) == 0);
+    CHECK(access(first, F_OK) != 0 && stat(linked, &after) == 0);
+    CHECK(after.st_size == before.st_size && after.st_blocks == before.st_blocks);
+    fixture_close(store);
+    fixture_remove(path);
+}
+
+/* sendfile has returned, so nobody has the file pinned: but what it sent is still in the file's pages, which wait for the network. */
+static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
+    char path[512];
+    static uint8_t before[SENT_BYTES], after[SENT_BYTES];
+    fixture_directory(path, sizeof path);
+    rp_message_store *store = open_with_long_file(path);
+    rp_commit_log *log = rp_message_store_commit_log(store);
     rp_log_range range;
     CHECK(rp_commit_log_read(log, 0, SENT_BYTES, &range) == RP_OK);
     memcpy(before, range.address, SENT_BYTES);
@@ -240,5 +263,6 @@ int main(void) {
     RUN(files_go_under_appends_and_reads);
     RUN(a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are_built_again);
     RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
+    RUN(a_file_with_another_name_keeps_its_bytes);
     return 0;
 }
