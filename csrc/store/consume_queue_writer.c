@@ -161,15 +161,18 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
     error = error == NULL ? &local : error;
     rp_consume_queue_leave_file(queue);
     error->status = RP_OK;
-    bool cuts_file = offset % per_file != 0; /* else it goes with those behind it */
+    int64_t begin = rp_mapped_file_queue_begin(queue->row), file_size = queue->setup->file_size;
+    int64_t keep_end =
+        offset > 0 && offset * ENTRY == begin ? begin + file_size : begin; /* its name is all that tells of the offset then */
+    bool cuts_file = offset % per_file != 0 || keep_end > begin; /* else it goes with those behind it */
     rp_mapped_file *file = cuts_file ? rp_mapped_file_queue_find(queue->row, offset * ENTRY, error) : NULL;
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
     }
     queue->cuts++;
     int rc = RP_OK;
-    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - (int64_t)queue->setup->file_size >= offset * ENTRY &&
-           rp_mapped_file_queue_end(queue->row) > rp_mapped_file_queue_begin(queue->row)) {
+    while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= offset * ENTRY &&
+           rp_mapped_file_queue_end(queue->row) > keep_end) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
     if (file != NULL) {

@@ -38,7 +38,8 @@ uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);
 /* An empty queue whose first entry will be `offset` (what came before is gone): fills the start of the file as RocketMQ does. */
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error);
 
-/* Drops the entries from `offset` on and clears their bytes. The directory of a queue that has no file then is removed. */
+/* Drops the entries from `offset` on and clears their bytes. A first file that begins there stays, empty, unless that is 0. The directory
+ * of a queue that has no file then is removed. */
 int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error *error);
 /* Recovery only: clears every byte behind max_offset, whatever a crash left there. */
 int rp_consume_queue_clear_tail(rp_consume_queue *queue, rp_error *error);

@@ -58,8 +58,7 @@ int rp_mapped_file_queue_remove_last(rp_mapped_file_queue *row, rp_error *error)
 int rp_mapped_file_queue_set_last_aside(rp_mapped_file_queue *row, rp_error *error);
 
 /* Clears the bytes from offset to the end of its file, durably: they are given back as a hole. The file keeps its length all the while, so
- * that whoever is killed meanwhile leaves one that loads. For recovery only. RP_OK also when offset is the start of a file or outside the
- * row; RP_E_IO. */
+ * that whoever is killed meanwhile leaves one that loads. For recovery only. RP_OK also when offset is outside the row; RP_E_IO. */
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error);
 
 /* Takes every file out of the row and deletes it, with those in the directory that could not be loaded; files that are added meanwhile are

@@ -130,7 +130,7 @@ static int fill_page(const rp_file_ops *ops, int fd, int64_t offset, int64_t siz
 int rp_mapped_file_queue_clear_tail(rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     const rp_file_ops *ops = row->ops;
     int64_t size = (int64_t)row->file_size, base = offset - offset % size;
-    if (offset == base || base < atomic_load(&row->begin) || base >= atomic_load(&row->end)) {
+    if (base < atomic_load(&row->begin) || base >= atomic_load(&row->end)) {
         return RP_OK;
     }
     char path[RP_PATH_MAX];

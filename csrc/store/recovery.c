@@ -444,7 +444,9 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (recovery->read_only) {
         return RP_OK;
     }
-    if (!recovery->was_clean || recovery->cut) {
+    bool ends_with_file =
+        recovery->end % (int64_t)rp_mapped_file_queue_file_size(files(recovery)) == 0; /* later ones are set aside whole */
+    if (!ends_with_file && (!recovery->was_clean || recovery->cut)) {
         rc = rp_mapped_file_queue_clear_tail(files(recovery), recovery->end, error);
     }
     if (rc == RP_OK && recovery->was_clean && !recovery->queues_damaged) {

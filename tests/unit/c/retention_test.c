@@ -1,5 +1,6 @@
 /* retention_test.c: which files may go, what stays readable meanwhile, and what a reopened store says. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -196,6 +197,31 @@ static void a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are
     fixture_remove(path);
 }
 
+/* Its last message was the last of a file: what retention leaves is the next file, which nobody has written to. */
+static void a_queue_that_ended_with_a_file_keeps_its_offset(int was_killed) {
+    char path[512], next[600], mark[600];
+    enum { IDLE = FIXTURE_QUEUE_FILE_ENTRIES, BUSY = 800 };
+    fixture_directory(path, sizeof path);
+    snprintf(next, sizeof next, "%s/consumequeue/Idle/0/%020d", path, IDLE * RP_CONSUME_QUEUE_ENTRY_SIZE);
+    snprintf(mark, sizeof mark, "%s/abort", path);
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    fill(store, fixture_queue(store, "Idle", 0), 0, IDLE);
+    while (access(next, F_OK) != 0) { /* asked for when half of the first one was used */
+        sched_yield();
+    }
+    fill(store, fixture_queue(store, "Busy", 0), 0, BUSY);
+    CHECK(rp_message_store_wait_flushed(store, rp_commit_log_max_offset(rp_message_store_commit_log(store)), 20000) == RP_OK);
+    CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
+    fixture_close(store);
+    for (int i = 0; i < 3; i++) {
+        CHECK(!was_killed || close(open(mark, O_RDWR | O_CREAT, 0644)) == 0);
+        the_idle_queue_goes_on_where_it_was(&options, IDLE, BUSY);
+    }
+    fixture_remove(path);
+}
+
 #define GENTLE_STEP (64 * 1024 * 1024)
 #define SENT_BYTES (64 * 1024)
 
@@ -262,6 +288,8 @@ int main(void) {
     RUN(a_file_that_cannot_be_deleted_keeps_its_place);
     RUN(files_go_under_appends_and_reads);
     RUN(a_queue_whose_messages_have_expired_keeps_its_offset_when_queues_are_built_again);
+    a_queue_that_ended_with_a_file_keeps_its_offset(0);
+    a_queue_that_ended_with_a_file_keeps_its_offset(1);
     RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
     RUN(a_file_with_another_name_keeps_its_bytes);
     return 0;
