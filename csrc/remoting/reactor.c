@@ -1,13 +1,10 @@
 /* reactor.c: the event loop: one thread, its connections, turns as drawn in reactor.h. RocketMQ: netty's NioEventLoop.
  *
- * The loop sleeps in epoll until something happens or the earliest deadline comes: an idle reactor does not run. Behind the answer to a
- * lone asker it polls for spin_us before it sleeps, but only while that pays: each hit earns credit, each spin in vain costs more, and
- * without credit it tries again only once in SPIN_PAUSE_MAX sleeps.
+ * Between turns it waits (reactor_wait.c).
  */
 #include "reactor.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +21,6 @@
 #define SMALL_OUTPUT_BYTES 16384 /* a send's answers, not a pull's messages */
 #define ARENA_KEEP_BYTES ((size_t)256 * 1024)
 #define ARENA_BYTES_MAX ((size_t)256 * 1024 * 1024)
-#define SPIN_CREDIT_MAX 8u
-#define SPIN_COST 2u
-#define SPIN_PAUSE_MAX 16u
 #define TICKS_PER_TIMEOUT 16
 #define TICK_NS_MIN ((int64_t)10000000)
 #define TICK_NS_MAX ((int64_t)1000000000)
@@ -146,85 +140,6 @@ void rp_reactor_nudge(rp_reactor *reactor) {
     if (atomic_exchange_explicit(&reactor->nudge_pending, 1, memory_order_acq_rel) == 0) {
         rp_ring_put(reactor->inbox, &reactor->wake_item);
     }
-}
-
-/* ---- waiting ---- */
-
-static int64_t earlier(int64_t left, int64_t right) { return left < right ? left : right; }
-
-static int64_t next_deadline(const rp_reactor *reactor) {
-    int64_t deadline = earlier(reactor->deadline_ns, rp_timer_wheel_next_ns(&reactor->wheel));
-    return earlier(deadline, earlier(reactor->listener_resume_ns, reactor->drain_until_ns));
-}
-
-/* Milliseconds for epoll_wait, rounded up so that it does not wake just before the deadline; -1: for ever. */
-static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
-    if (deadline == INT64_MAX) {
-        return -1;
-    }
-    int64_t left = deadline - rp_clock_monotonic_ns(reactor->server->options.clock);
-    if (left <= 0) {
-        return 0;
-    }
-    int64_t milliseconds = (left - 1) / 1000000 + 1;
-    return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
-}
-
-/* Polls until something happens or it is spin_until_ns. Returns the events; *is_inbox: the inbox has something. */
-static int spin(rp_reactor *reactor, struct epoll_event *events, bool *is_inbox) {
-    const rp_clock *clock = reactor->server->options.clock;
-    int64_t deadline = next_deadline(reactor);
-    int64_t now;
-    do {
-        int count = epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
-        *is_inbox = rp_ring_count(reactor->inbox) > 0;
-        if (count != 0 || *is_inbox) {
-            reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
-            return count;
-        }
-        now = rp_clock_monotonic_ns(clock);
-    } while (now < reactor->spin_until_ns && now < deadline);
-    reactor->spin_credit -= reactor->spin_credit < SPIN_COST ? reactor->spin_credit : SPIN_COST;
-    return 0;
-}
-
-static bool spins_now(rp_reactor *reactor) {
-    if (reactor->spin_until_ns == 0) {
-        return false;
-    }
-    if (reactor->spin_credit > 0) {
-        return true;
-    }
-    if (++reactor->spin_pause < SPIN_PAUSE_MAX) {
-        return false;
-    }
-    reactor->spin_pause = 0;
-    return true;
-}
-
-static int wait_for_events(rp_reactor *reactor, struct epoll_event *events) {
-    if (reactor->held_back != NULL || reactor->dirty != NULL || reactor->closing != NULL) {
-        return epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
-    }
-    if (spins_now(reactor)) {
-        bool is_inbox = false;
-        int count = spin(reactor, events, &is_inbox);
-        if (count != 0 || is_inbox) {
-            return count;
-        }
-    }
-    int timeout = timeout_until(reactor, next_deadline(reactor));
-    if (timeout != 0 && !rp_ring_prepare_sleep(reactor->inbox)) {
-        timeout = 0;
-    }
-    if (timeout == 0) {
-        return epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, 0);
-    }
-    pthread_mutex_unlock(&reactor->turn_lock);
-    int count = epoll_wait(reactor->epoll_fd, events, EVENTS_PER_TURN, timeout);
-    pthread_mutex_lock(&reactor->turn_lock);
-    rp_ring_finish_sleep(reactor->inbox);
-    return count;
 }
 
 /* ---- a turn ---- */
@@ -435,15 +350,9 @@ static bool is_drained(const rp_reactor *reactor) {
     return rp_ring_count(reactor->inbox) == 0;
 }
 
-/* Who asks alone, one request at a time, and has its answer asks again at once, as a rule. A request that waits for a disk, a slave, Python
- * or a message to come is not answered by the turn that has read it. */
-static bool awaits_lone_asker(const rp_reactor *reactor, uint64_t answers_before) {
-    return reactor->lone_requests == RP_LONE_REQUESTS && reactor->server->options.spin_us > 0 &&
-           atomic_load_explicit(&reactor->stats.frames_out, memory_order_relaxed) != answers_before;
-}
-
 static void turn(rp_reactor *reactor, struct epoll_event *events) {
-    int count = wait_for_events(reactor, events);
+    int count = rp_reactor_wait(reactor, events, EVENTS_PER_TURN);
+    uint64_t number = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
     uint64_t answers_before = atomic_load_explicit(&reactor->stats.frames_out, memory_order_relaxed);
     reactor->now_ns = rp_clock_monotonic_ns(reactor->server->options.clock);
     take_inbox(reactor);
@@ -451,16 +360,13 @@ static void turn(rp_reactor *reactor, struct epoll_event *events) {
         handle_held_back(reactor);
     }
     /* Each turn begins with another event: when the read arena is full before the last, epoll reports them in the same order again. */
-    int first = count > 0 ? (int)(atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed) % (uint64_t)count) : 0;
+    int first = count > 0 ? (int)(number % (uint64_t)count) : 0;
     for (int index = 0; index < count; index++) {
         handle_socket_event(reactor, &events[(first + index) % count]);
     }
     run_timers(reactor);
     end_turn(reactor);
-    reactor->spin_until_ns = 0;
-    if (awaits_lone_asker(reactor, answers_before)) {
-        reactor->spin_until_ns = rp_clock_monotonic_ns(reactor->server->options.clock) + (int64_t)reactor->server->options.spin_us * 1000;
-    }
+    rp_reactor_expect_asker(reactor, number, answers_before);
 }
 
 static void close_all(rp_reactor *reactor) {
@@ -546,7 +452,7 @@ void rp_reactor_serve(rp_reactor *reactor) {
         return;
     }
     const rp_handler *handler = &reactor->server->handler;
-    int64_t slept_for_ns = next_deadline(reactor);
+    int64_t slept_for_ns = rp_reactor_next_deadline(reactor);
     reactor->now_ns = rp_clock_monotonic_ns(reactor->server->options.clock);
     if (handler->on_wake != NULL) {
         handler->on_wake(handler->context, reactor);
@@ -554,7 +460,7 @@ void rp_reactor_serve(rp_reactor *reactor) {
     flush_dirty(reactor);
     rp_request_queue_put(&reactor->server->requests, &reactor->batch);
     forget_turn(reactor);
-    if (reactor->closing != NULL || reactor->held_back != NULL || next_deadline(reactor) < slept_for_ns) {
+    if (reactor->closing != NULL || reactor->held_back != NULL || rp_reactor_next_deadline(reactor) < slept_for_ns) {
         rp_reactor_nudge(reactor);
     }
     pthread_mutex_unlock(&reactor->turn_lock);

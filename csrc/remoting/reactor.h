@@ -94,7 +94,7 @@ struct rp_reactor {
     rp_server *server; /* fixed after open */
     uint16_t index;    /* fixed after open */
     pthread_mutex_t turn_lock;     /* held by who turns it, but while that sleeps in epoll or is away; before every other lock */
-    int stand_in_fd;               /* a timer, which the one that does not turn it waits for; -1 until the stand-in is first needed */
+    int stand_in_fd;               /* a timer, which who does not turn it waits for; fixed once the stand-in is needed, -1 before */
     rp_turner turners[2];          /* the reactor's thread, and its stand-in, which is started when it is first needed */
     rp_turner *turner;             /* who turns it */
     int64_t leave_for;             /* the argument of on_leave */
@@ -145,6 +145,8 @@ struct rp_reactor {
 
 enum rp_server_state { RP_SERVER_OPEN = 0, RP_SERVER_RUNNING, RP_SERVER_STOPPED };
 
+struct epoll_event;
+
 struct rp_server {
     rp_server_options options; /* fixed after open; bind_address and thread_name point into the copies below */
     char bind_address[64];     /* fixed after open */
@@ -160,6 +162,8 @@ struct rp_server {
     _Atomic uint32_t starved;         /* connections paused for memory; who frees some looks at it; relaxed */
     _Atomic int64_t stop_at_ns;       /* INT64_MAX until rp_server_stop; when draining ends */
     int64_t refusal_logged_ns;        /* reactor 0 */
+    uint32_t spinners_max;            /* fixed after open */
+    _Atomic uint32_t spinners;        /* reactors that poll just now, or look whether they may; a bound, so relaxed */
     pthread_mutex_t lock;             /* start, stop and close; held while joining; no lock is taken inside */
     enum rp_server_state state;       /* lock */
 };
@@ -169,6 +173,13 @@ int rp_reactor_create(rp_server *server, uint16_t index, rp_reactor **reactor);
 void rp_reactor_destroy(rp_reactor *reactor); /* after its thread has ended, or never ran */
 int rp_reactor_start_turner(rp_turner *turner); /* its thread; as rp_thread_start */
 void rp_reactor_nudge(rp_reactor *reactor); /* any thread: makes it turn */
+
+/* reactor_wait.c */
+int64_t rp_reactor_next_deadline(const rp_reactor *reactor); /* monotonic ns */
+/* Waits for what a turn has to do; without the lock while it sleeps. Returns how many events, as epoll_wait. */
+int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_max);
+/* Behind a turn, with stats.turns and stats.frames_out before it: whether polling for the next request may pay. */
+void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before);
 
 /* connection.c */
 /* Makes a connection of an accepted socket that is already counted (server's connections, reactor's connection_count). On failure the

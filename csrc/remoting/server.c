@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../base/log_inl.h"
 
@@ -78,6 +79,8 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
     }
     server->listener_fd = server->reserve_fd = -1;
     server->refusal_logged_ns = INT64_MIN / 2;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    server->spinners_max = cores > 2 ? (uint32_t)cores / 2 : 1;
     atomic_init(&server->stop_at_ns, INT64_MAX);
     if (rp_request_queue_init(&server->requests, options->ring_capacity) != RP_OK) {
         free(server);

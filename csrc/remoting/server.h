@@ -49,8 +49,8 @@ typedef struct rp_handler {
     int64_t (*on_deadline)(void *context, rp_reactor *reactor, int64_t now_ns);
     /* A connection ends; after this turn its id and pointer mean nothing. Called behind on_turn_end. Write nothing to it. */
     void (*on_close)(void *context, rp_reactor *reactor, rp_connection *connection);
-    /* Behind a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile. Touches nothing of
-     * the reactor's; rp_reactor_serve is allowed. */
+    /* Behind a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile, or soon. Touches
+     * nothing of the reactor's; rp_reactor_serve is allowed. */
     void (*on_leave)(void *context, int64_t leave_for);
 } rp_handler;
 

@@ -22,6 +22,7 @@ class ServerOptions(TypedDict, total=False):
     memory_bytes_max: int
     ring_capacity: int
     spin_us: int
+    stand_in_after_us: int
     socket_send_buffer: int
     socket_receive_buffer: int
     thread_name: str

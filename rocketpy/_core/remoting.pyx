@@ -22,7 +22,7 @@ cdef extern from *:
     static const rp_field_row server_option_rows[] = {
         ROW(bind_address), ROW(port), ROW(reactors), ROW(frame_size_max), ROW(connections_max), ROW(idle_timeout_ms),
         ROW(stall_timeout_ms), ROW(output_bytes_max), ROW(memory_bytes_max), ROW(ring_capacity), ROW(spin_us),
-        ROW(socket_send_buffer), ROW(socket_receive_buffer), ROW(thread_name), RP_FIELD_END};
+        ROW(stand_in_after_us), ROW(socket_send_buffer), ROW(socket_receive_buffer), ROW(thread_name), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_server_stats, member)
     static const rp_field_row server_stats_rows[] = {

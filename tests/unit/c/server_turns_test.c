@@ -93,14 +93,31 @@ static void small_answers_leave_before_large_ones(void) {
     harness_stop(harness);
 }
 
-/* Whether this thread can come to answer in the reactor's place: while the reactor polls, its own thread does. */
+/* Whether this thread can come to answer in the reactor's place: while the reactor polls, its own thread does, and then sleeps. */
 static int serves_for(struct harness *harness) {
     uint64_t before = atomic_load(&harness->wakes);
+    int64_t until = now_ms() + WAIT_MS;
     rp_reactor_serve(rp_server_reactor(harness->server, 0));
     while (atomic_load(&harness->wakes) == before) { /* the reactor has been asked to */
+        CHECK(now_ms() < until);
         poll(NULL, 0, 1);
     }
     return atomic_load(&harness->woken_by) == gettid();
+}
+
+static int is_asleep(struct harness *harness) {
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&harness->turned_by));
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state == 'S';
+}
+
+static void ask_alone_for_long(int fd) {
+    for (int opaque = 1; opaque <= LONE_REQUESTS + SPIN_PAUSE; opaque++) {
+        expect_echo(fd, opaque);
+    }
 }
 
 static void a_reactor_polls_for_a_lone_asker_it_has_answered(void) {
@@ -108,21 +125,17 @@ static void a_reactor_polls_for_a_lone_asker_it_has_answered(void) {
     options.spin_us = 1000000u * 3600;
     options.idle_timeout_ms = 0; /* a timer would end the polling */
     struct harness *harness = harness_start(&options);
-    int fd = dial(harness);
-    for (int opaque = 1; opaque <= LONE_REQUESTS + SPIN_PAUSE; opaque++) {
-        expect_echo(fd, opaque);
-    }
+    int fd = dial(harness), other = dial(harness);
+    ask_alone_for_long(fd);
     CHECK(!serves_for(harness));
-    expect_echo(fd, 101);
-    int other = dial(harness);
-    expect_echo(other, 102); /* it is not alone any more */
-    CHECK(becomes_true(harness, serves_for));
-    for (int opaque = 201; opaque <= 200 + LONE_REQUESTS; opaque++) {
-        expect_echo(fd, opaque);
-    }
+    expect_echo(fd, 101); /* it polls again */
+    expect_echo(other, 102);
+    CHECK(becomes_true(harness, is_asleep));
+    ask_alone_for_long(fd);
     CHECK(!serves_for(harness));
-    ask(fd, CODE_PARK, 301); /* no answer */
-    CHECK(becomes_true(harness, serves_for));
+    expect_echo(fd, 103);
+    ask(fd, CODE_PARK, 104); /* no answer */
+    CHECK(becomes_true(harness, is_asleep));
     close(fd);
     close(other);
     harness_stop(harness);
@@ -209,23 +222,44 @@ static void a_thread_that_a_lone_asker_sent_away_is_relieved_in_time(void) {
     harness_stop(harness);
 }
 
-/* Two that ask in turn: neither waits until the thread is back. */
+/* Its thread is sent away by fd, which is answered until then; the server's stand_in_after_us is for ever. */
+static void expect_stand_in_at_once(struct harness *harness, int fd) {
+    ask(fd, CODE_LEAVE, 10);
+    expect_response(fd, 0, 10, NULL);
+    expect_echo(fd, 11);
+    CHECK(!came_back_from_ten(harness));
+    atomic_store(&harness->may_return, 1);
+    CHECK(becomes_true(harness, came_back_from_ten));
+}
+
 static void a_second_asker_has_the_stand_in_called_at_once(void) {
     rp_server_options options = one_reactor();
     options.stand_in_after_us = UINT32_MAX;
     struct harness *harness = harness_start(&options);
     int fd = dial(harness), other = dial(harness);
-    for (int opaque = 1; opaque <= LONE_REQUESTS; opaque++) {
-        expect_echo(fd, opaque);
-        expect_echo(other, opaque);
-    }
-    ask(fd, CODE_LEAVE, 10);
-    expect_response(fd, 0, 10, NULL);
-    expect_echo(other, 11);
-    CHECK(!came_back_from_ten(harness));
-    atomic_store(&harness->may_return, 1);
+    ask_alone_for_long(fd);
+    expect_echo(other, 101);
+    expect_stand_in_at_once(harness, fd);
     close(fd);
     close(other);
+    harness_stop(harness);
+}
+
+static void requests_that_come_together_have_the_stand_in_called_at_once(void) {
+    rp_server_options options = one_reactor();
+    options.stand_in_after_us = UINT32_MAX;
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness), together = 1, apart = 0;
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_CORK, &together, sizeof together) == 0);
+    for (int opaque = 1; opaque <= LONE_REQUESTS + 1; opaque++) {
+        ask(fd, CODE_ECHO, opaque);
+    }
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_CORK, &apart, sizeof apart) == 0);
+    for (int opaque = 1; opaque <= LONE_REQUESTS + 1; opaque++) {
+        expect_response(fd, 0, opaque, NULL);
+    }
+    expect_stand_in_at_once(harness, fd);
+    close(fd);
     harness_stop(harness);
 }
 
@@ -237,9 +271,8 @@ static void let_it_return(void *context) {
     atomic_store(&harness->may_return, 1);
 }
 
-static void a_server_stops_while_a_thread_is_away(void) {
-    int fd;
-    struct harness *harness = start_and_leave(&fd);
+/* fd's request has sent it away. */
+static void stop_while_it_is_away(struct harness *harness, int fd) {
     rp_thread *releaser;
     CHECK(rp_thread_start(&releaser, "releaser", let_it_return, harness) == RP_OK);
     expect_echo(fd, 11);
@@ -253,6 +286,21 @@ static void a_server_stops_while_a_thread_is_away(void) {
     harness_stop(harness);
 }
 
+static void a_server_stops_while_a_thread_is_away(void) {
+    int fd;
+    struct harness *harness = start_and_leave(&fd);
+    stop_while_it_is_away(harness, fd);
+}
+
+static void a_server_stops_while_a_thread_that_a_lone_asker_sent_is_away(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fd = dial(harness);
+    ask_alone(harness, fd);
+    CHECK(becomes_true(harness, has_left_for_ten));
+    stop_while_it_is_away(harness, fd);
+}
+
 int main(void) {
     RUN(another_thread_answers_while_the_reactor_sleeps);
     RUN(many_threads_serve_beside_the_reactor);
@@ -262,6 +310,8 @@ int main(void) {
     RUN(a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon);
     RUN(a_thread_that_a_lone_asker_sent_away_is_relieved_in_time);
     RUN(a_second_asker_has_the_stand_in_called_at_once);
+    RUN(requests_that_come_together_have_the_stand_in_called_at_once);
     RUN(a_server_stops_while_a_thread_is_away);
+    RUN(a_server_stops_while_a_thread_that_a_lone_asker_sent_is_away);
     return 0;
 }
