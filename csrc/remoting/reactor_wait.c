@@ -36,19 +36,21 @@ static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
 /* Polls until something happens or it is spin_until_ns. Returns the events; *is_inbox: the inbox has something. */
 static int spin(rp_reactor *reactor, struct epoll_event *events, int events_max, bool *is_inbox) {
     const rp_clock *clock = reactor->server->options.clock;
-    int64_t deadline = rp_reactor_next_deadline(reactor);
-    int64_t now;
+    int64_t deadline = rp_reactor_next_deadline(reactor), now;
+    int looks = 0, count;
     do {
-        int count = epoll_wait(reactor->epoll_fd, events, events_max, 0);
+        looks++;
+        count = epoll_wait(reactor->epoll_fd, events, events_max, 0);
         *is_inbox = rp_ring_count(reactor->inbox) > 0;
-        if (count != 0 || *is_inbox) {
-            reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
-            return count;
-        }
         now = rp_clock_monotonic_ns(clock);
-    } while (now < reactor->spin_until_ns && now < deadline);
-    reactor->spin_credit -= reactor->spin_credit < SPIN_COST ? reactor->spin_credit : SPIN_COST;
-    return 0;
+    } while (count == 0 && !*is_inbox && now < reactor->spin_until_ns && now < deadline);
+    /* What the first look finds was there already, as of a connection that does not wait for its answers: there was no sleep to save. */
+    if (looks > 1 && (count != 0 || *is_inbox)) {
+        reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
+    } else {
+        reactor->spin_credit -= reactor->spin_credit < SPIN_COST ? reactor->spin_credit : SPIN_COST;
+    }
+    return count;
 }
 
 /* Half of the cores at most: whoever polls has the core that flusher, Python or a client on this host may want. */

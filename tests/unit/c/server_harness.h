@@ -54,7 +54,7 @@ struct harness {
     _Atomic int64_t deadline_ns; /* what on_wake sets; 0: nothing */
     _Atomic int64_t left_for, came_back; /* arguments of on_leave, added up: at its start, at its end */
     _Atomic int may_return;
-    _Atomic int turned_by, woken_by; /* the threads of the last request and of the last on_wake */
+    _Atomic int turned_by; /* the thread that handled the last request */
     _Atomic int watched_fd; /* of a client; 0: none */
     _Atomic uint64_t released_late; /* ranges, once watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
@@ -150,7 +150,6 @@ static inline void harness_on_turn_end(void *context, rp_reactor *reactor) {
 
 static inline void harness_on_wake(void *context, rp_reactor *reactor) {
     struct harness *harness = context;
-    atomic_store(&harness->woken_by, gettid());
     atomic_fetch_add(&harness->wakes, 1);
     rp_connection *waiting = harness->later_id != 0 ? rp_reactor_connection(reactor, harness->later_id) : NULL;
     if (waiting != NULL) {
