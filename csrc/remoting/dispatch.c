@@ -52,6 +52,7 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_connection_close(connection, "request refused");
 }
 
+/* Who asks alone, and one request at a time, is served in other ways: see leave in reactor.c, and reactor_wait.c. */
 static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
     uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
     bool is_lone = connection == reactor->asker && turn != reactor->asked_in_turn;

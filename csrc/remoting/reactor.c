@@ -444,8 +444,9 @@ int rp_reactor_start_turner(rp_turner *turner) {
     return rp_thread_start(&turner->thread, name, run, turner);
 }
 
-/* Between two turns of a reactor that sleeps: a turn of on_wake alone. Connections that end of it, and a deadline that is now earlier than
- * the one it sleeps for, are left to the reactor: events that epoll has handed out already may point to the former. */
+/* Between two turns of a reactor that sleeps or whose thread is away: a turn of on_wake alone. Connections that end of it, and a deadline
+ * that is now earlier than the one it sleeps for, are left to the reactor: events that epoll has handed out already may point to the
+ * former. */
 void rp_reactor_serve(rp_reactor *reactor) {
     if (pthread_mutex_trylock(&reactor->turn_lock) != 0) {
         rp_reactor_wake(reactor);

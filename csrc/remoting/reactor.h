@@ -8,7 +8,7 @@
  * Threads  a reactor's fields belong to who holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
  *          epoll, or is away on something that blocks (rp_reactor_leave). A stand-in is called then, at once or, while one connection
  *          alone asks, when the thread stays away; it turns the reactor from then on.
- *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps (rp_reactor_serve).
+ *          Others reach it through `inbox` and `wake_pending`, or answer in its place while it sleeps or is away (rp_reactor_serve).
  *          Connections live in blocks that are never moved or freed before the server is, so that rp_server_send may look at the
  *          atomics of any of them.
  * Bounds   a turn reads at most RP_READ_ARENA_BYTES beside the rest of large frames; see server.h for the others.

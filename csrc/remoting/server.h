@@ -133,8 +133,8 @@ void rp_reactor_set_deadline(rp_reactor *reactor, int64_t monotonic_ns);
  * while the server stops; RP_E_NO_MEMORY, RP_E_BUSY: there is no thread for a stand-in, or no descriptor for its timer. */
 int rp_reactor_leave(rp_reactor *reactor, int64_t leave_for);
 void rp_reactor_wake(rp_reactor *reactor);                     /* any thread; coalesced */
-/* As rp_reactor_wake, from a thread that is not the reactor's: while the reactor sleeps, on_wake runs here and what it writes is sent
- * from here, which saves waking the reactor on the way to a client. Waits for nobody. */
+/* As rp_reactor_wake, from a thread that does not turn the reactor: while that sleeps or is away, on_wake runs here and what it writes is
+ * sent from here, which saves waking the reactor on the way to a client. Waits for nobody. */
 void rp_reactor_serve(rp_reactor *reactor);
 rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread, until stop */
 /* The connection with this id if it is still open on this reactor, else NULL. */

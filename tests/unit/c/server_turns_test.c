@@ -191,11 +191,15 @@ static void a_stand_in_turns_the_reactor_while_its_thread_is_away(void) {
     harness_stop(harness);
 }
 
-/* As many requests as make a connection a lone one, then it asks the thread to leave. Returns who turned the reactor until then. */
-static int ask_alone(struct harness *harness, int fd) {
+static void become_lone(int fd) {
     for (int opaque = 1; opaque <= LONE_REQUESTS; opaque++) {
         expect_echo(fd, opaque);
     }
+}
+
+/* A lone connection asks the thread to leave. Returns who turned the reactor until then. */
+static int ask_alone(struct harness *harness, int fd) {
+    become_lone(fd);
     ask(fd, CODE_LEAVE, 10);
     expect_response(fd, 0, 10, NULL);
     return atomic_load(&harness->turned_by);
@@ -243,9 +247,7 @@ static void a_second_asker_has_the_stand_in_called_at_once(void) {
     options.stand_in_after_us = UINT32_MAX;
     struct harness *harness = harness_start(&options);
     int fd = dial(harness), other = dial(harness);
-    for (int opaque = 1; opaque <= LONE_REQUESTS; opaque++) {
-        expect_echo(fd, opaque);
-    }
+    become_lone(fd);
     expect_echo(other, 101);
     expect_stand_in_at_once(harness, fd);
     close(fd);
