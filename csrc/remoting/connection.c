@@ -300,13 +300,13 @@ static void write_broke(rp_connection *connection, int os_errno) {
 }
 
 /* Writes what the socket takes, and sets what follows from how much that was. */
-void rp_connection_flush(rp_connection *connection) {
+uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     rp_reactor *reactor = connection->reactor;
     const rp_server_options *options = &reactor->server->options;
     uint64_t sent;
     int os_errno = 0;
     connection->is_dirty = false;
-    enum rp_flush_result result = rp_output_flush(&connection->output, &reactor->pool, connection->fd, &sent, &os_errno);
+    enum rp_flush_result result = rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno);
     if (sent > 0) {
         rp_count(&reactor->stats.bytes_out, sent);
         connection->last_active_ns = connection->progress_ns = reactor->now_ns;
@@ -314,7 +314,7 @@ void rp_connection_flush(rp_connection *connection) {
     if (result == RP_FLUSH_BROKEN) {
         write_broke(connection, os_errno);
     }
-    bool is_blocked = result == RP_FLUSH_BLOCKED || result == RP_FLUSH_YIELDED;
+    bool is_blocked = result == RP_FLUSH_BLOCKED;
     if (is_blocked && !connection->is_blocked) {
         connection->progress_ns = reactor->now_ns;
         connection->is_blocked = true;
@@ -324,7 +324,10 @@ void rp_connection_flush(rp_connection *connection) {
     uint64_t unsent = connection->output.unsent_bytes;
     atomic_store_explicit(&connection->output_bytes, unsent, memory_order_relaxed);
     if (connection->is_closing) {
-        return;
+        return sent;
+    }
+    if (result == RP_FLUSH_YIELDED) {
+        rp_connection_mark_dirty(connection);
     }
     set_interest(connection);
     /* While all connections together hold too much, one that does not read its answers may not ask for more. */
@@ -334,6 +337,7 @@ void rp_connection_flush(rp_connection *connection) {
     } else if (unsent <= unsent_max / 2) {
         rp_connection_resume(connection, RP_PAUSE_OUTPUT);
     }
+    return sent;
 }
 
 void rp_connection_on_timer(rp_connection *connection) {

@@ -20,7 +20,6 @@
 #define COPY_BYTES_MAX 1024u /* below, a copy is cheaper than one more piece */
 #define PIECES_PER_SEND 64 /* well below IOV_MAX */
 #define SENDFILE_BYTES_MIN 131072u /* from here on it halves the sender's cost: bench/sweeps/sendfile_threshold.c */
-#define FLUSH_BYTES_MAX ((uint64_t)8 << 20)
 
 rp_output_piece *rp_output_piece_create(size_t capacity) {
     if (capacity > UINT32_MAX) {
@@ -184,12 +183,13 @@ static void consume(rp_output *output, rp_output_pool *pool, uint64_t sent) {
 static int goes_by_sendfile(const rp_output_piece *piece) { return piece->fd >= 0 && piece->unsent_size >= SENDFILE_BYTES_MIN; }
 
 /* Sends pieces up to the next sendfile range; *asked is how many bytes were offered. */
-static ssize_t send_gathered(rp_output *output, int socket_fd, uint64_t *asked) {
+/* Pieces of limit bytes together, and what the last of them has more. */
+static ssize_t send_gathered(const rp_output *output, int socket_fd, uint64_t limit, uint64_t *asked) {
     struct iovec parts[PIECES_PER_SEND];
     size_t count = 0;
     rp_output_piece *piece = output->first;
     *asked = 0;
-    for (; piece != NULL && count < PIECES_PER_SEND && !goes_by_sendfile(piece); piece = piece->next) {
+    for (; piece != NULL && count < PIECES_PER_SEND && *asked < limit && !goes_by_sendfile(piece); piece = piece->next) {
         parts[count].iov_base = (void *)(uintptr_t)piece->unsent;
         parts[count].iov_len = piece->unsent_size;
         *asked += piece->unsent_size;
@@ -203,7 +203,8 @@ static ssize_t send_gathered(rp_output *output, int socket_fd, uint64_t *asked) 
     return sendmsg(socket_fd, &message, flags);
 }
 
-enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t *sent, int *os_errno) {
+enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t limit, uint64_t *sent,
+                                     int *os_errno) {
     *sent = 0;
     while (output->first != NULL) {
         ssize_t written;
@@ -217,7 +218,7 @@ enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, in
                 return RP_FLUSH_BROKEN;
             }
         } else {
-            written = send_gathered(output, socket_fd, &asked);
+            written = send_gathered(output, socket_fd, limit - *sent, &asked);
         }
         if (written < 0) {
             if (errno == EINTR) {
@@ -231,7 +232,7 @@ enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, in
         if ((uint64_t)written < asked) {
             return RP_FLUSH_BLOCKED;
         }
-        if (*sent >= FLUSH_BYTES_MAX && output->first != NULL) {
+        if (*sent >= limit && output->first != NULL) {
             return RP_FLUSH_YIELDED;
         }
     }

@@ -75,7 +75,7 @@ static bool spins_now(rp_reactor *reactor) {
 }
 
 int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_max) {
-    if (reactor->held_back != NULL || reactor->dirty != NULL || reactor->closing != NULL) {
+    if (reactor->held_back != NULL || reactor->dirty != NULL || reactor->large != NULL || reactor->closing != NULL) {
         return epoll_wait(reactor->epoll_fd, events, events_max, 0);
     }
     if (spins_now(reactor)) {

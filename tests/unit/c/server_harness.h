@@ -40,9 +40,13 @@ enum {
     CODE_LEAVE = 6,
     CODE_LATER = 7,
     CODE_BOTH = 8,
+    CODE_JOIN = 9,
+    CODE_ALL = 10,
+    CODE_ALL_AND_LEAVE = 11,
     CODE_PYTHON = 100
 };
 #define RANGE_FILE_BYTES (4u << 20)
+#define JOINED_MAX 32
 #define WAIT_MS 60000 /* for what must happen: a busy machine may pause */
 
 struct harness {
@@ -59,6 +63,11 @@ struct harness {
     _Atomic uint64_t released_late; /* ranges, once watched_fd had something to read */
     uint64_t later_id; /* guarded by the turns of reactor 0 */
     int32_t later_opaque;
+    uint64_t joined_ids[JOINED_MAX]; /* who is answered by CODE_ALL; guarded by the turns of reactor 0, as their opaques and number */
+    int32_t joined_opaques[JOINED_MAX];
+    uint32_t joined;
+    uint64_t released_turn, released_in_turn; /* ranges; the same */
+    _Atomic uint64_t released_at_once; /* the most of one turn */
 };
 
 static inline rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
@@ -67,6 +76,12 @@ static inline void harness_release(void *owner) {
     struct harness *harness = owner;
     struct pollfd watched = {atomic_load(&harness->watched_fd), POLLIN, 0};
     atomic_fetch_add(&harness->released_late, watched.fd != 0 && poll(&watched, 1, 0) == 1);
+    uint64_t turn = atomic_load(&harness->turn_ends);
+    harness->released_in_turn = turn == harness->released_turn ? harness->released_in_turn + 1 : 1;
+    harness->released_turn = turn;
+    if (harness->released_in_turn > atomic_load(&harness->released_at_once)) {
+        atomic_store(&harness->released_at_once, harness->released_in_turn);
+    }
     atomic_fetch_add(&harness->ranges_released, 1);
 }
 
@@ -80,11 +95,12 @@ static inline void harness_echo(rp_connection *connection, const rp_command *com
     CHECK(rp_connection_write(connection, &response) == RP_OK);
 }
 
-static inline void harness_send_range(struct harness *harness, rp_connection *connection, const rp_command *command) {
+static inline void harness_send_range(struct harness *harness, rp_connection *connection, const rp_command *command, int32_t opaque) {
     int32_t size;
     CHECK(rp_slice_to_i32(rp_command_field(command, "size"), &size) == RP_OK && size > 0 && size <= (int32_t)RANGE_FILE_BYTES);
     rp_command response;
     rp_command_clear_response(&response, command, 0);
+    response.opaque = opaque;
     response.body = (rp_slice){NULL, (uint32_t)size};
     CHECK(rp_connection_write(connection, &response) == RP_OK);
     uint32_t half = (uint32_t)size / 2;
@@ -92,6 +108,17 @@ static inline void harness_send_range(struct harness *harness, rp_connection *co
                                {harness->file + half, (uint32_t)size - half, harness->file_fd, half, harness_release, harness}};
     CHECK(rp_connection_send_ranges(connection, ranges, 2) == RP_OK);
     atomic_fetch_add(&harness->ranges_sent, 2);
+}
+
+/* To all who have joined and are still there. */
+static inline void harness_send_ranges(struct harness *harness, rp_reactor *reactor, const rp_command *command) {
+    for (uint32_t index = 0; index < harness->joined; index++) {
+        rp_connection *connection = rp_reactor_connection(reactor, harness->joined_ids[index]);
+        if (connection != NULL) {
+            harness_send_range(harness, connection, command, harness->joined_opaques[index]);
+        }
+    }
+    harness->joined = 0;
 }
 
 static inline void harness_answer(rp_connection *connection, int32_t opaque, int32_t code) {
@@ -114,7 +141,7 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
         harness_echo(connection, command);
         return RP_HANDLED;
     case CODE_RANGE:
-        harness_send_range(harness, connection, command);
+        harness_send_range(harness, connection, command, command->opaque);
         return RP_HANDLED;
     case CODE_REFUSE:
         return RP_E_PROTOCOL;
@@ -136,7 +163,19 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
     case CODE_BOTH:
         harness_answer(rp_reactor_connection(reactor, harness->later_id), harness->later_opaque, 0);
         harness->later_id = 0;
-        harness_send_range(harness, connection, command);
+        harness_send_range(harness, connection, command, command->opaque);
+        return RP_HANDLED;
+    case CODE_JOIN:
+        CHECK(harness->joined < JOINED_MAX);
+        harness->joined_ids[harness->joined] = rp_connection_id(connection);
+        harness->joined_opaques[harness->joined++] = command->opaque;
+        return RP_HANDLED;
+    case CODE_ALL_AND_LEAVE:
+        CHECK(rp_reactor_leave(reactor, command->opaque) == RP_OK);
+        harness_send_ranges(harness, reactor, command);
+        return RP_HANDLED;
+    case CODE_ALL:
+        harness_send_ranges(harness, reactor, command);
         return RP_HANDLED;
     default:
         return RP_PUNT;

@@ -1,5 +1,5 @@
 /* server_turns_test.c: who turns a reactor: others in its place while it sleeps (rp_reactor_serve), a stand-in while its thread is away
- * (rp_reactor_leave); and in which order a turn's answers leave. */
+ * (rp_reactor_leave); and in which order a turn's answers leave, and how many. */
 #include "../../../csrc/base/thread.h"
 #include "server_harness.h"
 
@@ -90,6 +90,60 @@ static void small_answers_leave_before_large_ones(void) {
     close(small);
     close(large);
     harness_stop(harness);
+}
+
+/* Has JOINED_MAX connections wait for CODE_ALL: their answers then are of one turn. */
+static void join(struct harness *harness, int *fds) {
+    for (int index = 0; index < JOINED_MAX; index++) {
+        fds[index] = dial(harness);
+        ask(fds[index], CODE_JOIN, index + 1);
+        expect_echo(fds[index], JOINED_MAX + index + 1);
+    }
+}
+
+static void answer_all(int fd, int opaque, const char *size) {
+    send_request(fd, RP_SERIALIZE_JSON, CODE_ALL, opaque, size, (rp_slice){NULL, 0});
+}
+
+/* Of those who have joined and not left. */
+static void take_answers(const int *fds) {
+    for (int index = 0; index < JOINED_MAX; index++) {
+        if (fds[index] >= 0) {
+            expect_response(fds[index], 0, index + 1, NULL);
+            close(fds[index]);
+        }
+    }
+}
+
+/* 32 answers of 32 KB, two ranges each. */
+static void a_turn_sends_only_some_of_its_large_answers(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fds[JOINED_MAX], asker = dial(harness);
+    join(harness, fds);
+    answer_all(asker, 1, "32768");
+    take_answers(fds);
+    CHECK(atomic_load(&harness->released_at_once) <= 2 * 9);
+    close(asker);
+    harness_stop(harness);
+}
+
+static void who_leaves_while_large_answers_wait_takes_his_along(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fds[JOINED_MAX], asker = dial(harness);
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        join(harness, fds);
+        answer_all(asker, round, "262144");
+        for (int index = round % 3; index < JOINED_MAX; index += 3) {
+            close(fds[index]);
+            fds[index] = -1;
+        }
+        take_answers(fds);
+    }
+    expect_echo(asker, ROUNDS);
+    close(asker);
+    harness_stop(harness); /* which looks whether all ranges were given back */
 }
 
 /* Of the thread that handled the last request: whether it sleeps, and its CPU time in the kernel's ticks. */
@@ -255,6 +309,22 @@ static void a_second_asker_has_the_stand_in_called_at_once(void) {
     harness_stop(harness);
 }
 
+static void large_answers_that_wait_have_the_stand_in_called_at_once(void) {
+    rp_server_options options = one_reactor();
+    options.stand_in_after_us = UINT32_MAX;
+    struct harness *harness = harness_start(&options);
+    int fds[JOINED_MAX], fd = dial(harness);
+    join(harness, fds);
+    become_lone(fd);
+    send_request(fd, RP_SERIALIZE_JSON, CODE_ALL_AND_LEAVE, 10, "32768", (rp_slice){NULL, 0});
+    take_answers(fds);
+    CHECK(!came_back_from_ten(harness));
+    atomic_store(&harness->may_return, 1);
+    CHECK(becomes_true(harness, came_back_from_ten));
+    close(fd);
+    harness_stop(harness);
+}
+
 static void requests_that_come_together_have_the_stand_in_called_at_once(void) {
     rp_server_options options = one_reactor();
     options.stand_in_after_us = UINT32_MAX;
@@ -315,11 +385,14 @@ int main(void) {
     RUN(another_thread_answers_while_the_reactor_sleeps);
     RUN(many_threads_serve_beside_the_reactor);
     RUN(small_answers_leave_before_large_ones);
+    RUN(a_turn_sends_only_some_of_its_large_answers);
+    RUN(who_leaves_while_large_answers_wait_takes_his_along);
     RUN(a_reactor_polls_for_a_lone_asker_it_has_answered);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
     RUN(a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon);
     RUN(a_thread_that_a_lone_asker_sent_away_is_relieved_in_time);
     RUN(a_second_asker_has_the_stand_in_called_at_once);
+    RUN(large_answers_that_wait_have_the_stand_in_called_at_once);
     RUN(requests_that_come_together_have_the_stand_in_called_at_once);
     RUN(a_server_stops_while_a_thread_is_away);
     RUN(a_server_stops_while_a_thread_that_a_lone_asker_sent_is_away);
