@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .conftest import Size
 
 SEND, PULL, BOTH = 1, 2, 3
+FROM_GIVEN = 2  # offsets, where a pull begins
 ENCODINGS = {"JSON": 0, "ROCKETMQ": 1}
 TOPIC = "bench"
 QUEUES = 16

@@ -19,7 +19,8 @@ import pytest
 from rocketpy._core.load import Load
 
 from .conftest import Figure, Figures, Size
-from .loads import MESSAGE_BYTES, PULL, QUEUES, SEND, p99_ms, run_load
+from .loads import FROM_GIVEN, MESSAGE_BYTES, PULL, QUEUES, SEND, p99_ms, run_load
+from .resources import GIB, fed_memory
 from .servers import Durability, RocketpyServer
 
 BACKLOG, FRESH = "backlog", "fresh"
@@ -27,6 +28,9 @@ RATE = 4000.0  # of the producers, a second
 READERS = 4  # connections
 READ_RATE = 100_000.0  # messages a second of all of them: what a link of 1 Gbit/s carries
 ROUNDS = 5
+READ_MS = 4000  # of a round
+READ_A_QUEUE = int(READ_RATE * READ_MS / 1000) // QUEUES + 1000  # messages, at most, of a round
+FED_BYTES = 3 * GIB // 2  # of a round, see fed_memory: what is read from the disk goes through sockets, each into new pages
 WAIT_S = 120  # for threads that run only when nobody else wants to
 WANTED = 0.20  # the p99 with readers is at most this much above that without
 
@@ -36,8 +40,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[Roc
     """With a backlog on disk."""
     with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON").running(BACKLOG, QUEUES) as server:
         server.make_topic(FRESH, QUEUES)
-        messages = size.of(500, 1_500_000)
+        messages = size.of(500, QUEUES * READ_A_QUEUE * ROUNDS)
         run_load(address=server.address, topic=BACKLOG, mode=SEND, connections=16, in_flight=32, count=messages)
+        drop_pages(server.home / "master" / "store")
         yield server
 
 
@@ -84,27 +89,30 @@ def start_in_background(load: Load) -> None:
         starter.submit(start).result()
 
 
+def readers_of_round(address: str, size: Size, number: int) -> Load:
+    return Load(
+        address=address,
+        topic=BACKLOG,
+        queue_count=QUEUES,
+        mode=PULL,
+        connections=READERS,
+        message_size=MESSAGE_BYTES,
+        rate=READ_RATE,
+        pull_start=FROM_GIVEN,
+        start_offsets=[READ_A_QUEUE * number] * QUEUES,
+        count=size.of(100, 0),
+        duration_ms=size.of(0, READ_MS),
+    )
+
+
 def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, broker: RocketpyServer, size: Size, figures: Figures) -> None:
-    rounds = size.of(1, ROUNDS)
     quiet, beside, read, pulled = [], [], 0, 0
     producers_p99_ms(broker.address, size)
-    for _ in range(rounds):
-        drop_pages(broker.home / "master" / "store")
-        quiet.append(producers_p99_ms(broker.address, size))
-        drop_pages(broker.home / "master" / "store")
+    for number in range(size.of(1, ROUNDS)):
+        with fed_memory(size.of(0, FED_BYTES), READ_MS / 1000):
+            quiet.append(producers_p99_ms(broker.address, size))
         before = bytes_read(broker.main_process.pid)
-        with Load(
-            address=broker.address,
-            topic=BACKLOG,
-            queue_count=QUEUES,
-            mode=PULL,
-            connections=READERS,
-            message_size=MESSAGE_BYTES,
-            rate=READ_RATE,
-            repeat=1,
-            count=size.of(100, 0),
-            duration_ms=size.of(0, 4000),
-        ) as readers:
+        with fed_memory(size.of(0, FED_BYTES), READ_MS / 1000), readers_of_round(broker.address, size, number) as readers:
             start_in_background(readers)
             beside.append(producers_p99_ms(broker.address, size))
             assert readers.wait(WAIT_S), "the readers do not end"
