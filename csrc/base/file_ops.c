@@ -211,13 +211,13 @@ static page_range take_piece(page_range *pages) {
 static int system_read_ahead(void *context, void *address, size_t size, int wait) {
     (void)context;
     page_range pages = pages_of(address, size);
-    if (wait != RP_READ_WAIT) {
-        return advise(pages.start, pages.size, wait == RP_READ_ASK ? MADV_WILLNEED : MADV_POPULATE_READ);
+    if (wait == RP_READ_WAIT_MAPPED) {
+        return advise(pages.start, pages.size, MADV_POPULATE_READ);
     }
     int rc = 0;
     while (pages.size > 0 && rc == 0) {
         page_range piece = take_piece(&pages);
-        rc = wait_for_pages(piece.start, piece.size);
+        rc = wait == RP_READ_ASK ? advise(piece.start, piece.size, MADV_WILLNEED) : wait_for_pages(piece.start, piece.size);
     }
     return rc;
 }

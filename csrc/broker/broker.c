@@ -144,6 +144,7 @@ void rp_broker_options_default(rp_broker_options *options) {
         .memory_bytes = UINT64_C(8) << 30,
         .suspended_pulls_max = 1000000,
         .cold_after_bytes = 64 << 20,
+        .cold_after_entries = 8192,
     };
 }
 

@@ -34,6 +34,7 @@ typedef struct rp_broker_options {
     uint64_t memory_bytes;         /* what memory_ratio_max of the settings is of */
     uint32_t suspended_pulls_max;  /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
     uint64_t cold_after_bytes;     /* so far behind the log's end messages may be on disk only (cold_reads.h), default 64 MiB */
+    uint64_t cold_after_entries;   /* and so far behind a queue's end its entries, default 8192 */
     rp_log *log;
 } rp_broker_options;
 

@@ -10,9 +10,12 @@
 
 #define REGION_BYTES (INT64_C(1) << RP_COLD_REGION_BITS)
 #define SEEN_NS INT64_C(1000000000)
+#define ENTRIES_LOOKED_AT 800 /* of a pull: so many it goes through for a tag that matches nothing */
+#define ENTRIES_A_WINDOW 4096 /* 80 KiB: who reads a backlog reads the next ones next */
 
 typedef struct cold_read {
-    rp_log_stretch stretch;
+    enum rp_cold_kind kind;
+    rp_cold_stretch stretch;
     rp_consume_queue *queue; /* whose pulls wait for it; NULL: for one that follows as well */
     uint16_t lane;
 } cold_read;
@@ -30,11 +33,11 @@ struct rp_cold_reads {
 /* ---- the lane's side ---- */
 
 static void want(rp_cold_looks *looks, int64_t begin, int64_t end) {
-    rp_log_stretch *last = looks->wanted_count > 0 ? &looks->wanted[looks->wanted_count - 1] : NULL;
+    rp_cold_stretch *last = looks->wanted_count > 0 ? &looks->wanted[looks->wanted_count - 1] : NULL;
     if (last != NULL && (looks->wanted_count == RP_COLD_WANTED || last->end == begin))
         last->end = end;
     else
-        looks->wanted[looks->wanted_count++] = (rp_log_stretch){begin, end};
+        looks->wanted[looks->wanted_count++] = (rp_cold_stretch){begin, end};
 }
 
 static uint32_t place_of(int64_t region) { return (uint32_t)((uint64_t)region % RP_COLD_SEEN); }
@@ -53,25 +56,61 @@ static int region_is_in_memory(rp_lane *lane, int64_t region, int64_t log_max) {
     int64_t begin = region * REGION_BYTES, end = begin + REGION_BYTES, min = rp_commit_log_min_offset(lane->broker->commit_log);
     begin = begin > min ? begin : min;
     end = end < log_max ? end : log_max;
-    if (!rp_commit_log_in_memory(lane->broker->commit_log, begin, end)) {
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor);
+    int is_missed = looks->missed == region && looks->missed_at_ns == now_ns;
+    if (is_missed || !rp_commit_log_in_memory(lane->broker->commit_log, begin, end)) {
+        looks->missed = region;
+        looks->missed_at_ns = now_ns;
         want(looks, begin, end);
         return 0;
     }
     uint32_t place = place_of(region);
     looks->seen[place].region = region;
-    looks->seen[place].until_ns = rp_reactor_now_ns(lane->reactor) + SEEN_NS;
+    looks->seen[place].until_ns = now_ns + SEEN_NS;
     return 1;
+}
+
+/* Where what a queue still has of a window begins, or where it ends. */
+static int64_t within(rp_consume_queue *queue, int64_t offset) {
+    int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
+    return offset < min ? min : offset > max ? max : offset;
+}
+
+static int window_is_in_memory(rp_lane *lane, rp_consume_queue *queue, int64_t window) {
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor), begin = window * ENTRIES_A_WINDOW;
+    rp_cold_window *seen = &lane->looks.windows[((uint64_t)rp_consume_queue_id(queue) + (uint64_t)window) % RP_COLD_SEEN];
+    if (seen->queue == queue && seen->window == window && seen->until_ns > now_ns)
+        return 1;
+    if (!rp_consume_queue_in_memory(queue, within(queue, begin), within(queue, begin + ENTRIES_A_WINDOW)))
+        return 0;
+    *seen = (rp_cold_window){queue, window, now_ns + SEEN_NS};
+    return 1;
+}
+
+int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_t offset) {
+    int64_t left = rp_consume_queue_max_offset(queue) - offset;
+    if (left <= 0 || left < (int64_t)lane->broker->options.cold_after_entries || offset < rp_consume_queue_min_offset(queue))
+        return 0;
+    int64_t last = (offset + (left < ENTRIES_LOOKED_AT ? left : ENTRIES_LOOKED_AT) - 1) / ENTRIES_A_WINDOW;
+    for (int64_t window = offset / ENTRIES_A_WINDOW; window <= last; window++) {
+        if (window_is_in_memory(lane, queue, window))
+            continue;
+        lane->looks.kind = RP_COLD_ENTRIES;
+        lane->looks.wanted_count = 1;
+        lane->looks.wanted[0] = (rp_cold_stretch){within(queue, window * ENTRIES_A_WINDOW), within(queue, (last + 1) * ENTRIES_A_WINDOW)};
+        return 1;
+    }
+    return 0;
 }
 
 int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
     const rp_file_range *ranges = lane->scratch.ranges, *last = &ranges[result->range_count - 1];
-    if (result->file_base < 0)
-        return 0; /* a file's end: a moment of the reactor's time once in a file */
     int64_t begin = result->file_base + ranges[0].file_offset, end = result->file_base + last->file_offset + last->size;
     int64_t log_max = rp_commit_log_max_offset(lane->broker->commit_log);
     if (log_max - begin < (int64_t)lane->broker->options.cold_after_bytes)
         return 0;
     int dense = end - begin <= REGION_BYTES;
+    lane->looks.kind = RP_COLD_MESSAGES;
     lane->looks.wanted_count = 0;
     if (dense && asked)
         return !rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
@@ -93,7 +132,7 @@ int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consu
     int fits = reads->count + looks->wanted_count <= RP_COLD_ASKED_MAX;
     for (uint32_t i = 0; i < looks->wanted_count && fits; i++) {
         rp_consume_queue *waiting = i + 1 == looks->wanted_count ? queue : NULL;
-        reads->ring[(reads->head + reads->count++) % RP_COLD_ASKED_MAX] = (cold_read){looks->wanted[i], waiting, lane};
+        reads->ring[(reads->head + reads->count++) % RP_COLD_ASKED_MAX] = (cold_read){looks->kind, looks->wanted[i], waiting, lane};
     }
     pthread_cond_signal(&reads->more);
     pthread_mutex_unlock(&reads->lock);
@@ -120,8 +159,11 @@ static void run(void *context) {
     rp_cold_reads *reads = context;
     cold_read read;
     while (take(reads, &read)) {
-        if (!rp_commit_log_in_memory(reads->log, read.stretch.begin, read.stretch.end)) /* or another pull of its region had it read */
-            rp_commit_log_read_in(reads->log, read.stretch.begin, read.stretch.end);
+        int64_t begin = read.stretch.begin, end = read.stretch.end;
+        if (read.kind == RP_COLD_ENTRIES)
+            rp_consume_queue_read_in(read.queue, begin, end);
+        else if (!rp_commit_log_in_memory(reads->log, begin, end)) /* or another pull of its region had it read */
+            rp_commit_log_read_in(reads->log, begin, end);
         if (read.queue != NULL)
             rp_long_polling_arrived(NULL, read.queue, UINT64_C(1) << read.lane);
     }

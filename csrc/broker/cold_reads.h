@@ -1,13 +1,16 @@
 /* cold_reads.h: pulls of messages that memory no longer holds. Private to csrc/broker.
  *
- *   FOUND ─ look ─┬─ near the log's end, or in memory ─► response
- *                 └─ on disk only: the pull waits with long_polling ─ ask ─► reader thread ─ read in ─► the queue's pulls are tried again
+ *   pull ─ look at its entries ─ FOUND ─ look at its messages ─► response
+ *               └────────────────────────────┴─ on disk only: it waits with long_polling ─ ask ─► reader thread ─ read in ─► the queue's
+ *                                                                                                        pulls are tried again
  *
- * Why      a response is gathered from mapped pages. One that is not in memory would be read from the disk by the reactor, page by page,
- *          and every producer of that reactor would wait for it.
- * What     regions of 4 MiB: who reads one message of a backlog reads its neighbours next. A pull whose messages are strewn over more of
- *          the log asks for those messages alone.
- * Cost     a look is a comparison near the log's end and for a region that was in memory within the last second; else one mincore of it.
+ * Why      a response is gathered from mapped pages. One that is not in memory would be read from the disk by the reactor, and every
+ *          producer of that reactor would wait for it; and the kernel, having seen one such fault, has whoever faults next read ahead
+ *          for the next ones: the reactor, megabytes at a time.
+ * What     regions of the log of 4 MiB and windows of 4096 entries: who reads one message of a backlog reads its neighbours next. A pull
+ *          whose messages are strewn over more of the log asks for those messages alone.
+ * Cost     a look is a comparison near the end of log and queue, for what was in memory within the last second, and for the region that
+ *          another pull of the turn has missed; else one mincore of it.
  *
  * Threads  look and ask: the lane's reactor. One reader thread for all lanes.
  * Bounds   RP_COLD_ASKED_MAX reads wait for the reader; beyond, the reactor reads after all.
@@ -30,18 +33,33 @@ struct rp_lane;
 
 typedef struct rp_cold_reads rp_cold_reads;
 
-typedef struct rp_log_stretch {
-    int64_t begin, end; /* log offsets */
-} rp_log_stretch;
+typedef struct rp_cold_stretch {
+    int64_t begin, end;
+} rp_cold_stretch;
 
-/* What a lane knows of the log's pages. */
+enum rp_cold_kind {
+    RP_COLD_MESSAGES = 1, /* of the log: stretches are log offsets */
+    RP_COLD_ENTRIES = 2   /* of the pull's queue: one stretch of queue offsets */
+};
+
+/* Entries of a queue that are believed to be in memory. */
+typedef struct rp_cold_window {
+    const rp_consume_queue *queue; /* NULL: none seen; compared only */
+    int64_t window;
+    int64_t until_ns;
+} rp_cold_window;
+
+/* What a lane knows of the log's pages, and of its queues'. */
 typedef struct rp_cold_looks {
     struct {
         int64_t region;
         int64_t until_ns; /* believed to be in memory; 0: never seen */
     } seen[RP_COLD_SEEN]; /* by region modulo their number */
-    rp_log_stretch wanted[RP_COLD_WANTED]; /* what the last look missed */
+    rp_cold_window windows[RP_COLD_SEEN];  /* by queue and window */
+    int64_t missed, missed_at_ns;          /* the region last found on disk, and in which turn */
+    enum rp_cold_kind kind;                /* of what the last look missed */
     uint32_t wanted_count;
+    rp_cold_stretch wanted[RP_COLD_WANTED];
 } rp_cold_looks;
 
 /* 1: the region of a log offset was in memory within the last second. context: the lane. For rp_get_request. */
@@ -51,6 +69,8 @@ rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
 /* NULL is allowed. Reads that were asked for are forgotten. */
 void rp_cold_reads_close(rp_cold_reads *reads);
 
+/* 1: some of the entries that a pull from the queue offset would look at are on disk only; lane->looks.wanted says which. */
+int rp_cold_reads_look_at_entries(struct rp_lane *lane, rp_consume_queue *queue, int64_t offset);
 /* 1: some of the messages found are on disk only; lane->looks.wanted says where. A pull that had them read already has only these messages
  * looked at: the rest of a region may be lost, or out of memory again. */
 int rp_cold_reads_look(struct rp_lane *lane, const rp_get_result *result, int asked);

@@ -2,7 +2,7 @@
  *
  * First the entries are chosen and their records listed by log offset alone; then one pin over the whole stretch is asked for. That
  * fails when the stretch crosses a file's end or a file is gone: then the entries are gone through again with a pin for each record,
- * which also tells which messages were removed.
+ * which also tells which messages were removed. The walk ends with the file of the first: the next pull gets those of the next file.
  */
 #include "get_message.h"
 
@@ -12,6 +12,7 @@
 #define RANGES_AT_FIRST 32u
 #define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024) /* MAX_PULL_MSG_SIZE */
 #define STRETCH_BYTES_MAX (INT64_C(1) << 30)
+#define OTHER_FILE 1 /* beside rp_status: the record is not in the file of those before it */
 #define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
 
 const char *rp_get_status_name(int status) {
@@ -92,7 +93,8 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;
 }
 
-/* Adds a record. RP_OK, or what reading it failed with. In the first way file_offset holds the log offset until the pin is taken. */
+/* Adds a record. RP_OK, OTHER_FILE, or what reading it failed with. In the first way file_offset holds the log offset until the pin is
+ * taken. */
 static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     rp_get_result *result = walk->result;
     rp_file_range *range = &walk->scratch->ranges[result->range_count];
@@ -102,6 +104,12 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
         int status = rp_commit_log_read(walk->request->commit_log, entry->commit_log_offset, size, &pinned);
         if (status != RP_OK)
             return status;
+        int64_t file_base = entry->commit_log_offset - pinned.file_offset;
+        if (result->range_count > 0 && file_base != result->file_base) {
+            rp_log_range_release(pinned.pin);
+            return OTHER_FILE;
+        }
+        result->file_base = file_base;
         *range = (rp_file_range){pinned.address, size, pinned.fd, pinned.file_offset, rp_log_range_release, pinned.pin};
         result->range_count++;
     } else if (result->range_count > 0 && range[-1].file_offset + range[-1].size == entry->commit_log_offset) {
@@ -136,7 +144,7 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
         return 1;
     }
     int status = entry->size > 0 ? add_record(walk, entry) : RP_E_NOT_FOUND;
-    if (rp_status_is_passing(status))
+    if (status == OTHER_FILE || rp_status_is_passing(status))
         return stop_before(walk, at);
     if (status != RP_OK) {
         if (result->bytes == 0)
@@ -245,7 +253,6 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
     };
     walk_entries(&walk);
     if (result->range_count > 0 && !pin_stretch(&walk)) {
-        result->file_base = -1;
         walk.pin_each = 1;
         walk_entries(&walk);
     }

@@ -4,7 +4,7 @@
  *   queue entries ─ tag filter ─ limits ─► pieces (adjacent records joined) ─ one pin on the file ─► ranges for the connection
  *
  * Threads  the reactor's; the scratch belongs to its lane.
- * Cost     per message one queue entry copied and one comparison; per pull one pin, unless its messages lie in several files.
+ * Cost     per message one queue entry copied and one comparison; per pull one pin, unless the queue goes on in another file.
  */
 #ifndef RP_BROKER_GET_MESSAGE_H
 #define RP_BROKER_GET_MESSAGE_H
@@ -68,7 +68,7 @@ typedef struct rp_get_result {
     uint32_t count;       /* messages */
     uint32_t range_count; /* in the scratch; pinned when FOUND: send or release them */
     uint64_t bytes;
-    int64_t file_base; /* log offset of the file that the ranges lie in; -1: of several files */
+    int64_t file_base; /* log offset of the file that the ranges lie in */
 } rp_get_result;
 
 void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, rp_get_scratch *scratch, rp_get_result *result);

@@ -150,10 +150,14 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     if (pull->slot == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
     rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
+    if (attempt != RP_PULL_LAST && rp_cold_reads_look_at_entries(lane, pull->queue, pull->from)) {
+        note_offsets(lane, pull, cell, attempt, pull->from);
+        return COLD;
+    }
     rp_get_result result;
     get(lane, pull, &filter, cell, &result);
     int found = result.status == RP_GET_FOUND;
-    if (found && attempt != RP_PULL_LAST && rp_cold_reads_look(lane, &result, pull->disk_asked)) {
+    if (found && attempt != RP_PULL_LAST && rp_cold_reads_look(lane, &result, pull->disk_asked & RP_COLD_MESSAGES)) {
         rp_get_release(&lane->scratch, &result);
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;
@@ -246,11 +250,12 @@ static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *
     return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
 }
 
-/* Once a pull: what the last look missed is read in, then the queue's pulls are tried again. 0: the reader has too much to do. */
+/* Once a pull and kind: what the last look missed is read in, then the queue's pulls are tried again. 0: the reader has too much to do. */
 static int ask_disk(rp_lane *lane, rp_pull *pull) {
-    if (!pull->disk_asked)
-        pull->disk_asked = rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, pull->queue, lane->index);
-    return pull->disk_asked;
+    enum rp_cold_kind kind = lane->looks.kind;
+    if (!(pull->disk_asked & kind) && rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, pull->queue, lane->index))
+        pull->disk_asked |= (uint8_t)kind;
+    return pull->disk_asked & kind;
 }
 
 int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {

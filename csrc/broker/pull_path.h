@@ -51,7 +51,7 @@ typedef struct rp_pull {
     uint8_t oneway;
     uint8_t lite;
     uint8_t cold;       /* its messages have to be read from disk first (cold_reads.h) */
-    uint8_t disk_asked; /* and they have been asked for */
+    uint8_t disk_asked; /* and have been asked for: rp_cold_kind bits */
 } rp_pull;
 
 enum rp_pull_attempt {

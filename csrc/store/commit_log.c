@@ -7,6 +7,7 @@
 #include "../base/log_inl.h"
 #include "commit_log_inl.h"
 #include "message.h"
+#include "read_in.h"
 
 int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp_error *error) {
     rp_commit_log *log = calloc(1, sizeof *log);
@@ -249,17 +250,9 @@ int rp_commit_log_in_memory(rp_commit_log *log, int64_t begin, int64_t end) {
 }
 
 void rp_commit_log_read_in(rp_commit_log *log, int64_t begin, int64_t end) {
-    const rp_file_ops *ops = log->setup.ops;
     rp_log_range piece;
     while (begin < end && pin_piece(log, begin, end, &piece)) {
-        void *address = (void *)(uintptr_t)piece.address;
-        ops->read_ahead(ops->context, address, piece.size, RP_READ_ASK); /* all of it at once: the disk's queue is full */
-        if (ops->read_ahead(ops->context, address, piece.size, RP_READ_WAIT) != 0) {
-            uint8_t unused[16 * 1024]; /* before Linux 5.14, or the disk fails: then the reads fail too */
-            for (int64_t at = 0; at < piece.size; at += (int64_t)sizeof unused) {
-                ops->read_at(ops->context, piece.fd, unused, sizeof unused, piece.file_offset + at);
-            }
-        }
+        rp_read_in(log->setup.ops, piece.address, piece.size, piece.fd, piece.file_offset);
         begin += piece.size;
         rp_log_range_release(piece.pin);
     }

@@ -4,6 +4,7 @@
 #include "../base/bytes_inl.h"
 #include "commit_log_writer.h"
 #include "consume_queue_inl.h"
+#include "read_in.h"
 
 rp_slice rp_consume_queue_topic(const rp_consume_queue *queue) { return queue->topic; }
 int32_t rp_consume_queue_id(const rp_consume_queue *queue) { return queue->id; }
@@ -41,6 +42,45 @@ int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_
         rp_mapped_file_release(file);
     }
     return count;
+}
+
+/* What of the entries [offset, end) lies in one file. NULL: the file cannot be had. */
+static rp_mapped_file *pin_piece(rp_consume_queue *queue, int64_t offset, int64_t end, const uint8_t **address, size_t *size) {
+    rp_error error;
+    int64_t begin_byte = offset * RP_CONSUME_QUEUE_ENTRY_SIZE, end_byte = end * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    rp_mapped_file *file = rp_mapped_file_queue_find(queue->row, begin_byte, &error);
+    if (file != NULL) {
+        int64_t in_file = begin_byte - file->base_offset, left = (int64_t)file->size - in_file;
+        *address = rp_mapped_file_address(file) + in_file;
+        *size = (size_t)(left < end_byte - begin_byte ? left : end_byte - begin_byte);
+    }
+    return file;
+}
+
+int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t end) {
+    const rp_file_ops *ops = queue->setup->ops;
+    const uint8_t *address;
+    size_t size;
+    int all = 1;
+    for (rp_mapped_file *file; offset < end && all; rp_mapped_file_release(file)) {
+        if ((file = pin_piece(queue, offset, end, &address, &size)) == NULL) {
+            return 1; /* nothing to wait for: reading them says what is wrong */
+        }
+        all = ops->in_memory(ops->context, address, size);
+        offset += (int64_t)size / RP_CONSUME_QUEUE_ENTRY_SIZE;
+    }
+    return all;
+}
+
+void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t end) {
+    const uint8_t *address;
+    size_t size;
+    rp_mapped_file *file;
+    while (offset < end && (file = pin_piece(queue, offset, end, &address, &size)) != NULL) {
+        rp_read_in(queue->setup->ops, address, size, -1, 0);
+        offset += (int64_t)size / RP_CONSUME_QUEUE_ENTRY_SIZE;
+        rp_mapped_file_release(file);
+    }
 }
 
 void rp_consume_queue_set_waiting(rp_consume_queue *queue, uint16_t reactor_index) {

@@ -72,6 +72,7 @@ class BrokerOptions(TypedDict, total=False):
     memory_bytes: int
     suspended_pulls_max: int
     cold_after_bytes: int
+    cold_after_entries: int
 
 
 class BrokerSettings(TypedDict, total=False):

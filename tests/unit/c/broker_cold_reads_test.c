@@ -4,6 +4,8 @@
 #include "base/file_ops.h"
 #include "broker_fixture.h"
 
+#define READS_MAX 64
+
 /* The system's file operations, but pages are in memory only when the test or a read says so. */
 typedef struct cold_disk {
     rp_file_ops ops;
@@ -14,29 +16,39 @@ typedef struct cold_disk {
     int reads_in;   /* a read brings pages into memory */
     int begun;      /* reads, so far */
     size_t largest; /* of them, bytes */
+    int by_page;    /* a read brings in its own pages only, not all */
+    struct {
+        uintptr_t begin, end;
+    } there[READS_MAX]; /* by_page: what reads brought in */
 } cold_disk;
 
 static int is_in_memory(void *context, const void *address, size_t size) {
     cold_disk *disk = context;
-    (void)address, (void)size;
+    uintptr_t begin = (uintptr_t)address;
     pthread_mutex_lock(&disk->lock);
     int in_memory = disk->in_memory;
+    for (int read = 0; read < disk->begun && disk->by_page && !in_memory; read++)
+        in_memory = disk->there[read].begin <= begin && disk->there[read].end >= begin + size;
     pthread_mutex_unlock(&disk->lock);
     return in_memory;
 }
 
 static int read_when_let(void *context, void *address, size_t size, int wait) {
     cold_disk *disk = context;
-    (void)address;
     if (wait == RP_READ_ASK)
         return 0;
     pthread_mutex_lock(&disk->lock);
-    disk->begun++;
+    int read = disk->begun++;
     disk->largest = size > disk->largest ? size : disk->largest;
     pthread_cond_broadcast(&disk->changed);
     while (disk->held)
         pthread_cond_wait(&disk->changed, &disk->lock);
-    disk->in_memory |= disk->reads_in;
+    if (disk->by_page && disk->reads_in) {
+        CHECK(read < READS_MAX);
+        disk->there[read].begin = (uintptr_t)address;
+        disk->there[read].end = (uintptr_t)address + size;
+    }
+    disk->in_memory |= disk->reads_in && !disk->by_page;
     int rc = disk->reads_in ? 0 : -1;
     pthread_mutex_unlock(&disk->lock);
     return rc;
@@ -118,6 +130,60 @@ static void what_the_reader_cannot_bring_in_is_answered_all_the_same(void) {
     fixture_close(&fx);
 }
 
+static void a_queues_entries_are_waited_for_before_its_messages(void) {
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.broker_options.cold_after_entries = 0; /* the whole queue may be cold */
+    fixture_open(&fx);
+    client sender = client_open(&fx, 0), consumer = client_open(&fx, 1);
+    for (int i = 0; i < 10; i++)
+        CHECK(send_message(&sender, "T", 0, "", "on disk") == i);
+    hold_reads(&disk, 1);
+    pull_request request = pull_of(0, 0);
+    int32_t opaque = client_send_pull(&consumer, &request);
+    CHECK(wait_for_reads(&disk, 1) == 1 && disk.largest == 10 * 20);
+    CHECK(send_message(&sender, "T", 1, "", "beside it") == 0); /* answered by the same reactor */
+    hold_reads(&disk, 0);
+    rp_command response;
+    CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
+    CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 10);
+    CHECK(wait_for_reads(&disk, 2) == 2 && disk.largest > 10 * 20);
+    CHECK(client_pull(&consumer, &request).code == 0); /* both have been seen in memory */
+    CHECK(wait_for_reads(&disk, 0) == 2);
+    client_close(&sender);
+    client_close(&consumer);
+    fixture_close(&fx);
+}
+
+/* The kernel would read ahead for the reactor that touches the next file's first page, and go on doing so. */
+static void where_the_log_goes_on_in_another_file_its_messages_are_waited_for_too(void) {
+    enum { BODY = 10000, MESSAGES = 8, FIRST_FILE = 6 };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.store_options.commit_log_file_size = 64 << 10;
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    char body[BODY + 1];
+    memset(body, 'b', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, "", body) == i);
+    pull_request request = pull_of(0, 0);
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == FIRST_FILE);
+    CHECK(wait_for_reads(&disk, 0) == 2); /* of one region: a read a file */
+    request = pull_of(0, FIRST_FILE);
+    response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == MESSAGES);
+    CHECK(wait_for_reads(&disk, 0) == 2);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void messages_strewn_over_the_log_are_read_without_what_lies_between(void) {
     enum { BODY = 3 << 20 };
     fixture fx;
@@ -183,6 +249,8 @@ static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
 int main(void) {
     RUN(senders_do_not_wait_for_a_pull_that_waits_for_the_disk);
     RUN(what_the_reader_cannot_bring_in_is_answered_all_the_same);
+    RUN(a_queues_entries_are_waited_for_before_its_messages);
+    RUN(where_the_log_goes_on_in_another_file_its_messages_are_waited_for_too);
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
