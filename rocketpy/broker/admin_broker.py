@@ -10,7 +10,7 @@ from pathlib import Path
 from .._core.errors import RocketpyError
 from .._core.remoting import Request
 from .._core.store import decode_message
-from ..config import ConfigError, file_bytes, properties_text, read_properties
+from ..config import ConfigError, StoredConfig, read_properties
 from ..remoting.bodies import DataVersion
 from ..remoting.codes import CURRENT_VERSION, RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
@@ -20,7 +20,6 @@ from ..remoting.headers import (
     GetBrokerConfigResponseHeader,
     ViewBrokerStatsDataRequestHeader,
 )
-from ..state_file import StateFile
 from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
 from .runtime_info import RuntimeFacts, runtime_info
@@ -38,6 +37,7 @@ class BrokerAdmin:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._config_version = DataVersion(parts.boot_ms)
+        self._stored_config = StoredConfig(parts.config)
         self._earliest = (-1, -1)  # (commit log's first offset, time of the message there)
 
     def handlers(self) -> HandlerTable:
@@ -106,20 +106,12 @@ class BrokerAdmin:
         except ConfigError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
         self._config_version = self._config_version.next()
-        self._store_config(changes)
+        try:
+            await self._stored_config.store(changes)
+        except RocketpyError as error:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but it could not be stored: {error}") from error
         await parts.registration.settled()
         return Response(remark=str(updated) or None)
-
-    def _store_config(self, changes: dict[str, str]) -> None:
-        """Writes the changes into the file of -c, comments and all; without one they last until the broker stops."""
-        path = self._parts.config.file
-        if path is None:
-            return
-        try:
-            text = self._parts.config.stored_text(properties_text(path.read_bytes()), changes)
-            StateFile(path.resolve(), is_whole=True).write_bytes(file_bytes(text))
-        except (OSError, RocketpyError) as error:
-            raise CommandError(ResponseCode.SYSTEM_ERROR, f"the change is in force, but {path} could not be written: {error}") from error
 
     def _stats(self, request: Request) -> Response:
         header = ViewBrokerStatsDataRequestHeader.decode(request.fields)

@@ -7,6 +7,7 @@ from .addresses import local_address, reach_warning, registered_host
 from .keys import Key, Value, home_directory
 from .loader import TABLES, Config, ConfigError, Problem, Role, Updated, load_config
 from .properties import file_bytes, format_properties, properties_text, read_properties
+from .stored import StoredConfig
 
 __all__ = [
     "TABLES",
@@ -15,6 +16,7 @@ __all__ = [
     "Key",
     "Problem",
     "Role",
+    "StoredConfig",
     "Updated",
     "Value",
     "file_bytes",

@@ -4,7 +4,8 @@ RocketMQ: KVConfigManager, KVConfigSerializeWrapper (5.3.3 namesrv/kvconfig/). F
 A change is on disk before it is answered. RocketMQ writes in place without syncing and goes on with an empty table when it cannot read the
 file; here StateFile replaces it atomically, falls back to `.bak`, and keeps a damaged file aside.
 
-Threads  one event loop. Bounds: ENTRIES_MAX entries, TEXT_MAX characters each, FILE_MAX in all.
+Threads  changes: one at a time, any thread, which `on_change` is called in; the rest: any.
+Bounds   ENTRIES_MAX entries, TEXT_MAX characters each, FILE_MAX in all.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class KvConfigFull(ValueError):
 
 
 class KvConfig:
-    """The table and its file. `on_change` is called with the namespace after a change is on disk."""
+    """The table, which is replaced as a whole, and its file. `on_change` is called with the namespace after a change is on disk."""
 
     def __init__(self, path: str | Path, on_change: Callable[[str], None] = lambda namespace: None) -> None:
         self._file = StateFile(path)

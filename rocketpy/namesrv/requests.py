@@ -7,9 +7,10 @@ remembered by its id, so that its closing takes the broker out.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ class Effects:
     notify: Callable[[Iterable[MinBrokerIdNotice]], None]
     unregister: Callable[[Departure], bool]
     """False when too many brokers wait to be unregistered."""
-    store_config: Callable[[Mapping[str, str]], None]
+    store_config: Callable[[Mapping[str, str]], Awaitable[None]]
     """Writes an update into the configuration's file. Raises RocketpyError."""
 
 
@@ -101,7 +102,8 @@ class NamesrvRequests:
         self._kv_config = kv_config
         self._effects = effects
         self._clock = clock
-        self.handlers: dict[int, Callable[[Request], Response]] = {
+        self._kv_lock = asyncio.Lock()
+        self.handlers: dict[int, Callable[[Request], Response | Awaitable[Response]]] = {
             RequestCode.PUT_KV_CONFIG: self.put_kv_config,
             RequestCode.GET_KV_CONFIG: self.get_kv_config,
             RequestCode.DELETE_KV_CONFIG: self.delete_kv_config,
@@ -257,13 +259,9 @@ class NamesrvRequests:
 
     # ---- key-value configuration ----
 
-    def put_kv_config(self, request: Request) -> Response:
+    async def put_kv_config(self, request: Request) -> Response:
         header = PutKVConfigRequestHeader.decode(request.fields)
-        try:
-            self._kv_config.put(header.namespace, header.key, header.value)
-        except (KvConfigFull, RocketpyError) as error:
-            return _not_stored("kvconfig", error)
-        return SUCCESS
+        return await self._change_kv(self._kv_config.put, header.namespace, header.key, header.value)
 
     def get_kv_config(self, request: Request) -> Response:
         header = GetKVConfigRequestHeader.decode(request.fields)
@@ -273,11 +271,16 @@ class NamesrvRequests:
             return Response(ResponseCode.QUERY_NOT_FOUND, remark)
         return Response(fields=GetKVConfigResponseHeader(value=value))
 
-    def delete_kv_config(self, request: Request) -> Response:
+    async def delete_kv_config(self, request: Request) -> Response:
         header = DeleteKVConfigRequestHeader.decode(request.fields)
+        return await self._change_kv(self._kv_config.delete, header.namespace, header.key)
+
+    async def _change_kv(self, change: Callable[..., None], *what: str) -> Response:
+        """In a thread, one after the other: routes do not wait for the disk."""
         try:
-            self._kv_config.delete(header.namespace, header.key)
-        except RocketpyError as error:
+            async with self._kv_lock:
+                await asyncio.to_thread(change, *what)
+        except (KvConfigFull, RocketpyError) as error:
             return _not_stored("kvconfig", error)
         return SUCCESS
 
@@ -290,7 +293,7 @@ class NamesrvRequests:
 
     # ---- configuration ----
 
-    def update_config(self, request: Request) -> Response:
+    async def update_config(self, request: Request) -> Response:
         log.info("updateConfig called by %s", request.remote_address)
         try:
             changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
@@ -303,7 +306,7 @@ class NamesrvRequests:
         except ConfigError as error:
             return Response(ResponseCode.INVALID_PARAMETER, str(error))
         try:
-            self._effects.store_config(changes)
+            await self._effects.store_config(changes)
         except RocketpyError as error:
             return _not_stored("config", error)
         return SUCCESS

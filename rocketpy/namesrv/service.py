@@ -19,15 +19,14 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .._core.errors import RocketpyError, StoreIOError
+from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
-from ..config import Config, Value, file_bytes, properties_text
+from ..config import Config, StoredConfig, Value
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
-from ..state_file import StateFile
 from .events import Departure, MinBrokerIdNotice, RouteSettings
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from .requests import Effects, NamesrvRequests, request_settings
@@ -52,11 +51,11 @@ class NameServer:
         self.kv_config = KvConfig(config.text("kvConfigPath"), self._kv_changed)
         self.routes = RouteInfo(_route_settings(config), _monotonic_ms, self._order_conf)
         self._log_tap = log_tap
-        path = Path(config.text("configStorePath"))
-        self._config_path = config.file or path
+        self._stored_config = StoredConfig(config, Path(config.text("configStorePath")))
         self._departures_max = config.integer("unRegisterBrokerQueueCapacity")
         self._order_in_routes = config.boolean("orderMessageEnable")
         self._requests: NamesrvRequests | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
         self._service: RemotingService | None = None
         self._client: RemotingClient | None = None
@@ -82,6 +81,7 @@ class NameServer:
     async def start(self) -> None:
         """Binds, listens and answers. Raises NetworkError when the port is taken."""
         self.kv_config.load()
+        self._loop = asyncio.get_running_loop()
         self._started_ms = _monotonic_ms()
         config = self.config
         server = self._server = Server(
@@ -107,14 +107,14 @@ class NameServer:
             config,
             self.routes,
             self.kv_config,
-            Effects(self._notify, self._unregister, self._store_config),
+            Effects(self._notify, self._unregister, self._stored_config.store),
             lambda: _monotonic_ms() - self._started_ms,
         )
         self._service = RemotingService(server, requests.handlers, on_closed=self._connection_closed)
         self._service.start()
         server.start()
         scan_s = config.integer("scanNotActiveBrokerInterval") / 1000
-        self._scanner = asyncio.get_running_loop().create_task(self._scan_for_ever(scan_s), name="scan not active brokers")
+        self._scanner = self._loop.create_task(self._scan_for_ever(scan_s), name="scan not active brokers")
 
     async def stop(self) -> None:
         """Stops listening, then everything else. Idempotent."""
@@ -209,22 +209,15 @@ class NameServer:
         return self.kv_config.get(ORDER_TOPIC_CONFIG, topic) if self._order_in_routes else None
 
     def _kv_changed(self, namespace: str) -> None:
-        if namespace == ORDER_TOPIC_CONFIG:
-            self.routes.forget_encoded_routes()
+        """In the thread that has stored the change."""
+        if namespace == ORDER_TOPIC_CONFIG and self._loop is not None:
+            self._loop.call_soon_threadsafe(self.routes.forget_encoded_routes)
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
         self._order_in_routes = self.config.boolean("orderMessageEnable")
         self.routes.set_settings(_route_settings(self.config))
         if self._requests is not None:
             self._requests.settings = request_settings(self.config)
-
-    def _store_config(self, changes: Mapping[str, str]) -> None:
-        path = self._config_path
-        try:
-            text = properties_text(path.read_bytes()) if path.exists() else ""
-        except OSError as error:
-            raise StoreIOError(f"the configuration cannot be read: {error}", file=str(path)) from error
-        StateFile(path.resolve(), is_whole=True).write_bytes(file_bytes(self.config.stored_text(text, changes)))
 
 
 def _route_settings(config: Config) -> RouteSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 from pathlib import Path
@@ -20,7 +21,7 @@ from rocketpy.remoting.bodies import DataVersion, RegisterBrokerBody, TopicConfi
 from rocketpy.remoting.command import Response
 from rocketpy.remoting.headers import HeaderError
 from rocketpy.remoting.route import QueueData
-from tests.unit.namesrv.test_requests import Asked
+from tests.unit.namesrv.test_requests import Asked, awaited, store_nothing
 
 NAMES = st.sampled_from(["a", "b"])
 CLUSTERS = st.sampled_from(["c", "d"])
@@ -191,13 +192,14 @@ def test_no_request_raises_anything_but_a_header_error(data: st.DataObject) -> N
     with tempfile.TemporaryDirectory() as home:
         config = load_config("namesrv", None, {"kvConfigPath": f"{home}/kv.json"})
         routes = RouteInfo(RouteSettings(), lambda: 0)
-        effects = Effects(list, lambda departure: True, dict)
+        effects = Effects(list, lambda departure: True, store_nothing)
         requests = NamesrvRequests(config, routes, KvConfig(Path(home) / "kv.json"), effects, lambda: 0)
         for _ in range(3):
             body = data.draw(st.binary(max_size=30) | JSON_BODIES.map(lambda value: json.dumps(value).encode()))
             code = data.draw(st.sampled_from(sorted(requests.handlers)))
             asked: Any = Asked(code, data.draw(FIELDS), body, data.draw(st.sampled_from([0, 333, 479])))
             try:
-                assert isinstance(requests.handlers[code](asked), Response)
+                answer = requests.handlers[code](asked)
+                assert isinstance(answer if isinstance(answer, Response) else asyncio.run(awaited(answer)), Response)
             except HeaderError:
                 pass

@@ -347,44 +347,6 @@ def test_a_question_for_a_client_is_passed_on(tmp_path: Path) -> None:
     run(test)
 
 
-def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path) as at:
-            peer = at.peer()
-            shown = await peer.ask(RequestCode.GET_BROKER_CONFIG)
-            lines = dict(line.split("=", 1) for line in shown.body.decode().splitlines())
-            assert lines["brokerName"] == "broker-a" and lines["listenPort"] == str(at.broker.port)
-            assert set(read_json(shown.fields["version"])) == {"counter", "stateVersion", "timestamp"}
-            assert (await peer.send("t")).code == 0
-            assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=4\n")).code == 0
-            refused = await peer.send("t")
-            assert refused.code == ResponseCode.NO_PERMISSION or (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
-            assert (await at.namesrv_route("t"))["queueDatas"][0]["perm"] == 4
-            bad = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"brokerPermission=lots\n")
-            assert bad.code == ResponseCode.INVALID_PARAMETER and "brokerPermission" in (bad.remark or "")
-            listed = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"configBlackList=\n")
-            assert (listed.code, listed.remark) == (ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-
-    run(test)
-
-
-def test_what_a_changed_configuration_was_before_is_beside_it(tmp_path: Path) -> None:
-    """As RocketMQ leaves it: an operator whose change was a mistake finds the file of before it."""
-
-    async def test() -> None:
-        file = tmp_path / "broker.conf"
-        file.write_text("# ours\nfileReservedTime = 48\n")
-        async with running(tmp_path) as at:
-            at.broker.config.file = file
-            peer = at.peer()
-            for hours, before in ((24, "# ours\nfileReservedTime = 48\n"), (12, "# ours\nfileReservedTime=24\n")):
-                assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"fileReservedTime=%d\n" % hours)).code == 0
-                assert file.read_text() == f"# ours\nfileReservedTime={hours}\n"
-                assert file.with_name("broker.conf.bak").read_text() == before
-
-    run(test)
-
-
 def test_runtime_figures_move_with_the_messages(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

@@ -12,11 +12,13 @@ from rocketpy.namesrv.requests import Effects, NamesrvRequests
 from rocketpy.namesrv.route_info import RouteInfo
 from rocketpy.remoting.codes import RequestCode
 
+from .test_requests import store_nothing
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "compatibility.md"
 
 
 def test_the_page_and_the_handlers_agree(tmp_path: Path) -> None:
-    effects = Effects(list, lambda departure: True, dict)
+    effects = Effects(list, lambda departure: True, store_nothing)
     requests = NamesrvRequests(
         load_config("namesrv"), RouteInfo(RouteSettings(), lambda: 0), KvConfig(tmp_path / "kv.json"), effects, lambda: 0
     )

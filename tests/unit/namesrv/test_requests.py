@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,14 @@ class Asked:
     remote_address: str = "127.0.0.1:1"
 
 
+async def awaited(answer: Awaitable[Response]) -> Response:
+    return await answer
+
+
+async def store_nothing(changes: Mapping[str, str]) -> None:
+    pass
+
+
 @dataclass
 class Harness:
     home: Path
@@ -51,9 +60,12 @@ class Harness:
         self.notices: list[MinBrokerIdNotice] = []
         self.stored: list[Mapping[str, str]] = []
         self.queue_has_room = True
-        effects = Effects(self.notices.extend, self._unregister, self.stored.append)
+        effects = Effects(self.notices.extend, self._unregister, self._store)
         self.requests = NamesrvRequests(self.config, self.routes, self.kv, effects, lambda: self.now_ms)
         self.config.subscribe(lambda changes: setattr(self.requests, "settings", request_settings(self.config)))
+
+    async def _store(self, changes: Mapping[str, str]) -> None:
+        self.stored.append(changes)
 
     def _unregister(self, departure: Departure) -> bool:
         self.departures.append(departure)
@@ -61,7 +73,8 @@ class Harness:
 
     def ask(self, code: RequestCode, fields: Any = None, body: bytes = b"", **more: Any) -> Response:
         asked: Any = Asked(code, encode_fields(fields) or {}, body, **more)
-        return self.requests.handlers[code](asked)
+        answer = self.requests.handlers[code](asked)
+        return answer if isinstance(answer, Response) else asyncio.run(awaited(answer))
 
     def register(
         self, body: RegisterBrokerBody | None = None, *, compressed: bool = False, raw: bytes | None = None, **more: Any

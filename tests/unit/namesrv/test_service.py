@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.headers import GetRouteInfoRequestHeader, RegisterBrokerRequestHeader, UnRegisterBrokerRequestHeader
 from rocketpy.remoting.json_codec import read_json
+from rocketpy.state_file import StateFile
 from tests.processes import PATIENCE_S
 
 
@@ -147,6 +149,43 @@ def test_key_values_and_configuration_survive_a_restart(tmp_path: Path) -> None:
             response = await client.call(address, RequestCode.GET_KV_CONFIG, {"namespace": "n", "key": "k"})
             assert response.fields["value"] == "v"
             assert not server.config.boolean("enableTopicList")
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_hangs_holds_up_no_routes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key values and the configuration are written while they wait; whoever changes them waits in line."""
+    writes, disk_is_back = [], threading.Event()
+    write_bytes = StateFile.write_bytes
+
+    def write_when_back(file: StateFile, data: bytes) -> None:
+        writes.append(file.path.name)
+        assert disk_is_back.wait(PATIENCE_S)
+        write_bytes(file, data)
+
+    async def scenario() -> None:
+        async with started(tmp_path, orderMessageEnable="true") as (server, address), RemotingClient() as client:
+            await register(client, address)
+            monkeypatch.setattr(StateFile, "write_bytes", write_when_back)
+            order = {"namespace": "ORDER_TOPIC_CONFIG", "key": "t"}
+            changes = [
+                asyncio.create_task(client.call(address, RequestCode.PUT_KV_CONFIG, {**order, "value": "a:4"}, timeout_s=PATIENCE_S)),
+                asyncio.create_task(client.call(address, RequestCode.PUT_KV_CONFIG, {**order, "value": "a:8"}, timeout_s=PATIENCE_S)),
+                asyncio.create_task(
+                    client.call(address, RequestCode.UPDATE_NAMESRV_CONFIG, None, b"enableTopicList=false", timeout_s=PATIENCE_S)
+                ),
+            ]
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    while len(writes) < 2:
+                        await route(client, address)
+                assert len(set(writes)) == 2, "one change of the key values at a time"
+                assert server.kv_config.get("ORDER_TOPIC_CONFIG", "t") is None
+            finally:
+                disk_is_back.set()
+            await asyncio.gather(*changes)
+            response = await client.call(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "t"})
+            assert read_json(response.body)["orderTopicConf"] == "a:8"
 
     asyncio.run(scenario())
 

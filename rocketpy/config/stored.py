@@ -1,0 +1,46 @@
+"""The file that a configuration came from, kept true to its updates. RocketMQ: Configuration.persist (5.3.3 remoting/).
+
+Threads  one event loop; the file is written in its executor, one update after the other: a disk that hangs holds up nobody's requests but
+         those that change the configuration.
+Errors   StoreIOError, DiskFull.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from .._core.errors import StoreIOError
+from ..state_file import StateFile
+from .loader import Config
+from .properties import file_bytes, properties_text
+
+
+class StoredConfig:
+    """Writes updates of `config` into its file, comments and all, the file before them beside it as `.bak`."""
+
+    def __init__(self, config: Config, path: Path | None = None) -> None:
+        """path: for a configuration that came from no file; with neither, updates last until the process ends."""
+        self._config = config
+        self._path = path
+        self._lock = asyncio.Lock()
+
+    @property
+    def path(self) -> Path | None:
+        return self._config.file or self._path
+
+    async def store(self, changes: Mapping[str, str]) -> None:
+        """Returns when they are on disk."""
+        path = self.path
+        if path is None:
+            return
+        async with self._lock:
+            await asyncio.to_thread(self._write, path, changes)
+
+    def _write(self, path: Path, changes: Mapping[str, str]) -> None:
+        try:
+            text = properties_text(path.read_bytes()) if path.exists() else ""
+        except OSError as error:
+            raise StoreIOError(f"the configuration cannot be read: {error}", file=str(path)) from error
+        StateFile(path.resolve(), is_whole=True).write_bytes(file_bytes(self._config.stored_text(text, changes)))
