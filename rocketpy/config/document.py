@@ -67,7 +67,9 @@ def _section(title: str, origin: str, keys: Iterable[Key]) -> Iterator[str]:
     if working:
         yield "\n| key | default | value | |\n| --- | --- | --- | --- |\n"
     for key in working:
-        live = " **live**" if key.live else ""
+        live = " **live**" if key.live or key.live_among else ""
+        if key.live_among:
+            live += f" between {' and '.join(key.live_among)}"
         yield f"| `{key.name}` | {_default(key)} | {_cell(key.expected)} | {_cell(key.help)}{live} |\n"
     if missing:
         yield "\nNot in this release, checked and kept:\n\n| key | default | value | |\n| --- | --- | --- | --- |\n"

@@ -43,6 +43,8 @@ class Key:
     pattern: str = ""
     live: bool = False
     """May change at run time with effect at once; others are kept for the next start."""
+    live_among: tuple[str, ...] = ()
+    """Options between which it may; to and from the others it waits for the next start."""
     important: bool = False
     """Printed by -m (RocketMQ: @ImportantField)."""
     idle: str = ""
@@ -61,6 +63,9 @@ class Key:
         unit = f" of {self.unit}" if self.unit else ""
         limits = f", {self.least} or more" if self.most == LONG_MAX else f" from {self.least} to {self.most}"
         return what + unit + limits
+
+    def changes_at_once(self, old: Value, new: Value) -> bool:
+        return self.live or (old in self.live_among and new in self.live_among)
 
     @property
     def pattern_help(self) -> str:
@@ -135,8 +140,19 @@ def text(
     return Key(name, "text", default, help, pattern=pattern, live=live, important=important, idle=idle)
 
 
-def choice(name: str, default: str, options: str, help: str, *, live: bool = False, important: bool = False, idle: str = "") -> Key:
-    return Key(name, "text", default, help, options=tuple(options.split()), live=live, important=important, idle=idle)
+def choice(
+    name: str,
+    default: str,
+    options: str,
+    help: str,
+    *,
+    live: bool = False,
+    live_among: str = "",
+    important: bool = False,
+    idle: str = "",
+) -> Key:
+    among = tuple(live_among.split())
+    return Key(name, "text", default, help, options=tuple(options.split()), live=live, live_among=among, important=important, idle=idle)
 
 
 def switch(name: str, default: bool, help: str, *, live: bool = False, important: bool = False, idle: str = "") -> Key:

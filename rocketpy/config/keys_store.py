@@ -196,6 +196,7 @@ _HA_KEYS: tuple[Key, ...] = (
         "ASYNC_MASTER",
         "ASYNC_MASTER SYNC_MASTER SLAVE",
         "A master that answers before (ASYNC) or after (SYNC) its slaves have a message, or a slave.",
+        live_among="ASYNC_MASTER SYNC_MASTER",
         important=True,
     ),
     number("haListenPort", 0, "Port for slaves; 0 is listenPort + 1.", most=65535),

@@ -220,9 +220,10 @@ class Config:
         problems += [Problem(name, message) for name, message in self._broken_rules(parsed)]
         if problems:
             raise ConfigError(problems)
-        live = {name: value for name, value in parsed.items() if self.table[name].live and self._values[name] != value}
+        changed = {name: value for name, value in parsed.items() if self._values[name] != value}
+        live = {name: value for name, value in changed.items() if self.table[name].changes_at_once(self._values[name], value)}
         self._values.update(live)
-        waiting = [name for name, value in parsed.items() if not self.table[name].live and self._values[name] != value]
+        waiting = [name for name in changed if name not in live]
         self._stored.update({name: value for name, value in parsed.items() if not self.table[name].live})
         self._given.update(parsed)
         for name in live:

@@ -158,13 +158,14 @@ class HaService:
                 part.close()
 
     def apply(self, settings: HaSettings) -> None:
-        """What may change while it runs: how many slaves must hold a message, how far one may be behind, how fast it is sent to.
+        """What may change while it runs: whether and how many slaves must hold a message, how far one may be behind, how fast it is sent
+        to. Who sends to slaves stays as it was at the start (appenders_send): slower for a master that was asynchronous then, not wrong.
 
         Raises InvalidArgument."""
         if self._master is not None:
             self._master.require(settings.slaves_required, settings.slaves_min)
             self._master.limit_flow(settings.flow_bytes_per_second)
-        self.settings = replace(self.settings, gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes)
+        self.settings = replace(self.settings, is_sync=settings.is_sync, gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes)
 
     def follow(self, ha_address: str | None) -> None:
         """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""

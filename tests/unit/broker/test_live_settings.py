@@ -173,6 +173,19 @@ def test_the_largest_message_may_change(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_master_stops_waiting_for_slaves_that_are_gone_and_begins_to_when_its_role_says_so(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, brokerRole="SYNC_MASTER") as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == ResponseCode.SLAVE_NOT_AVAILABLE
+            await change(peer, "brokerRole=ASYNC_MASTER")
+            assert (await peer.send("t")).code == 0
+            await change(peer, "brokerRole=SYNC_MASTER")
+            assert (await peer.send("t")).code == ResponseCode.SLAVE_NOT_AVAILABLE
+
+    run(test)
+
+
 def test_the_log_is_flushed_by_the_interval_of_the_moment(tmp_path: Path) -> None:
     """What is not synced yet is in brokerStatus."""
 

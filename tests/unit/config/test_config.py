@@ -248,6 +248,19 @@ def test_updates_change_live_keys_at_once_and_keep_others_for_the_next_start() -
     assert "nonsense" not in config.shown()
 
 
+def test_an_update_between_two_masters_counts_at_once_and_one_to_or_from_a_slave_at_the_next_start() -> None:
+    master = load_config("broker", None, {"brokerRole": "SYNC_MASTER"})
+    assert str(master.update({"brokerRole": "ASYNC_MASTER"})) == ""
+    assert master.text("brokerRole") == master.shown()["brokerRole"] == "ASYNC_MASTER"
+    assert "next start: brokerRole" in str(master.update({"brokerRole": "SLAVE", "brokerId": "1"}))
+    assert (master.text("brokerRole"), master.shown()["brokerRole"]) == ("ASYNC_MASTER", "SLAVE")
+    assert "brokerRole" not in str(master.update({"brokerRole": "SYNC_MASTER", "brokerId": "0"}))
+    assert master.text("brokerRole") == master.shown()["brokerRole"] == "SYNC_MASTER"
+    slave = load_config("broker", None, {"brokerRole": "SLAVE", "brokerId": "1"})
+    assert "next start: brokerRole" in str(slave.update({"brokerRole": "ASYNC_MASTER"}))
+    assert slave.text("brokerRole") == "SLAVE"
+
+
 def test_an_update_with_one_bad_value_changes_nothing() -> None:
     config = load_config("broker")
     with pytest.raises(ConfigError, match="fileReservedTime: 'x' is not valid"):
