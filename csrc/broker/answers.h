@@ -36,6 +36,7 @@ enum rp_response_code {
 
 #define RP_FAQ_TIP "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 #define RP_REJECTED "[REJECTREQUEST]system busy, start flow control for a while"
+#define RP_STOPPING "[REJECTREQUEST]the broker is stopping"
 /* Behind RocketMQ's text: which stage is slow. Takes an int64_t of milliseconds. */
 #define RP_SLOW_APPEND "; slow stage: an append has held the commit log for %" PRId64 " ms (page cache or disk)"
 #define RP_OVERLOADED "[OVERLOAD]system busy, start flow control for a while"

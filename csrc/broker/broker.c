@@ -201,6 +201,13 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
 }
 
+void rp_broker_dismiss_pulls(rp_broker *broker) {
+    atomic_store_explicit(&broker->pulls_dismissed, 1, memory_order_release);
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++)
+        rp_reactor_wake(broker->lanes[i]->reactor);
+}
+
 /* ---- open and close ---- */
 
 static char *copy_text(char **at, const char *text) {

@@ -81,6 +81,9 @@ typedef struct rp_broker_settings {
 } rp_broker_settings;
 void rp_broker_settings_default(rp_broker_settings *settings);
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
+/* The broker is about to stop: every waiting pull is answered SYSTEM_BUSY, and so is each that comes from now on. Any thread, for good.
+ * A pull that is under way while its connection closes may be lost to RocketMQ's Java client for half a minute, and its queue stands still. */
+void rp_broker_dismiss_pulls(rp_broker *broker);
 /* The commit log offset that slaves_min slaves hold; -1 with fewer. Any thread. */
 void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);
 

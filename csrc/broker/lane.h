@@ -87,6 +87,7 @@ struct rp_broker {
     _Atomic uint64_t offset_version;   /* relaxed */
     _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
+    _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */
     rp_lane *lanes[RP_LANES_MAX];

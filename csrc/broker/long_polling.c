@@ -352,7 +352,19 @@ static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
     }
 }
 
+/* Each is refused as if it came now. */
+static void dismiss(rp_lane *lane) {
+    rp_suspended_pulls *pulls = &lane->suspended;
+    while (pulls->heap_size > 0) {
+        rp_suspended_pull *pull = pulls->heap[pulls->heap_size - 1];
+        rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);
+        drop(lane, pull);
+    }
+}
+
 void rp_long_polling_drain(rp_lane *lane) {
+    if (atomic_load_explicit(&lane->broker->pulls_dismissed, memory_order_acquire))
+        dismiss(lane);
     int64_t earliest_ns = rp_long_polling_deadline(&lane->suspended);
     rp_queue_waits *waits = atomic_exchange_explicit(&lane->suspended.arrivals, NULL, memory_order_acquire);
     while (waits != NULL) {

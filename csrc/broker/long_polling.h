@@ -42,7 +42,7 @@ void rp_suspended_pulls_free(rp_suspended_pulls *pulls);
 /* Takes the pull in (copies it and its filter). 1: it waits; 0: bound or memory reached, answer it at once.
  * The caller has found nothing for it; when messages came meanwhile it is tried again before this returns. */
 int rp_long_polling_suspend(struct rp_lane *lane, const struct rp_pull *pull);
-/* Tries again what arrivals concern. */
+/* Tries again what arrivals concern; all, for the last time, when pulls are dismissed. */
 void rp_long_polling_drain(struct rp_lane *lane);
 /* Answers what is out of time; returns the next deadline, INT64_MAX: none. */
 int64_t rp_long_polling_expire(struct rp_lane *lane, int64_t now_ns);

@@ -27,6 +27,8 @@ static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explic
 static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_to to) {
     const rp_live_settings *settings = &broker->settings;
     rp_slice ip = {(const uint8_t *)broker->options.broker_ip, (uint32_t)strlen(broker->options.broker_ip)};
+    if (atomic_load_explicit(&broker->pulls_dismissed, memory_order_acquire))
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_STOPPING);
     if (setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->slave_read_enable))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
     if (!(setting(&settings->permission) & RP_PERMISSION_READ))

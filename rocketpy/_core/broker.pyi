@@ -19,6 +19,8 @@ class Broker(Handler):
     def close(self) -> None: ...
     def set_settings(self, **settings: Unpack[BrokerSettings]) -> None:
         """Those not given keep their value."""
+    def dismiss_pulls(self) -> None:
+        """Before a stop: pulls that wait and those that still come are answered SYSTEM_BUSY, for good."""
     def settings(self) -> BrokerSettings:
         """What is in force."""
     def put_topic(

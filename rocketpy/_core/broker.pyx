@@ -212,6 +212,12 @@ cdef class Broker(Handler):
             rp_broker_set_settings(self.native, &self.native_settings)
         self.leave()
 
+    def dismiss_pulls(self):
+        self.enter()
+        with nogil:
+            rp_broker_dismiss_pulls(self.native)
+        self.leave()
+
     def settings(self):
         return read_fields(broker_settings_rows, &self.native_settings)
 

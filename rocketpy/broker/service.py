@@ -3,7 +3,8 @@ RocketMQ: BrokerController, BrokerStartup (5.3.3 broker/).
 
     start   store ─ native broker ─ tables from config/*.json ─ listeners bound ─ handlers
             ─ a master that returns takes its slaves' offsets ─ reactors run ─ registered
-    stop    unregistered ─ handlers end ─ reactors end ─ tables saved ─ native broker ─ store (flushed, checkpoint, abort gone)
+    stop    pulls dismissed ─ unregistered ─ handlers end ─ reactors end ─ tables saved ─ native broker
+            ─ store (flushed, checkpoint, abort gone)
 
                        ┌─ ClientRequests, SendRequests, PullRequests ──┐
     listener, VIP ─ RemotingService ─ TopicAdmin, GroupAdmin, … ───────┼─ Parts (tables, store, name servers)
@@ -173,6 +174,7 @@ class BrokerService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.parts is not None:
+            self.parts.native.dismiss_pulls()  # first: their clients know it before their connections end
             await self.parts.registration.stop()
             await self.parts.routes.stop()
         for service in self._services:

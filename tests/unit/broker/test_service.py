@@ -500,6 +500,28 @@ def test_a_taken_port_ends_the_start_leaves_a_clean_store_and_the_owner_register
     run(test)
 
 
+def test_pulls_that_wait_are_answered_before_a_stopping_broker_closes_their_connections(tmp_path: Path) -> None:
+    """A pull that is cut off with its connection may be missed by RocketMQ's Java client for its whole time-out: the queue stands still."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peers = [at.peer() for _ in range(3)]
+            assert (await peers[0].send("t")).code == 0
+            assert (await peers[0].pull("g", "t")).code == 0  # makes the group
+            pulls = [peer.pull("g", "t", queue_id, 1 - min(queue_id, 1), sysFlag=6, suspendTimeoutMillis=3_600_000)
+                     for peer in peers for queue_id in range(4)]  # fmt: skip
+            held = [asyncio.ensure_future(pull) for pull in pulls]
+            native = at.broker.parts.native
+            await eventually(lambda: native.stats()["pulls_suspended_now"] == len(held), "all of them wait")
+            await at.broker.stop()
+            answers = await asyncio.gather(*held)
+            assert {(answer.code, answer.remark) for answer in answers} == {
+                (ResponseCode.SYSTEM_BUSY, "[REJECTREQUEST]the broker is stopping")
+            }
+
+    run(test)
+
+
 def test_a_stopped_broker_has_left_the_name_server_and_its_files_are_whole(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
