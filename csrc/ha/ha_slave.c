@@ -398,6 +398,11 @@ static void try_connect(rp_ha_slave *slave) {
         return;
     }
     rp_commit_log_dispatch_replicated(slave->options.commit_log); /* as with a heartbeat: the master may stay away */
+    rp_error unread;
+    if (rp_overlap_begin(&slave->overlap, slave->options.commit_log, &unread) < 0) {
+        disconnect(slave, unread.message, RP_LOG_ERROR);
+        return;
+    }
     char why[RP_DIAL_WHY_MAX];
     slave->fd = rp_dial(slave->address, slave->options.connect_timeout_ms, &slave->stopping, why);
     if (slave->fd < 0) {
@@ -407,7 +412,6 @@ static void try_connect(rp_ha_slave *slave) {
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
     slave->is_asked = slave->is_answered = slave->is_behind = 0;
-    rp_overlap_begin(&slave->overlap, slave->options.commit_log);
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);

@@ -22,10 +22,11 @@ typedef struct rp_overlap {
     int64_t at, end; /* still to be compared; nothing when they are equal */
 } rp_overlap;
 
-/* Takes the log's last bytes, of its last file only: of an older one the master may have nothing any more. None of an empty log. A record
- * that is not whole is compared from its beginning: the middle of another one may be the same (zeros), only what is in front tells them
- * apart. */
-void rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log);
+/* Takes the log's last bytes, of its last file only: of an older one the master may have nothing any more. None of an empty log. The last
+ * message is compared from its beginning, and so is one that is not whole: only what is in front, its time and its place in its queue,
+ * tells it from the same body in another history (a producer that sent it again), or the padding of a file from that of another.
+ * RP_OK; RP_E_IO, RP_E_NO_MEMORY, RP_E_NOT_FOUND: our own bytes cannot be read, just now or for good. */
+int rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log, rp_error *error);
 
 /* Compares the master's bytes of overlap->at. How many of `size` belonged to the overlap; RP_E_RANGE when they differ. */
 int64_t rp_overlap_take(rp_overlap *overlap, rp_commit_log *log, const uint8_t *bytes, uint32_t size, rp_error *error);

@@ -153,6 +153,78 @@ static void nor_is_one_that_lost_the_end_of_its_log(void) {
     close_pair(&both);
 }
 
+static void append_body(rp_message_store *store, int32_t queue_id, char fill, uint32_t size) {
+    static char body[9000];
+    CHECK(size <= sizeof body);
+    memset(body, fill, size);
+    rp_append_item item = fixture_item(fixture_queue(store, "T", queue_id), body, size);
+    CHECK(rp_commit_log_append(rp_message_store_commit_log(store), &item, 1) == 1);
+}
+
+/* A producer that was not answered sends again, behind what others sent meanwhile: the message's end is the same, its place is not. */
+static void nor_one_whose_last_message_is_ours_behind_another_one(void) {
+    pair both;
+    open_pair_without_slave(&both);
+    open_store(&both.slave);
+    append_body(both.slave.store, 1, 'a', 100);
+    append_body(both.slave.store, 1, 'x', 9000);
+    fixture_close(both.slave.store);
+    append_body(both.master.store, 2, 'b', 100);
+    append_body(both.master.store, 1, 'x', 9000);
+    append(&both, 10);
+    open_slave(&both);
+    wait_last_error(&both, "differs from ours");
+    CHECK(max_of(&both.slave) < max_of(&both.master));
+    close_pair(&both);
+    rp_log_destroy(both.slave_log);
+}
+
+/* As a master's bytes come, which end with a file sooner or later. */
+static void take_first_file(side *to, const side *from) {
+    rp_commit_log *log = rp_message_store_commit_log(to->store);
+    rp_log_range all;
+    CHECK(rp_commit_log_read(rp_message_store_commit_log(from->store), 0, FIXTURE_LOG_FILE_SIZE, &all) == RP_OK);
+    for (uint32_t done = 0; done < all.size;) {
+        uint8_t *address;
+        uint32_t room;
+        rp_error error;
+        CHECK(rp_commit_log_reserve_replicated(log, done, &address, &room, &error) == RP_OK);
+        room = room < all.size - done ? room : all.size - done;
+        memcpy(address, all.address + done, room);
+        CHECK(rp_commit_log_commit_replicated(log, done, room, &error) == RP_OK);
+        done += room;
+    }
+    rp_log_range_release(all.pin);
+}
+
+/* Padding, nothing but zeros, is the same in every log. */
+static void nor_one_whose_file_ends_with_as_much_padding(void) {
+    pair both = {.acked.offset = -1};
+    side other = {0};
+    pthread_mutex_init(&both.acked.lock, NULL);
+    pthread_cond_init(&both.acked.moved, NULL);
+    fixture_directory(other.path, sizeof other.path);
+    fixture_directory(both.master.path, sizeof both.master.path);
+    fixture_directory(both.slave.path, sizeof both.slave.path);
+    open_store(&other);
+    open_master(&both);
+    for (int i = 0; i < 9; i++) { /* the ninth does not fit into what is left of the first file, 4,500 bytes */
+        append_body(other.store, 0, 'a', 7500);
+        append_body(both.master.store, 0, 'b', 7500);
+    }
+    CHECK(max_of(&other) > FIXTURE_LOG_FILE_SIZE && max_of(&both.master) == max_of(&other));
+    open_store(&both.slave);
+    take_first_file(&both.slave, &other);
+    fixture_close(both.slave.store);
+    fixture_close(other.store);
+    open_slave(&both);
+    CHECK(max_of(&both.slave) == FIXTURE_LOG_FILE_SIZE);
+    wait_last_error(&both, "differs from ours");
+    CHECK(max_of(&both.slave) == FIXTURE_LOG_FILE_SIZE);
+    close_pair(&both);
+    fixture_remove(other.path);
+}
+
 /* A record that crosses the end of its smaller file is cut off at its next start, with all that follows. */
 static void a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one(void) {
     pair both;
@@ -307,6 +379,8 @@ int main(void) {
         RUN(a_master_that_has_grown_anew_past_its_slave_is_not_followed);
         RUN(a_master_that_is_wanted_no_more_vouches_for_nothing);
         RUN(nor_is_one_that_lost_the_end_of_its_log);
+        RUN(nor_one_whose_last_message_is_ours_behind_another_one);
+        RUN(nor_one_whose_file_ends_with_as_much_padding);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
         RUN(who_leaves_without_a_word_is_not_told_of_as_a_slave);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
