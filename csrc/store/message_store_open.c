@@ -113,10 +113,12 @@ static int choose_backend(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
-/* How the last one ended. */
+/* How the last one ended. A stop of ours leaves counts: without them somebody took the abort mark away, or copied all else. */
 static int read_marks(rp_message_store *store, rp_error *error) {
-    store->was_clean = !rp_abort_mark_exists(store->paths.abort_mark);
-    return rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
+    int rc = rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
+    bool was_open = store->checkpoint.is_exact && store->checkpoint.queue_count < 0;
+    store->was_clean = !was_open && !rp_abort_mark_exists(store->paths.abort_mark);
+    return rc;
 }
 
 static int open_log(rp_message_store *store, rp_error *error) {

@@ -101,6 +101,36 @@ static void a_killed_recovery_loses_nothing(const char *base, const char *image,
     fixture_remove(damaged);
 }
 
+/* Of a killed broker, or a copy of a running one, somebody removed the abort file; a power cut had taken the last entries of one queue,
+ * while the other one's, which are younger, are there. */
+static void a_removed_abort_mark_hides_no_lost_entry(const char *base) {
+    char root[512], image[512], path[1024];
+    snprintf(root, sizeof root, "%s/two", base);
+    snprintf(image, sizeof image, "%s/two.image", base);
+    rp_message_store_options options;
+    options_of(&options, root);
+    rp_message_store *store = fixture_open(&options);
+    for (int64_t i = 0; i < 40; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Killed", (int32_t)(i % 2)), i / 2) == RP_OK);
+    }
+    copy_tree(root, image);
+    fixture_close(store);
+    look_like_a_clean_stop(image);
+    snprintf(path, sizeof path, "%s/consumequeue/Killed/0/%020d", image, 0);
+    const uint8_t lost[7 * RP_CONSUME_QUEUE_ENTRY_SIZE] = {0};
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && pwrite(fd, lost, sizeof lost, 13 * RP_CONSUME_QUEUE_ENTRY_SIZE) == (ssize_t)sizeof lost && close(fd) == 0);
+    options_of(&options, image);
+    store = fixture_open(&options);
+    for (int32_t id = 0; id < 2; id++) {
+        CHECK(rp_consume_queue_max_offset(fixture_queue(store, "Killed", id)) == 20);
+        for (int64_t i = 0; i < 20; i++) {
+            CHECK(fixture_check(store, fixture_queue(store, "Killed", id), i) == 0);
+        }
+    }
+    fixture_close(store);
+}
+
 int main(void) {
     char base[400], root[512], image[512];
     fixture_directory(base, sizeof base);
@@ -110,6 +140,7 @@ int main(void) {
     a_killed_recovery_loses_nothing(base, image, leave_as_it_is);
     a_killed_recovery_loses_nothing(base, image, lose_a_queue_file);
     a_killed_recovery_loses_nothing(base, image, look_like_a_clean_stop);
+    a_removed_abort_mark_hides_no_lost_entry(base);
     fixture_remove(base);
     return 0;
 }
