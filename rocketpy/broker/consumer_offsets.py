@@ -202,6 +202,17 @@ class ConsumerOffsets:
                     moved += 1
         return moved
 
+    def hold_back(self, end_of: Callable[[str, int], int | None]) -> int:
+        """Moves offsets that are past their queue's end back to it; returns how many moved. After a power cut, or a promotion of a slave
+        that was behind, the log may lack what groups have read already: new messages get those offsets, and nobody has read them."""
+        moved = 0
+        for group, topic, queue_id, offset in self._table.offsets():
+            end = end_of(topic, queue_id)
+            if end is not None and offset > end:
+                self._table.put_offset(group, topic, queue_id, end)
+                moved += 1
+        return moved
+
     def load(self, saved: SavedOffsets) -> None:
         self.merge(saved, forward_only=False)
         self.assign_version(saved.version)

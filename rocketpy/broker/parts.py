@@ -22,6 +22,7 @@ from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
 from ..remoting.service import Handler
+from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
 from .persistence import SavedState
@@ -117,6 +118,12 @@ class Parts:
 
     def queue(self, topic: str, queue_id: int) -> MessageQueue:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
+
+    def queue_end(self, topic: str, queue_id: int) -> int | None:
+        """Where a queue ends; None of topics that are not here, and of those whose queues only RocketMQ reads."""
+        config = self.topics.get(topic)
+        has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
+        return self.store.max_offset(topic, queue_id) if has_plain_queues else None
 
     async def topics_changed(self, topics: Collection[str]) -> None:
         """Persists and tells the name servers; an operator's answer waits for both."""

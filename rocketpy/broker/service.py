@@ -367,6 +367,8 @@ class BrokerService:
         parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
         parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
+        if not parts.ha.is_slave and (moved := parts.offsets.hold_back(parts.queue_end)):
+            log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
         for mode in parts.request_modes:
@@ -389,11 +391,7 @@ class BrokerService:
         """Before the first client comes: it would be told offsets that are behind."""
         members = await self._members(parts)
         slaves = {address for broker_id, address in members if broker_id > 0}
-
-        def end_of(topic: str, queue_id: int) -> int | None:
-            return parts.store.max_offset(topic, queue_id) if topic in parts.topics else None
-
-        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, end_of):
+        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, parts.queue_end):
             await parts.saved.offsets.save_or_log()
         return members
 

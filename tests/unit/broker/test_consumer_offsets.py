@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rocketpy.broker.consumer_offsets import INDEX_MS, INDEX_ROWS_MIN, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
-from rocketpy.remoting.json_codec import read_json, write_fastjson
+from rocketpy.remoting.json_codec import read_json, write_fastjson, write_json
 from tests.unit.broker.recorder import Clock, Recorder
-from tests.unit.broker.running import run, running
+from tests.unit.broker.running import Running, run, running
 
 
 def make(*rows: tuple[str, str, int, int], step: int = 500) -> tuple[ConsumerOffsets, Recorder]:
@@ -202,5 +202,40 @@ def test_an_offset_below_zero_is_not_committed(tmp_path: Path) -> None:
                 answer = await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, queue | wrong)
                 assert answer.code == ResponseCode.INVALID_PARAMETER and "is negative, topic is t" in answer.remark
             assert (await peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, queue)).fields["offset"] == "1"
+
+    run(test)
+
+
+def test_offsets_past_the_end_of_a_queue_go_back_to_it() -> None:
+    offsets, recorder = make(("g", "t", 0, 12), ("g", "t", 1, 10), ("h", "t", 0, 9), ("g", "unknown", 0, 99))
+    assert offsets.hold_back(lambda topic, queue_id: 10 if topic == "t" else None) == 1
+    assert sorted(recorder.offsets()) == [("g", "t", 0, 10), ("g", "t", 1, 10), ("g", "unknown", 0, 99), ("h", "t", 0, 9)]
+
+
+def test_a_group_gets_what_is_sent_after_a_power_cut_took_messages_it_had_read(tmp_path: Path) -> None:
+    """Its offsets are saved, and synced, more often than a log with ASYNC_FLUSH."""
+
+    async def committed(at: Running, topic: str) -> str:
+        answer = await at.peer().ask(RequestCode.QUERY_CONSUMER_OFFSET, {"consumerGroup": "g", "topic": topic, "queueId": 0})
+        return str(answer.fields["offset"])
+
+    async def test() -> None:
+        async with running(tmp_path, haListenPort="0") as at:
+            peer = at.peer()
+            for topic in ("t", "batches"):
+                assert (await peer.send(topic)).code == 0
+            at.broker.parts.native.put_offset("g", "t", 0, 4)  # type: ignore[union-attr]
+            at.broker.parts.native.put_offset("g", "batches", 0, 4)  # type: ignore[union-attr]
+        file = tmp_path / "store/config/topics.json"
+        saved = read_json(file.read_bytes())
+        saved["topicConfigTable"]["batches"]["attributes"] = {"queue.type": "BatchCQ"}
+        file.write_bytes(write_json(saved))
+        async with running(tmp_path, haListenPort="0") as at:
+            assert await committed(at, "t") == "1"
+            assert await committed(at, "batches") == "4", "RocketMQ has these queues"
+        async with running(tmp_path, haListenPort="0", brokerRole="SLAVE", brokerId="1") as at:
+            at.broker.parts.native.put_offset("g", "t", 0, 4)  # type: ignore[union-attr]
+        async with running(tmp_path, haListenPort="0", brokerRole="SLAVE", brokerId="1") as at:
+            assert await committed(at, "t") == "4", "its log comes behind its master's offsets"
 
     run(test)
