@@ -81,6 +81,7 @@ int64_t rp_consume_queue_offset_by_log_offset(rp_consume_queue *queue, int64_t l
     int64_t low = rp_mapped_file_queue_begin(queue->row) / RP_CONSUME_QUEUE_ENTRY_SIZE, high = rp_consume_queue_max_offset(queue);
     rp_error local;
     error = error == NULL ? &local : error;
+    low = low < high ? low : high; /* a queue that was cleared: its row still tells where the files were that have gone */
     while (low < high) {
         int64_t middle = low + (high - low) / 2, points;
         int rc = points_to(queue, middle, &points, error);

@@ -131,6 +131,31 @@ static void a_removed_abort_mark_hides_no_lost_entry(const char *base) {
     fixture_close(store);
 }
 
+/* The power went before anything was synced: of the log nothing is left, of a queue the file that had been made ahead. */
+static void a_queue_that_lost_its_log_and_its_first_file_begins_anew(const char *base) {
+    char root[512], image[512], command[2400];
+    snprintf(root, sizeof root, "%s/ahead", base);
+    snprintf(image, sizeof image, "%s/ahead.image", base);
+    rp_message_store_options options;
+    options_of(&options, root);
+    rp_message_store *store = fixture_open(&options);
+    for (int64_t i = 0; i <= FIXTURE_QUEUE_FILE_ENTRIES; i++) {
+        CHECK(fixture_append(store, fixture_queue(store, "Killed", 0), i) == RP_OK);
+    }
+    copy_tree(root, image);
+    fixture_close(store);
+    snprintf(command, sizeof command, "cd '%s' && rm commitlog/* checkpoint consumequeue/Killed/0/* && test -e abort", image);
+    snprintf(command + strlen(command), sizeof command - strlen(command), " && truncate -s %d consumequeue/Killed/0/%020d",
+             FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE, FIXTURE_QUEUE_FILE_ENTRIES * RP_CONSUME_QUEUE_ENTRY_SIZE);
+    CHECK(system(command) == 0);
+    options_of(&options, image);
+    store = fixture_open(&options);
+    CHECK(rp_consume_queue_min_offset(fixture_queue(store, "Killed", 0)) == 0);
+    CHECK(fixture_append(store, fixture_queue(store, "Killed", 0), 0) == RP_OK);
+    CHECK(fixture_check(store, fixture_queue(store, "Killed", 0), 0) == 0);
+    fixture_close(store);
+}
+
 int main(void) {
     char base[400], root[512], image[512];
     fixture_directory(base, sizeof base);
@@ -141,6 +166,7 @@ int main(void) {
     a_killed_recovery_loses_nothing(base, image, lose_a_queue_file);
     a_killed_recovery_loses_nothing(base, image, look_like_a_clean_stop);
     a_removed_abort_mark_hides_no_lost_entry(base);
+    a_queue_that_lost_its_log_and_its_first_file_begins_anew(base);
     fixture_remove(base);
     return 0;
 }
