@@ -133,6 +133,10 @@ static int remove_oldest(rp_retention *retention, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
+    rc = rp_mapped_file_queue_sync(row, begin, begin, error); /* names: a power cut shall not bring the one before back without this one */
+    if (rc != RP_OK) {
+        return rc;
+    }
     int fd = ops->open(ops->context, path, O_RDWR, 0);
     rc = rp_mapped_file_queue_remove_first(row, &file, error);
     if (file != NULL) {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "check.h"
+#include "power_cut.h"
 #include "store_fixture.h"
 
 static void fill(rp_message_store *store, rp_consume_queue *queue, int64_t from, int64_t count) {
@@ -296,6 +297,39 @@ static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
     fixture_remove(path);
 }
 
+/* Of names that have gone since the directory was synced any may be back: not an older one than one that is missing. */
+static void a_power_cut_between_two_files_leaves_no_hole(void) {
+    char base[400], live[512], image[512];
+    fixture_directory(base, sizeof base);
+    snprintf(live, sizeof live, "%s/live", base);
+    power_cut *cut = power_cut_create(live);
+    rp_message_store_options options;
+    fixture_options(&options, live);
+    fixture_never_flush(&options);
+    options.file_ops = &cut->ops;
+    rp_message_store *store = fixture_open(&options);
+    fill(store, fixture_queue(store, "Old", 0), 0, 1600);
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    CHECK(end > 5 * FIXTURE_LOG_FILE_SIZE && rp_message_store_wait_flushed(store, end, 20000) == RP_OK);
+    for (int i = 0; i < 4; i++) {
+        CHECK(rp_message_store_expire_file(store, NULL) == RP_OK);
+    }
+    power_cut_now(cut);
+    for (uint64_t round = 1; round <= 8; round++) {
+        uint64_t seed = round;
+        snprintf(image, sizeof image, "%s/image-%d", base, (int)round);
+        power_cut_image(cut, "", image, &seed);
+        fixture_options(&options, image);
+        rp_message_store *found = fixture_open(&options);
+        CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(found)) == end);
+        fixture_close(found);
+    }
+    rp_error error = {0};
+    (void)rp_message_store_close(store, &error); /* without power it cannot say that it ended well */
+    power_cut_destroy(cut);
+    fixture_remove(base);
+}
+
 int main(void) {
     RUN(a_file_stays_with_its_readers_and_with_nobody_else);
     RUN(a_file_that_cannot_be_deleted_keeps_its_place);
@@ -305,5 +339,6 @@ int main(void) {
     a_queue_that_ended_with_a_file_keeps_its_offset(1);
     RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
     RUN(a_file_with_another_name_keeps_its_bytes);
+    RUN(a_power_cut_between_two_files_leaves_no_hole);
     return 0;
 }
