@@ -40,14 +40,19 @@ def up(
         int, typer.Option(metavar="N", min=0, help="Send N messages, consume and check every one, print figures, and end.")
     ] = 0,
     message_size: Annotated[int, typer.Option(min=40, help="Body bytes of --check.")] = 1024,
-    flush: Annotated[str, typer.Option(help="ASYNC_FLUSH or SYNC_FLUSH.")] = "ASYNC_FLUSH",
+    flush: Annotated[str | None, typer.Option(help="ASYNC_FLUSH, the default, or SYNC_FLUSH.")] = None,
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
-    cluster: Annotated[str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory.")] = "",
+    cluster: Annotated[
+        str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory, on free ports.")
+    ] = "",
 ) -> None:
     """Start a name server and a broker, or a whole cluster, in this process."""
-    from .up import UpOptions, run_up
+    from .up import STANDARD_PORT, UpOptions, run_up
 
-    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush, json, cluster)
+    given = [name for name, is_given in (("--flush", flush), ("--broker-port", broker_port != STANDARD_PORT)) if is_given]
+    if cluster and given:
+        raise typer.BadParameter("not with --cluster: its files say how brokers flush, and their ports are free ones", param_hint=given)
+    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush or "ASYNC_FLUSH", json, cluster)
     raise typer.Exit(run_up(options))
 
 

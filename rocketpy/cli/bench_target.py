@@ -49,7 +49,7 @@ async def _at_name_server(client: RemotingClient, namesrv: str, topic: str, queu
     if route is not None:
         return _target_in(route, topic, broker_name, created=False)
     if not create:
-        raise NotFound(f"topic {topic} is not known at {namesrv}; create it, or send to it first without --no-create")
+        raise _unknown(topic, namesrv)
     route = await _route_of(client, namesrv, DEFAULT_TOPIC)
     if route is None:
         raise NotFound(f"no broker with autoCreateTopicEnable is registered at {namesrv}; name one with --address")
@@ -80,9 +80,15 @@ async def _at_broker(client: RemotingClient, address: str, topic: str, queues: i
     """A broker that cannot tell (before 5.0) is taken at its word: the topic exists with the queues asked for."""
     response = await client.invoke(address, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
     missing = response.code in (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_ERROR)
-    if missing and create:
+    if missing and not create:
+        raise _unknown(topic, address)  # else the broker would make it of the first send
+    if missing:
         await _create(client, address, topic, queues)
-    return Target(address, "", queues, missing and create)
+    return Target(address, "", queues, missing)
+
+
+def _unknown(topic: str, address: str) -> NotFound:
+    return NotFound(f"topic {topic} is not known at {address}; create it, or send to it first without --no-create")
 
 
 async def _create(client: RemotingClient, address: str, topic: str, queues: int) -> None:

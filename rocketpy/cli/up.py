@@ -156,7 +156,7 @@ def run_up(options: UpOptions) -> int:
             return [*started]
 
         def announce() -> None:
-            if options.json:
+            if options.json and options.check_count > 0:
                 return
             announce_namesrv(namesrv_config, started[0].namesrv.port)
             for config, broker in zip(broker_configs, started[0].brokers, strict=True):

@@ -115,3 +115,10 @@ def test_a_topic_that_does_not_exist_is_made_unless_told_not_to(broker: Rocketpy
     assert code == 1 and "absent" in output and "--no-create" in output
     report = run_json("send", "-n", broker.namesrv, "-t", "absent", "--count", "10", "-c", "1", "-q", "3")
     assert report["partitions"] == 3
+
+
+@pytest.mark.parametrize("command", [("send", "--no-create"), ("both", "--no-create"), ("pull",)])
+def test_a_broker_asked_by_address_makes_no_topic_when_told_not_to(broker: RocketpyServer, command: tuple[str, ...]) -> None:
+    for _ in range(2):  # the broker would make it of the first send
+        code, output = run(*command, "-a", broker.address, "-t", "absent-there", "--count", "1")
+        assert code == 1 and f"topic absent-there is not known at {broker.address}" in output

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from rocketpy.config import local_address
 from tests.unit.cli.processes import run, serve
 
@@ -53,3 +55,14 @@ def test_a_host_may_be_a_name(tmp_path: Path) -> None:
 
 def test_a_bad_option_exits_with_two() -> None:
     assert run("up", "--flush", "SOMETIMES").returncode == 2
+
+
+@pytest.mark.parametrize("option", [("--flush", "SYNC_FLUSH"), ("--flush", "ASYNC_FLUSH"), ("--broker-port", "0")])
+def test_an_option_of_one_broker_is_not_taken_with_a_cluster(option: tuple[str, str]) -> None:
+    done = run("up", "--cluster", "2m-noslave", "--namesrv-port", "0", "--check", "1", *option)
+    assert done.returncode == 2 and option[0] in done.stderr and "not with --cluster" in done.stderr
+
+
+def test_json_without_a_check_says_where_it_listens(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--namesrv-port", "0", "--broker-port", "0", "--dir", str(tmp_path), "--json") as servers:
+        servers.next_line("Ctrl-C stops")
