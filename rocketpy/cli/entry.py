@@ -1,6 +1,6 @@
 """Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
 
-Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy, 130 interrupted before it began.
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy or damaged, 130 interrupted (who listens to signals itself: 0 or 1).
 """
 
 from __future__ import annotations
