@@ -1,10 +1,11 @@
 """Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
 
-Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy or damaged, 130 interrupted (who listens to signals itself: 0 or 1).
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy or damaged, 130 interrupted (0 or 1 from who listens itself).
 """
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ def main() -> int:
 
 def _guarded(command: Callable[[], int]) -> int:
     """The exit code; what an operator can cause is one line, not a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # bodies, properties and paths hold what a terminal's encoding may not
     try:
         return command()
     except OSError as error:  # a file, a full disk, a closed pipe

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ...store.directory import StoreDirectory
 from ..job import say, session
 from ..report import Report
 
@@ -72,6 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--commitlog", metavar="DIR", help="when storePathCommitLog is elsewhere")
     parser.add_argument("-o", "--report", metavar="FILE", default="audit.html", help="where the HTML report goes")
     options = parser.parse_args(argv)
+    StoreDirectory(options.store, options.commitlog)  # says that there is none, before Spark takes its time to start
     records, entries = tables(session("audit"), options.store, options.commitlog)
     queued = queued_records(records, entries).persist()
     found = findings(records, entries, queued)

@@ -84,6 +84,11 @@ def test_the_command_prints_its_findings() -> None:
         assert name in done.stdout
 
 
+def test_an_encoding_that_lacks_a_character_costs_no_finding() -> None:
+    done = run("doctor", environment={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode in (0, 3) and "\\xb5s by " in done.stdout, done.stderr
+
+
 def test_a_long_path_is_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     path = "/".join(["", *["directory"] * 12])
     doctor.print_findings([Finding("sync", "ok", f"by {path}")])

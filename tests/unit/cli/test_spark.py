@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,15 @@ rocketpy._core.errors.NotFound: topic 'Nope' is not known
     at org.apache.spark.Whatever(Whatever.scala:1)"""
     assert cause_of(wrapped) == "topic 'Nope' is not known"
     assert cause_of("[UNRESOLVED_COLUMN] no `x`\n'Project ['x]") == "[UNRESOLVED_COLUMN] no `x`"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="PySpark is not installed")
+def test_an_audit_of_no_store_ends_before_spark_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rocketpy.spark.pipelines.audit.session", lambda name: pytest.fail(f"a session for {name} was asked for"))
+    assert run_spark(["audit", str(tmp_path / "absent")]) == 1
+    assert "there is no store directory here" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="PySpark is not installed")
