@@ -10,6 +10,8 @@ from pathlib import Path
 from .keys import Value
 
 CONSUME_QUEUE_ENTRY_SIZE = 20
+PORT_MAX = 65535
+VIP_PORT_DISTANCE = 2  # as in broker/listen_ports.py
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
@@ -74,7 +76,7 @@ def _integer(values: Mapping[str, Value], name: str) -> int:
 def _check_ports(name: str, value: Value) -> Iterator[tuple[str, str]]:
     for address in str(value or "").split(";"):
         port = address.strip().rpartition(":")[2]
-        if port.isdigit() and not 0 < int(port) <= 65535:
+        if port.isdigit() and not 0 < int(port) <= PORT_MAX:
             yield name, f"{address.strip()!r} is not valid: expected a port from 1 to 65535"
 
 
@@ -102,6 +104,10 @@ def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
         yield "fetchNamesrvAddrByAddressServer", "is not supported by this release: nobody would find this broker; set namesrvAddr"
     if ";" in str(values["haMasterAddress"] or ""):
         yield "haMasterAddress", "names several masters: a slave follows one"
-    port = _integer(values, "listenPort")
-    if port and port == _integer(values, "haListenPort"):
+    port, ha_port = _integer(values, "listenPort"), _integer(values, "haListenPort")
+    if port and port == ha_port:
         yield "haListenPort", f"{port} is the port of the listener too"
+    if port - VIP_PORT_DISTANCE == ha_port > 0:
+        yield "haListenPort", f"{ha_port} is the port of the VIP channel too, listenPort - {VIP_PORT_DISTANCE}"
+    if port == PORT_MAX and not ha_port:
+        yield "haListenPort", f"is needed with listenPort={port}: there is no port above it for slaves"

@@ -100,6 +100,8 @@ BAD_LINES = [
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
     ("aclEnable=true", "aclEnable: true is not supported by this release: anybody could do anything"),
     ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
+    ("haListenPort=10909", "haListenPort: 10909 is the port of the VIP channel too, listenPort - 2"),
+    ("listenPort=65535", "haListenPort: is needed with listenPort=65535: there is no port above it for slaves"),
     ("haMasterAddress=10.0.0.1:10912;10.0.0.2:10912", "haMasterAddress: names several masters: a slave follows one"),
     ("haMasterAddress=10.0.0.1:99999", "haMasterAddress: '10.0.0.1:99999' is not valid: expected a port from 1 to 65535"),
     ("inSyncReplicas=18", "inSyncReplicas: '18' is not valid: expected a whole number of replicas from 1 to 17"),
@@ -274,7 +276,8 @@ def test_an_update_with_one_bad_value_changes_nothing() -> None:
     ("changes", "complaint"),
     [
         ({"brokerRole": "SLAVE"}, "brokerId: Slave's brokerId must be > 0"),
-        ({"listenPort": "10912"}, "haListenPort: 10912 is the port of the listener too"),
+        ({"haListenPort": "10911"}, "haListenPort: 10911 is the port of the listener too"),
+        ({"listenPort": "65535"}, "haListenPort: is needed with listenPort=65535"),
         ({"aclEnable": "true"}, "aclEnable: true is not supported"),
         ({"storePathCommitLog": "/a,/b"}, "storePathCommitLog: names several directories"),
         ({"totalReplicas": "2", "inSyncReplicas": "3"}, "inSyncReplicas: 3 is more than totalReplicas=2"),
@@ -287,6 +290,12 @@ def test_an_update_that_would_end_the_next_start_is_refused(changes: dict[str, s
         config.update(changes)
     assert (config.text("brokerRole"), config.integer("listenPort")) == ("ASYNC_MASTER", 10911)
     config.update({"brokerRole": "SLAVE", "brokerId": "1"})
+
+
+def test_a_port_next_to_the_one_in_use_may_be_set_for_the_next_start() -> None:
+    """Its slaves' port was worked out from the old one, and is worked out anew."""
+    config = load_config("broker")
+    assert config.update({"listenPort": "10912"}).waiting == ("listenPort",)
 
 
 def test_an_update_of_a_key_without_effect_says_so(caplog: pytest.LogCaptureFixture) -> None:
