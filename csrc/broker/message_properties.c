@@ -9,7 +9,7 @@
 #include "../base/hash.h"
 #include "../remoting/command.h"
 
-enum pair_meaning { PLAIN, DROPPED, SPECIAL, TAGS, KEYS, UNIQUE_KEY, WAIT };
+enum pair_meaning { PLAIN, DROPPED, SPECIAL, TRANSACTION, TAGS, KEYS, UNIQUE_KEY, WAIT };
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
 #define IS(text) equals(name, text, sizeof(text) - 1)
@@ -26,7 +26,7 @@ static int meaning_of(rp_slice name) {
     case 7:
         return IS("CLUSTER") ? DROPPED : PLAIN;
     case 8:
-        return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? SPECIAL : PLAIN;
+        return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? TRANSACTION : PLAIN;
     case 9:
         return IS("INNER_NUM") ? SPECIAL : PLAIN;
     case 10:
@@ -88,8 +88,11 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         properties->wait = rp_slice_to_bool(value);
         break;
     case SPECIAL:
-        /* Plain sends of some clients say TRAN_MSG=false and DELAY=0; a negative level is none either. */
-        properties->special |= !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-' || equals(value, "false", 5));
+        /* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
+        properties->special |= !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-');
+        break;
+    case TRANSACTION: /* True in any case, as Java reads it; whatever else it says, it says no */
+        properties->special |= rp_slice_to_bool(value);
         break;
     default:
         break;

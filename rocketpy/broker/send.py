@@ -48,15 +48,21 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
         return _not_yet("transaction messages")
     for name in _DELAYS:
-        if properties.get(name, "0") not in ("0", "-1"):
+        if _is_set(properties, name):
             return _not_yet(f"delayed messages (property {name}={properties[name]})")
-    if "INNER_NUM" in properties:
+    if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
     if topic.startswith(names.RETRY_PREFIX):
         return _not_yet("messages sent back to a retry topic")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX):
         return _not_yet("light message queues")
     return None
+
+
+def _is_set(properties: Mapping[str, str], name: str) -> bool:
+    """0 and what is negative say no, as for the fast path: what that passes on and we pass back has no answer."""
+    value = properties.get(name, "0")
+    return value != "0" and not value.startswith("-")
 
 
 def _not_yet(what: str) -> Response:

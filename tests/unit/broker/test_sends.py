@@ -36,6 +36,21 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
     run(test)
 
 
+@pytest.mark.parametrize(
+    "properties", ["TRAN_MSG\x01False", "TRAN_MSG\x01no", "DELAY\x010", "DELAY\x01-2", "TIMER_DELAY_SEC\x01-1", "INNER_NUM\x010"]
+)
+def test_a_property_that_says_no_makes_no_message_special(tmp_path: Path, properties: str) -> None:
+    """Whether its topic is there already or not: what the fast path passes on is refused or done."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            for _ in ("a new topic", "a known one"):
+                answer = await at.peer().send("t", b"x", properties)
+                assert answer.code == ResponseCode.SUCCESS, answer.remark
+
+    run(test)
+
+
 @pytest.mark.parametrize(("topic", "flags"), [("%LMQ%q", 0), ("t", 0x1000)])
 def test_a_refused_send_makes_no_topic(tmp_path: Path, topic: str, flags: int) -> None:
     async def test() -> None:

@@ -37,7 +37,12 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"DELAY\0013\2", "DELAY\0013\2", 1, 1},
         {"DELAY\0010\2", "DELAY\0010\2", 0, 1},
         {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", 1, 1},
+        {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", 1, 1},
         {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", 0, 1},
+        {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", 0, 1},
+        {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
+        {"DELAY\1-2\2", "DELAY\1-2\2", 0, 1},
+        {"DELAY\1false\2", "DELAY\1false\2", 1, 1},
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
