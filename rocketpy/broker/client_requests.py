@@ -24,6 +24,7 @@ from .clients import Channel, Client
 from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
+from .pull import too_many_tags
 from .rebalance_locks import MessageQueue
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
@@ -121,6 +122,8 @@ class ClientRequests:
             subscription = Subscription.from_json(value)
         except ValueError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
+        if subscription.has_too_many_tags:
+            return too_many_tags(subscription)
         if subscription.is_by_tag:
             return Response()
         return Response(

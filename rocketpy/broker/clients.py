@@ -270,8 +270,8 @@ class ConsumerTable:
             self._sink.put_subscription(
                 info.group, topic, subscription.codes, subscription.version, broadcast=info.is_broadcast, native=native
             )
-        except InvalidArgument as error:  # more tags than the native filter holds: such pulls come up to us
-            log.error("subscription of group %s to %s is not filtered: %s", info.group, topic, error)
+        except InvalidArgument as error:  # more tags than the native filter holds: such pulls come up to us, and are refused
+            log.error("pulls of group %s from topic %s are refused: %s", info.group, topic, error)
             self._sink.put_subscription(info.group, topic, (), subscription.version, broadcast=info.is_broadcast, native=False)
 
     def _left(self, info: ConsumerGroup) -> list[Action]:

@@ -35,6 +35,10 @@ HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
 
 
+TAGS_MAX: Final = 4096
+"""Of a subscription: what the native filter holds (RP_SUBSCRIPTION_CODES_MAX)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """What a group reads of one topic. version is the client's clock when it subscribed."""
@@ -51,6 +55,10 @@ class Subscription:
     @property
     def is_by_tag(self) -> bool:
         return self.expression_type in (TAG, "") and not self.class_filter
+
+    @property
+    def has_too_many_tags(self) -> bool:
+        return self.is_by_tag and len(self.codes) > TAGS_MAX
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from .._core.remoting import Request
 from ..remoting.codes import RequestCode, ResponseCode, see_faq
 from ..remoting.command import Response
 from ..remoting.headers import PullMessageRequestHeader
-from .heartbeat import TAG
+from .heartbeat import TAG, TAGS_MAX, Subscription
 from .parts import HandlerTable, Parts
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,15 @@ class PullRequests:
         subscription = parts.consumers.subscription(header.consumer_group, header.topic)
         if subscription is not None and not subscription.is_by_tag:
             return _not_supported("a filter class" if subscription.class_filter else subscription.expression_type)
-        return None
+        return too_many_tags(subscription) if subscription is not None and subscription.has_too_many_tags else None
+
+
+def too_many_tags(subscription: Subscription) -> Response:
+    count = len(subscription.codes)
+    return Response(
+        ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+        f"the consumer's subscription of topic[{subscription.topic}] has {count} tags, this broker filters by at most {TAGS_MAX}",
+    )
 
 
 def _not_supported(expression_type: str) -> Response:

@@ -11,6 +11,7 @@ import pytest
 from rocketpy._core.errors import RocketpyError, StoreLocked
 from rocketpy._core.inspect import Damage, verify_store
 from rocketpy._core.store import decode_message
+from rocketpy.broker.heartbeat import TAGS_MAX
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json, write_json
@@ -178,6 +179,28 @@ def test_pulls_that_cannot_be_answered_say_why(tmp_path: Path) -> None:
             assert forbidden.code == ResponseCode.NO_PERMISSION and forbidden.fields["forbiddenType"] == "5"
             await peer.value(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, {"group": "g", "topic": "t", "readable": True})
             assert (await peer.pull("g", "t", sysFlag=0)).code == ResponseCode.PULL_NOT_FOUND
+
+    run(test)
+
+
+def test_a_subscription_of_too_many_tags_is_refused_before_and_after_its_consumer_starts(tmp_path: Path) -> None:
+    """The fast path cannot filter by so many, and is not asked again."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await create_topic(at, "t")
+            tags = [f"tag{number}" for number in range(TAGS_MAX + 1)]
+            subscription = {"topic": "t", "subString": " || ".join(tags), "tagsSet": tags, "subVersion": 1}
+            body = {"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [subscription]}]}
+            assert (await peer.ask(RequestCode.HEART_BEAT, body=body)).code == ResponseCode.SUCCESS
+            checked = await peer.ask(RequestCode.CHECK_CLIENT_CONFIG, body={"subscriptionData": subscription})
+            pulled = await peer.pull("g", "t", sysFlag=0, subVersion=1)
+            assert checked.code == pulled.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+            assert checked.remark == pulled.remark and f"has {TAGS_MAX + 1} tags" in (pulled.remark or "")
+            subscription |= {"tagsSet": tags[:TAGS_MAX], "subVersion": 2}
+            assert (await peer.ask(RequestCode.HEART_BEAT, body=body)).code == ResponseCode.SUCCESS
+            assert (await peer.pull("g", "t", sysFlag=0, subVersion=2)).code == ResponseCode.PULL_NOT_FOUND
 
     run(test)
 
