@@ -90,6 +90,8 @@ class ClientRequests:
         parts = self._parts
         order = any(parts.topics.is_order_topic(subscription.topic) for subscription in data.subscriptions)
         topic = names.retry_topic(data.group)
+        if not names.is_possible(topic):  # its group reads nevertheless
+            return
         known = parts.topics.get(topic)
         if known is not None and (known.order == order or not data.subscriptions):
             return

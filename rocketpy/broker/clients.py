@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from .._core.errors import InvalidArgument
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
+from .names import is_possible
 from .tables import SubscriptionSink
 
 log = logging.getLogger(__name__)
@@ -264,6 +265,8 @@ class ConsumerTable:
         return changed
 
     def _publish(self, info: ConsumerGroup, topic: str) -> None:
+        if not is_possible(topic):  # nobody can pull it: there is none
+            return
         subscription = info.subscriptions[topic]
         native = subscription.is_by_tag and self._is_readable(info.group, topic)
         try:

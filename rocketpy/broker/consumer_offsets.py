@@ -18,7 +18,7 @@ from typing import Any
 from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import write_fastjson
 from .json_members import object_member
-from .names import LIGHT_QUEUE_PREFIX
+from .names import LIGHT_QUEUE_PREFIX, is_possible
 from .tables import OffsetSink
 from .topics import QUEUES_MAX
 
@@ -294,14 +294,23 @@ class SavedOffsets:
         for key, queues in object_member(value, "offsetTable", "offsets").items():
             if not isinstance(key, str) or not isinstance(queues, Mapping):
                 raise ValueError(f"offsetTable.{key} is {type(queues).__name__}, expected an object")
-            if key.count(SEPARATOR) != 1:
-                log.warning("offsets of %r are skipped: the key is not topic@group", key)
+            if not _is_key(key, of_light=False):
                 continue
             numbers = ((_number(queue, key), _number(offset, key)) for queue, offset in queues.items())
             offsets[key] = {queue: offset for queue, offset in numbers if offset >= 0 and 0 <= queue < QUEUES_MAX}
         for key, offset in object_member(value, "lmqOffsetTable", "offsets").items():
-            offsets.setdefault(str(key), {})[0] = max(0, _number(offset, key))
+            if _is_key(str(key), of_light=True):
+                offsets.setdefault(str(key), {})[0] = max(0, _number(offset, key))
         return SavedOffsets(offsets, DataVersion.from_json(object_member(value, "dataVersion", "offsets")))
+
+
+def _is_key(key: str, *, of_light: bool) -> bool:
+    """topic@group, of names that can be; others are told. Names of light groups may hold another @."""
+    topic, _, group = key.partition(SEPARATOR)
+    if is_possible(topic) and is_possible(group) and (of_light or SEPARATOR not in group):
+        return True
+    log.warning("offsets of %r are skipped: the key is not topic@group", key)
+    return False
 
 
 def _number(value: Any, key: str) -> int:

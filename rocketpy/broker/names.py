@@ -35,6 +35,8 @@ MEMBER_TOPIC_PREFIX: Final = SYSTEM_TOPIC_PREFIX + "SYNC_BROKER_MEMBER_"
 TOPIC_LENGTH_MAX: Final = 127
 RETRY_TOPIC_LENGTH_MAX: Final = 255
 GROUP_LENGTH_MAX: Final = 120
+NAME_BYTES_MAX: Final = 255
+"""Of a topic or group in the native tables, and of a directory: a topic with a longer name can hold no messages, RocketMQ's neither."""
 
 SYSTEM_TOPICS: Final = frozenset(
     {
@@ -84,6 +86,11 @@ _ALLOWED_TEXT: Final = "allowing only ^[%|a-zA-Z0-9_-]+$"
 
 def has_illegal_characters(name: str) -> bool:
     return not _VALID_CHARACTERS.issuperset(name)
+
+
+def is_possible(name: str) -> bool:
+    """Whether the native tables can have it. RocketMQ keeps empty names, and retry topics of groups of 249 characters and more."""
+    return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX
 
 
 def topic_fault(topic: str | None) -> str | None:

@@ -295,4 +295,7 @@ class SavedGroups:
                 raise ValueError(f"{where} is {type(topics).__name__}, expected an object")
             forbidden[str(group)] = {str(topic): integer_member(topics, topic, 0, where) for topic in topics}
         configs = {config.group: config for config in (GroupConfig.from_json(member, group) for group, member in table.items())}
+        for group in [group for group in configs if not names.is_possible(group)]:
+            log.warning("group %r is skipped: its name has not 1 to %d bytes", group, names.NAME_BYTES_MAX)
+            del configs[group]
         return SavedGroups(configs, forbidden, DataVersion.from_json(object_member(value, "dataVersion", "groups")))

@@ -283,6 +283,9 @@ class SavedTopics:
             if not isinstance(members, Mapping):
                 raise ValueError(f"topic {topic} is {type(members).__name__}, expected an object")
             config = TopicConfig.from_json(members, str(topic))
+            if not names.is_possible(config.topic_name):
+                log.warning("topic %r is skipped: its name has not 1 to %d bytes, it can hold no messages", topic, names.NAME_BYTES_MAX)
+                continue
             fault = topic_config_fault(config)
             if fault is not None:
                 raise Unsupported(f"topic {topic}: {fault}; correct it")
