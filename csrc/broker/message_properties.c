@@ -9,7 +9,13 @@
 #include "../base/hash.h"
 #include "../remoting/command.h"
 
-enum pair_meaning { PLAIN, DROPPED, SPECIAL, TRANSACTION, TAGS, KEYS, UNIQUE_KEY, WAIT };
+enum pair_meaning { PLAIN, DROPPED, SPECIAL, TIMER, TIMER_IS_OVER, TRANSACTION, TAGS, KEYS, UNIQUE_KEY, WAIT };
+
+/* Bits of `special` until all pairs were seen. A timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a
+ * plain one. */
+#define IS_SPECIAL 1
+#define HAS_TIMER 2
+#define TIMER_WAS_DELIVERED 4
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
 #define IS(text) equals(name, text, sizeof(text) - 1)
@@ -32,13 +38,13 @@ static int meaning_of(rp_slice name) {
     case 10:
         return IS("MSG_REGION") ? DROPPED : PLAIN;
     case 12:
-        return IS("TIMER_OUT_MS") ? SPECIAL : PLAIN;
+        return IS("TIMER_OUT_MS") ? TIMER_IS_OVER : PLAIN;
     case 14:
-        return IS("TIMER_DELAY_MS") ? SPECIAL : PLAIN;
+        return IS("TIMER_DELAY_MS") ? TIMER : PLAIN;
     case 15:
-        return IS("TIMER_DELAY_SEC") ? SPECIAL : PLAIN;
+        return IS("TIMER_DELAY_SEC") ? TIMER : PLAIN;
     case 16:
-        return IS("TIMER_DELIVER_MS") ? SPECIAL : PLAIN;
+        return IS("TIMER_DELIVER_MS") ? TIMER : PLAIN;
     default:
         return PLAIN;
     }
@@ -71,6 +77,9 @@ static inline int split_pair(rp_slice pair, rp_slice *name, rp_slice *value) {
     return 1;
 }
 
+/* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
+static inline int says_yes(rp_slice value) { return !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-'); }
+
 static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_slice value) {
     int meaning = meaning_of(name);
     switch (meaning) {
@@ -88,16 +97,27 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         properties->wait = rp_slice_to_bool(value);
         break;
     case SPECIAL:
-        /* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
-        properties->special |= !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-');
+        properties->special |= says_yes(value) ? IS_SPECIAL : 0;
+        break;
+    case TIMER:
+        properties->special |= says_yes(value) ? HAS_TIMER : 0;
+        break;
+    case TIMER_IS_OVER:
+        properties->special |= TIMER_WAS_DELIVERED;
         break;
     case TRANSACTION: /* True in any case, as Java reads it; whatever else it says, it says no */
-        properties->special |= rp_slice_to_bool(value);
+        properties->special |= rp_slice_to_bool(value) ? IS_SPECIAL : 0;
         break;
     default:
         break;
     }
     return meaning;
+}
+
+/* All pairs were seen. */
+static void settle_special(rp_sent_properties *properties) {
+    int timer = (properties->special & (HAS_TIMER | TIMER_WAS_DELIVERED)) == HAS_TIMER;
+    properties->special = timer || (properties->special & IS_SPECIAL) != 0;
 }
 
 /* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */
@@ -119,6 +139,7 @@ static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_prop
         kept += pair.size + 1;
     }
     properties->text = (rp_slice){copy, size};
+    settle_special(properties);
     return RP_OK;
 }
 
@@ -133,5 +154,6 @@ int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *
             return copy_rest(text, at, arena, properties);
         at += pair.size + 1;
     }
+    settle_special(properties);
     return RP_OK;
 }

@@ -32,6 +32,8 @@ PLAIN_SYS_FLAGS: Final = 0x703
 
 Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
+TIMER_WAS_DELIVERED: Final = "TIMER_OUT_MS"
+"""What RocketMQ leaves in a timed message: who sends it on sends a plain one."""
 _DELAYS: Final = ("DELAY", "TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
 
 
@@ -48,7 +50,7 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
         return _not_yet("transaction messages")
     for name in _DELAYS:
-        if _is_set(properties, name):
+        if _is_set(properties, name) and not (name.startswith("TIMER_") and TIMER_WAS_DELIVERED in properties):
             return _not_yet(f"delayed messages (property {name}={properties[name]})")
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")

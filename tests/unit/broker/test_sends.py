@@ -37,7 +37,16 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
 
 
 @pytest.mark.parametrize(
-    "properties", ["TRAN_MSG\x01False", "TRAN_MSG\x01no", "DELAY\x010", "DELAY\x01-2", "TIMER_DELAY_SEC\x01-1", "INNER_NUM\x010"]
+    "properties",
+    [
+        "TRAN_MSG\x01False",
+        "TRAN_MSG\x01no",
+        "TIMER_OUT_MS\x015\x02TIMER_DELIVER_MS\x015",
+        "DELAY\x010",
+        "DELAY\x01-2",
+        "TIMER_DELAY_SEC\x01-1",
+        "INNER_NUM\x010",
+    ],
 )
 def test_a_property_that_says_no_makes_no_message_special(tmp_path: Path, properties: str) -> None:
     """Whether its topic is there already or not: what the fast path passes on is refused or done."""

@@ -43,6 +43,10 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
         {"DELAY\1-2\2", "DELAY\1-2\2", 0, 1},
         {"DELAY\1false\2", "DELAY\1false\2", 1, 1},
+        {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", 0, 1},
+        {"TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", "TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", 0, 1},
+        {"TIMER_OUT_MS\0015\2CLUSTER\1x\2TIMER_DELIVER_MS\0015", "TIMER_OUT_MS\0015\2TIMER_DELIVER_MS\0015\2", 0, 1},
+        {"TIMER_OUT_MS\0015\2DELAY\0013\2", "TIMER_OUT_MS\0015\2DELAY\0013\2", 1, 1},
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
