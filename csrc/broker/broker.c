@@ -145,6 +145,7 @@ void rp_broker_options_default(rp_broker_options *options) {
         .suspended_pulls_max = 1000000,
         .cold_after_bytes = 64 << 20,
         .cold_after_entries = 8192,
+        .cold_wait_ms = 500,
     };
 }
 

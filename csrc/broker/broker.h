@@ -35,6 +35,7 @@ typedef struct rp_broker_options {
     uint32_t suspended_pulls_max;  /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
     uint64_t cold_after_bytes;     /* so far behind the log's end messages may be on disk only (cold_reads.h), default 64 MiB */
     uint64_t cold_after_entries;   /* and so far behind a queue's end its entries, default 8192 */
+    uint32_t cold_wait_ms;         /* for the disk, longer than it takes for a stretch of the log; then the reactor reads; default 500 */
     rp_log *log;
 } rp_broker_options;
 
@@ -82,7 +83,7 @@ typedef struct rp_broker_settings {
 void rp_broker_settings_default(rp_broker_settings *settings);
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *settings);
 /* The broker is about to stop: every waiting pull is answered SYSTEM_BUSY, and so is each that comes from now on. Any thread, for good.
- * A pull that is under way while its connection closes may be lost to RocketMQ's Java client for half a minute, and its queue stands still. */
+ * A pull that is under way while its connection closes may be lost to RocketMQ's Java client for half a minute: its queue stands still. */
 void rp_broker_dismiss_pulls(rp_broker *broker);
 /* The commit log offset that slaves_min slaves hold; -1 with fewer. Any thread. */
 void rp_broker_set_in_sync(rp_broker *broker, int64_t offset);

@@ -10,7 +10,8 @@
 
 #define REGION_BYTES (INT64_C(1) << RP_COLD_REGION_BITS)
 #define SEEN_NS INT64_C(1000000000)
-#define ENTRIES_LOOKED_AT 800 /* of a pull: so many it goes through for a tag that matches nothing */
+#define ENTRIES_LOOKED_AT_MAX 65536 /* of a pull whose tag matches nothing and whose broker is told to go far (maxFilterMessageSize) */
+#define ENTRIES_ASKED 32 /* the first messages of a pull; the next pull asks for what follows */
 #define ENTRIES_A_WINDOW 4096 /* 80 KiB: who reads a backlog reads the next ones next */
 
 typedef struct cold_read {
@@ -78,7 +79,7 @@ static int64_t within(rp_consume_queue *queue, int64_t offset) {
 
 static int window_is_in_memory(rp_lane *lane, rp_consume_queue *queue, int64_t window) {
     int64_t now_ns = rp_reactor_now_ns(lane->reactor), begin = window * ENTRIES_A_WINDOW;
-    rp_cold_window *seen = &lane->looks.windows[((uint64_t)rp_consume_queue_id(queue) + (uint64_t)window) % RP_COLD_SEEN];
+    rp_cold_window *seen = &lane->looks.windows[((uintptr_t)queue / 64 + (uint64_t)window) % RP_COLD_SEEN];
     if (seen->queue == queue && seen->window == window && seen->until_ns > now_ns)
         return 1;
     if (!rp_consume_queue_in_memory(queue, within(queue, begin), within(queue, begin + ENTRIES_A_WINDOW)))
@@ -87,15 +88,18 @@ static int window_is_in_memory(rp_lane *lane, rp_consume_queue *queue, int64_t w
     return 1;
 }
 
-int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_t offset) {
-    int64_t left = rp_consume_queue_max_offset(queue) - offset;
-    if (left <= 0 || left < (int64_t)lane->broker->options.cold_after_entries || offset < rp_consume_queue_min_offset(queue))
+int rp_cold_reads_look_at_entries(rp_lane *lane, rp_consume_queue *queue, int64_t offset, int64_t count, int asked) {
+    int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
+    if (offset < min || offset >= max || max - offset < (int64_t)lane->broker->options.cold_after_entries || count <= 0)
         return 0;
-    int64_t last = (offset + (left < ENTRIES_LOOKED_AT ? left : ENTRIES_LOOKED_AT) - 1) / ENTRIES_A_WINDOW;
+    count = count < max - offset ? count : max - offset;
+    lane->looks.kind = RP_COLD_ENTRIES;
+    if (asked)
+        return !rp_consume_queue_in_memory(queue, offset, offset + (count < ENTRIES_ASKED ? count : ENTRIES_ASKED));
+    int64_t last = (offset + (count < ENTRIES_LOOKED_AT_MAX ? count : ENTRIES_LOOKED_AT_MAX) - 1) / ENTRIES_A_WINDOW;
     for (int64_t window = offset / ENTRIES_A_WINDOW; window <= last; window++) {
         if (window_is_in_memory(lane, queue, window))
             continue;
-        lane->looks.kind = RP_COLD_ENTRIES;
         lane->looks.wanted_count = 1;
         lane->looks.wanted[0] = (rp_cold_stretch){within(queue, window * ENTRIES_A_WINDOW), within(queue, (last + 1) * ENTRIES_A_WINDOW)};
         return 1;

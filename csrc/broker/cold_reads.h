@@ -26,7 +26,7 @@
 
 #define RP_COLD_ASKED_MAX 4096u
 #define RP_COLD_REGION_BITS 22
-#define RP_COLD_SEEN 64u   /* regions a lane remembers: 256 MiB */
+#define RP_COLD_SEEN 64u   /* regions a lane remembers, 256 MiB, and windows */
 #define RP_COLD_WANTED 32u /* stretches one pull may ask for */
 
 struct rp_lane;
@@ -69,8 +69,9 @@ rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
 /* NULL is allowed. Reads that were asked for are forgotten. */
 void rp_cold_reads_close(rp_cold_reads *reads);
 
-/* 1: some of the entries that a pull from the queue offset would look at are on disk only; lane->looks.wanted says which. */
-int rp_cold_reads_look_at_entries(struct rp_lane *lane, rp_consume_queue *queue, int64_t offset);
+/* 1: some of the `count` entries from the queue offset on are on disk only; lane->looks.wanted says which. A pull that had them read
+ * already has only those of its first messages looked at, as below. */
+int rp_cold_reads_look_at_entries(struct rp_lane *lane, rp_consume_queue *queue, int64_t offset, int64_t count, int asked);
 /* 1: some of the messages found are on disk only; lane->looks.wanted says where. A pull that had them read already has only these messages
  * looked at: the rest of a region may be lost, or out of memory again. */
 int rp_cold_reads_look(struct rp_lane *lane, const rp_get_result *result, int asked);

@@ -55,6 +55,12 @@ void rp_get_scratch_free(rp_get_scratch *scratch) {
     scratch->ranges = NULL;
 }
 
+int64_t rp_get_entries_max(const rp_get_limits *limits, int32_t max_messages) {
+    int64_t filtered = limits->filter_bytes_max / RP_CONSUME_QUEUE_ENTRY_SIZE;
+    int64_t asked = max_messages < ENTRIES_ASKED_MAX ? max_messages : ENTRIES_ASKED_MAX;
+    return asked > filtered ? asked : filtered;
+}
+
 typedef struct get_walk {
     const rp_get_request *request;
     const rp_get_limits *limits;
@@ -239,8 +245,6 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (check_offset(request, limits, result))
         return;
-    int64_t entries_max = limits->filter_bytes_max / RP_CONSUME_QUEUE_ENTRY_SIZE;
-    int64_t asked_max = request->max_messages < ENTRIES_ASKED_MAX ? request->max_messages : ENTRIES_ASKED_MAX;
     int64_t bytes_max = request->max_bytes < 100 ? 100 : request->max_bytes > PULL_BYTES_MAX ? PULL_BYTES_MAX : request->max_bytes;
     get_walk walk = {
         .request = request,
@@ -249,7 +253,7 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .result = result,
         .log_max = rp_commit_log_max_offset(request->commit_log),
         .bytes_max = bytes_max,
-        .entries_max = asked_max > entries_max ? asked_max : entries_max,
+        .entries_max = rp_get_entries_max(limits, request->max_messages),
     };
     walk_entries(&walk);
     if (result->range_count > 0 && !pin_stretch(&walk)) {

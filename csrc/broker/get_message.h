@@ -44,6 +44,9 @@ typedef struct rp_get_scratch {
     uint32_t ranges_max;
 } rp_get_scratch;
 
+/* How many entries of its queue a pull may go through. */
+int64_t rp_get_entries_max(const rp_get_limits *limits, int32_t max_messages);
+
 int rp_get_scratch_init(rp_get_scratch *scratch);
 /* Room for the largest answer these limits allow. Without memory it stays as it is: pulls then get fewer messages. */
 void rp_get_scratch_reserve(rp_get_scratch *scratch, const rp_get_limits *limits);

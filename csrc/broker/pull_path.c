@@ -7,8 +7,7 @@
 #include "pull_response.h"
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
-#define COLD 101   /* its messages are on disk only, and it may wait for them */
-#define COLD_WAIT_MS 500 /* longer than a disk takes for a stretch of the log; then the reactor reads */
+#define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
@@ -137,6 +136,13 @@ static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cel
         atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
+static int entries_are_cold(rp_lane *lane, const rp_pull *pull) {
+    rp_get_limits limits;
+    read_limits(lane->broker, &limits);
+    int64_t count = rp_get_entries_max(&limits, pull->max_messages);
+    return rp_cold_reads_look_at_entries(lane, pull->queue, pull->from, count, pull->disk_asked & RP_COLD_ENTRIES);
+}
+
 /* One try. RP_HANDLED: answered; PUNTED; COLD; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
     rp_answer_to to = answer_to(pull, connection);
@@ -152,7 +158,7 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     if (pull->slot == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
     rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
-    if (attempt != RP_PULL_LAST && rp_cold_reads_look_at_entries(lane, pull->queue, pull->from)) {
+    if (attempt != RP_PULL_LAST && entries_are_cold(lane, pull)) {
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;
     }
@@ -231,7 +237,7 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = try_pull(lane, &pull, connection, RP_PULL_FIRST);
     if (outcome == COLD) {
         pull.cold = 1; /* when it is suspended it is tried again at once, and asks the disk: whoever it wakes then finds it */
-        pull.suspend_ms = COLD_WAIT_MS;
+        pull.suspend_ms = lane->broker->options.cold_wait_ms;
         outcome = RP_OK;
     }
     if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))

@@ -50,7 +50,7 @@ typedef struct rp_pull {
     uint8_t serialize_type;
     uint8_t oneway;
     uint8_t lite;
-    uint8_t cold;       /* its messages have to be read from disk first (cold_reads.h) */
+    uint8_t cold;       /* what it needs has to be read from disk first (cold_reads.h) */
     uint8_t disk_asked; /* and have been asked for: rp_cold_kind bits */
 } rp_pull;
 

@@ -182,8 +182,9 @@ static void consume(rp_output *output, rp_output_pool *pool, uint64_t sent) {
 
 static int goes_by_sendfile(const rp_output_piece *piece) { return piece->fd >= 0 && piece->unsent_size >= SENDFILE_BYTES_MIN; }
 
-/* Sends pieces up to the next sendfile range; *asked is how many bytes were offered. */
-/* Pieces of limit bytes together, and what the last of them has more. */
+static uint64_t lesser(uint64_t left, uint64_t right) { return left < right ? left : right; }
+
+/* Sends at most limit (not 0) bytes, up to the next sendfile range; *asked is how many were offered. */
 static ssize_t send_gathered(const rp_output *output, int socket_fd, uint64_t limit, uint64_t *asked) {
     struct iovec parts[PIECES_PER_SEND];
     size_t count = 0;
@@ -191,8 +192,8 @@ static ssize_t send_gathered(const rp_output *output, int socket_fd, uint64_t li
     *asked = 0;
     for (; piece != NULL && count < PIECES_PER_SEND && *asked < limit && !goes_by_sendfile(piece); piece = piece->next) {
         parts[count].iov_base = (void *)(uintptr_t)piece->unsent;
-        parts[count].iov_len = piece->unsent_size;
-        *asked += piece->unsent_size;
+        parts[count].iov_len = lesser(piece->unsent_size, limit - *asked);
+        *asked += parts[count].iov_len;
         count += piece->unsent_size > 0;
     }
     int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (piece != NULL ? MSG_MORE : 0);
@@ -211,7 +212,7 @@ enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, in
         uint64_t asked;
         if (goes_by_sendfile(output->first)) {
             off_t offset = output->first->file_offset;
-            asked = output->first->unsent_size;
+            asked = lesser(output->first->unsent_size, limit - *sent);
             written = sendfile(socket_fd, output->first->fd, &offset, asked);
             if (written == 0) {
                 *os_errno = 0;

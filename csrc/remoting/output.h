@@ -58,7 +58,7 @@ void rp_output_commit(rp_output *output, uint32_t size);
 void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *piece);
 /* RP_OK, RP_E_NO_MEMORY: nothing queued. */
 int rp_output_append_ranges(rp_output *output, rp_output_pool *pool, const rp_file_range *ranges, uint32_t range_count);
-/* Writes what the socket takes, or whole pieces of limit (not 0) bytes together; *sent is how many bytes that were. */
+/* Writes what the socket takes of limit (not 0) bytes; *sent is how many that were. */
 enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t limit, uint64_t *sent, int *os_errno);
 /* Drops everything unsent, releasing ranges. */
 void rp_output_drop(rp_output *output, rp_output_pool *pool);

@@ -272,7 +272,7 @@ static void run_timers(rp_reactor *reactor) {
 
 static bool has_output(const rp_reactor *reactor) { return reactor->dirty != NULL || reactor->large != NULL; }
 
-/* Whose turn to be sent its messages has not come. NULL: nobody's. */
+/* Who has waited longest to be sent its messages. NULL: nobody waits. */
 static rp_connection *take_large(rp_reactor *reactor) {
     rp_connection *connection = reactor->large;
     if (connection != NULL && (reactor->large = connection->next_dirty) == NULL) {

@@ -128,7 +128,7 @@ struct rp_reactor {
     uint64_t held_bytes_before;      /* buffer bytes at the end of the turn before */
     uint64_t input_bytes;            /* capacities of all input buffers, the turn's included */
     rp_connection *dirty, *closing, *held_back;
-    rp_connection *large, **large_end; /* queue, linked as dirty: who has more to be sent than a turn had room for */
+    rp_connection *large, **large_end; /* queue, linked as dirty: who has much to be sent; a turn has room for some */
     rp_connection **starved;         /* paused for memory, oldest first; made with the slots, so adding never fails */
     uint32_t starved_count;
     rp_connection *overdrawn;        /* the one connection whose frame may pass the memory bound, so that there is always progress */
@@ -199,7 +199,7 @@ void rp_connection_resume(rp_connection *connection, enum rp_pause cause);
 bool rp_connection_may_grow(rp_connection *connection, uint32_t more_bytes);
 void rp_reactor_resume_starved(rp_reactor *reactor);
 void rp_connection_mark_dirty(rp_connection *connection);
-/* Writes about limit bytes at most, and marks it dirty when there is more that its socket may take. Returns how many. */
+/* Writes limit bytes at most, and marks it dirty when there is more that its socket may take. Returns how many. */
 uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit);
 void rp_connection_on_timer(rp_connection *connection);
 

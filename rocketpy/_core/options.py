@@ -73,6 +73,7 @@ class BrokerOptions(TypedDict, total=False):
     suspended_pulls_max: int
     cold_after_bytes: int
     cold_after_entries: int
+    cold_wait_ms: int
 
 
 class BrokerSettings(TypedDict, total=False):

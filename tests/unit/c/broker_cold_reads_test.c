@@ -1,4 +1,5 @@
 /* broker_cold_reads_test.c: pulls of messages that memory no longer holds, over a disk whose reads the test lets through. */
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/file_ops.h"
@@ -50,6 +51,7 @@ static int read_when_let(void *context, void *address, size_t size, int wait) {
     }
     disk->in_memory |= disk->reads_in && !disk->by_page;
     int rc = disk->reads_in ? 0 : -1;
+    errno = EFAULT; /* of a disk that fails */
     pthread_mutex_unlock(&disk->lock);
     return rc;
 }
@@ -84,6 +86,7 @@ static void prepare_over(fixture *fx, cold_disk *disk) {
     fx->store_options.file_ops = &disk->ops;
     fx->store_options.commit_log_file_size = 32 << 20;
     fx->broker_options.cold_after_bytes = 0; /* the whole log may be cold */
+    fx->broker_options.cold_wait_ms = WAIT_MS;
 }
 
 static void open_over(fixture *fx, cold_disk *disk) {
@@ -116,16 +119,40 @@ static void senders_do_not_wait_for_a_pull_that_waits_for_the_disk(void) {
 }
 
 static void what_the_reader_cannot_bring_in_is_answered_all_the_same(void) {
+    for (int entries_too = 0; entries_too < 2; entries_too++) {
+        fixture fx;
+        cold_disk disk;
+        prepare_over(&fx, &disk);
+        disk.reads_in = 0;
+        fx.broker_options.cold_wait_ms = 100;
+        fx.broker_options.cold_after_entries = entries_too ? 0 : 8192;
+        fixture_open(&fx);
+        client c = client_open(&fx, 0);
+        CHECK(send_message(&c, "T", 0, "", "on disk") == 0);
+        pull_request request = pull_of(0, 0);
+        rp_command response = client_pull(&c, &request);
+        CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == 1);
+        CHECK(wait_for_reads(&disk, 0) == 1);
+        client_close(&c);
+        fixture_close(&fx);
+    }
+}
+
+static void entries_of_the_next_window_are_read_with_those_before_them(void) {
+    enum { MESSAGES = 4200, FIRST = 4080, FILES = 5 /* of the queue, 1000 entries each */ };
     fixture fx;
     cold_disk disk;
-    open_over(&fx, &disk);
-    disk.reads_in = 0;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.broker_options.cold_after_entries = 0;
+    fixture_open(&fx);
     client c = client_open(&fx, 0);
-    CHECK(send_message(&c, "T", 0, "", "on disk") == 0);
-    pull_request request = pull_of(0, 0);
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, "", "small") == i);
+    pull_request request = pull_of(0, FIRST);
     rp_command response = client_pull(&c, &request);
-    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == 1);
-    CHECK(wait_for_reads(&disk, 0) == 1);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == FIRST + 32);
+    CHECK(wait_for_reads(&disk, 0) == FILES + 1 && disk.there[FILES - 1].end - disk.there[FILES - 1].begin == MESSAGES % 1000 * 20);
     client_close(&c);
     fixture_close(&fx);
 }
@@ -251,6 +278,7 @@ int main(void) {
     RUN(what_the_reader_cannot_bring_in_is_answered_all_the_same);
     RUN(a_queues_entries_are_waited_for_before_its_messages);
     RUN(where_the_log_goes_on_in_another_file_its_messages_are_waited_for_too);
+    RUN(entries_of_the_next_window_are_read_with_those_before_them);
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);

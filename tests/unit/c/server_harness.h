@@ -43,10 +43,12 @@ enum {
     CODE_JOIN = 9,
     CODE_ALL = 10,
     CODE_ALL_AND_LEAVE = 11,
+    CODE_ALL_AND_CLOSE = 12,
     CODE_PYTHON = 100
 };
 #define RANGE_FILE_BYTES (4u << 20)
 #define JOINED_MAX 32
+#define CLOSED_EVERY 3
 #define WAIT_MS 60000 /* for what must happen: a busy machine may pause */
 
 struct harness {
@@ -116,6 +118,9 @@ static inline void harness_send_ranges(struct harness *harness, rp_reactor *reac
         rp_connection *connection = rp_reactor_connection(reactor, harness->joined_ids[index]);
         if (connection != NULL) {
             harness_send_range(harness, connection, command, harness->joined_opaques[index]);
+            if (command->code == CODE_ALL_AND_CLOSE && index % CLOSED_EVERY == 0) {
+                rp_server_close_connection(harness->server, harness->joined_ids[index]);
+            }
         }
     }
     harness->joined = 0;
@@ -175,6 +180,7 @@ static inline int harness_on_request(void *context, rp_reactor *reactor, rp_conn
         harness_send_ranges(harness, reactor, command);
         return RP_HANDLED;
     case CODE_ALL:
+    case CODE_ALL_AND_CLOSE:
         harness_send_ranges(harness, reactor, command);
         return RP_HANDLED;
     default:

@@ -128,6 +128,26 @@ static void a_turn_sends_only_some_of_its_large_answers(void) {
     harness_stop(harness);
 }
 
+/* Every third connection is closed by the handler that has answered it, and most answers go out in later turns. */
+static void who_is_closed_while_large_answers_wait_has_his_first(void) {
+    rp_server_options options = one_reactor();
+    struct harness *harness = harness_start(&options);
+    int fds[JOINED_MAX], asker = dial(harness);
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        join(harness, fds);
+        send_request(asker, RP_SERIALIZE_JSON, CODE_ALL_AND_CLOSE, round, "32768", (rp_slice){NULL, 0});
+        for (int index = 0; index < JOINED_MAX; index++) {
+            char byte;
+            expect_response(fds[index], 0, index + 1, NULL);
+            CHECK(index % CLOSED_EVERY != 0 || recv(fds[index], &byte, 1, 0) == 0);
+            close(fds[index]);
+        }
+    }
+    expect_echo(asker, ROUNDS);
+    close(asker);
+    harness_stop(harness); /* which looks whether all ranges were given back */
+}
+
 static void who_leaves_while_large_answers_wait_takes_his_along(void) {
     rp_server_options options = one_reactor();
     struct harness *harness = harness_start(&options);
@@ -386,6 +406,7 @@ int main(void) {
     RUN(many_threads_serve_beside_the_reactor);
     RUN(small_answers_leave_before_large_ones);
     RUN(a_turn_sends_only_some_of_its_large_answers);
+    RUN(who_is_closed_while_large_answers_wait_has_his_first);
     RUN(who_leaves_while_large_answers_wait_takes_his_along);
     RUN(a_reactor_polls_for_a_lone_asker_it_has_answered);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
