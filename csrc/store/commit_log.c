@@ -22,6 +22,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     }
     log->setup = *setup;
     atomic_store_explicit(&log->message_size_max, setup->message_size_max, memory_order_relaxed);
+    rp_commit_log_set_append_timing(log, setup->busy_timeout_ms, setup->wait_timeout_ms);
     log->file_size = (int64_t)setup->file_size;
     log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
     pthread_mutexattr_t adaptive; /* spins a little before it sleeps: the lock is held for microseconds */

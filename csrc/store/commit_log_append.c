@@ -45,6 +45,11 @@ void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes) {
     atomic_store_explicit(&log->message_size_max, bytes, memory_order_relaxed);
 }
 
+void rp_commit_log_set_append_timing(rp_commit_log *log, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms) {
+    atomic_store_explicit(&log->busy_timeout_ms, busy_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&log->wait_timeout_ms, wait_timeout_ms, memory_order_relaxed);
+}
+
 /* While the record is in the cache: what the index thread needs of it. A hash of 0 means "none" there, so such tags go by the record. */
 static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *item) {
     item->index_hash = RP_INDEX_HASH_UNKNOWN;
@@ -294,8 +299,9 @@ static bool lock_in_time(rp_commit_log *log) {
     }
     struct timespec deadline;
     clock_gettime(LOCK_CLOCK, &deadline);
-    deadline.tv_sec += log->setup.wait_timeout_ms / 1000;
-    deadline.tv_nsec += (long)(log->setup.wait_timeout_ms % 1000) * 1000000;
+    uint32_t wait_ms = atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed);
+    deadline.tv_sec += wait_ms / 1000;
+    deadline.tv_nsec += (long)(wait_ms % 1000) * 1000000;
     if (deadline.tv_nsec >= 1000000000) {
         deadline.tv_sec++;
         deadline.tv_nsec -= 1000000000;
@@ -314,7 +320,7 @@ static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t it
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns) {
     int64_t locked_ns = atomic_load_explicit(&log->locked_ns, memory_order_relaxed);
     int64_t held_ms = locked_ns != 0 ? (now_ns - locked_ns) / 1000000 : 0;
-    return held_ms > (int64_t)log->setup.busy_timeout_ms ? held_ms : 0;
+    return held_ms > (int64_t)atomic_load_explicit(&log->busy_timeout_ms, memory_order_relaxed) ? held_ms : 0;
 }
 
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {

@@ -24,6 +24,7 @@ struct rp_commit_log {
     _Atomic int64_t flushed_offset;
     _Atomic int64_t store_timestamp_ms; /* of the last published record; released after max_offset */
     _Atomic uint32_t message_size_max; /* of a body; relaxed: a setting that may change */
+    _Atomic uint32_t busy_timeout_ms, wait_timeout_ms; /* as in the setup at first; relaxed, likewise */
     _Atomic int32_t failure; /* 0, or the status every further append gets; set once, never cleared */
     _Atomic uint64_t messages, bytes, failures, lock_ns_max; /* counters; written under the append lock, relaxed */
 

@@ -1,6 +1,6 @@
 /* commit_log_writer.h: what the store does to the commit log besides appending messages: open, recover, fail, close.
  *
- * Threads  open, set_end and close from the store's owner; fail and set_message_size_max from any thread.
+ * Threads  open, set_end and close from the store's owner; fail, set_message_size_max and set_append_timing from any thread.
  */
 #ifndef RP_STORE_COMMIT_LOG_WRITER_H
 #define RP_STORE_COMMIT_LOG_WRITER_H
@@ -48,6 +48,8 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp
 int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
 /* The largest body of the appends that come. */
 void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes);
+/* How long the appends that come wait for one another, and when one counts as stuck. */
+void rp_commit_log_set_append_timing(rp_commit_log *log, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms);
 /* Starts preallocating ahead of the appender. */
 int rp_commit_log_start(rp_commit_log *log, rp_error *error);
 /* The queue will need more space soon: handed to the preallocation. */

@@ -14,6 +14,10 @@ void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t byt
     rp_commit_log_set_message_size_max(store->commit_log, bytes);
 }
 
+void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms) {
+    rp_commit_log_set_append_timing(store->commit_log, busy_timeout_ms, wait_timeout_ms);
+}
+
 int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error) {
     int rc = rp_message_store_check_intervals(timing->interval_ms, timing->queue_interval_ms, error);
     if (rc == RP_OK && store->flusher != NULL) { /* a store opened to be read has none */

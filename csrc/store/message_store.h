@@ -67,6 +67,8 @@ int rp_message_store_close(rp_message_store *store, rp_error *error);
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store);
 /* message_size_max changes for the appends that come. */
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes);
+/* append_busy_timeout_ms and append_wait_timeout_ms likewise. */
+void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms);
 /* Timed syncs from now on. RP_OK, RP_E_INVALID. */
 int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error);
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent

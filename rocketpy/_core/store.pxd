@@ -84,6 +84,7 @@ cdef extern from "store/message_store.h" nogil:
     int rp_message_store_close(rp_message_store *store, rp_error *error)
     rp_commit_log *rp_message_store_commit_log(rp_message_store *store)
     void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t byte_count)
+    void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms)
     int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error)
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
     int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)

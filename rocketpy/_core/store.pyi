@@ -70,6 +70,8 @@ class MessageStore(NativeObject):
     def delete_topic(self, topic: str) -> None: ...
     def set_flush_timing(self, interval_ms: int, least_pages: int, thorough_interval_ms: int, queue_interval_ms: int) -> None:
         """When the log and the queues are synced though nobody waits, from now on. InvalidArgument: an interval below 1 ms."""
+    def set_append_timing(self, busy_timeout_ms: int, wait_timeout_ms: int) -> None:
+        """After which time an append counts as stuck, and how long another waits for it, from now on."""
     def set_message_size_max(self, byte_count: int) -> None:
         """The largest body that later appends may have."""
     def wait_flushed(self, offset: int, timeout_ms: int) -> None:

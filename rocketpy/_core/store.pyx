@@ -433,6 +433,13 @@ cdef class MessageStore(NativeObject):
         self.leave()
         check(status, &error)
 
+    def set_append_timing(self, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms):
+        self.enter()
+        try:
+            rp_message_store_set_append_timing(self.native, busy_timeout_ms, wait_timeout_ms)
+        finally:
+            self.leave()
+
     def set_message_size_max(self, uint32_t byte_count):
         self.enter()
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ..config import Value
 from ..ha.service import HaSettings
-from .native_options import flush_timing, native_settings
+from .native_options import append_timing, flush_timing, native_settings
 from .parts import Parts
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 
@@ -22,6 +22,7 @@ def apply_changes(parts: Parts, changes: Mapping[str, Value]) -> None:
     parts.ha.apply(HaSettings.of(config))
     parts.native.set_settings(**native_settings(config))
     parts.store.set_message_size_max(config.integer("maxMessageSize"))
+    parts.store.set_append_timing(**append_timing(config))
     parts.store.set_flush_timing(**flush_timing(config))
     parts.groups.apply(group_settings(config))
     parts.registration.apply(registration_settings(config))

@@ -42,8 +42,21 @@ def flush_timing(config: Config) -> FlushTiming:
     }
 
 
+class AppendTiming(TypedDict):
+    """The keywords of MessageStore.set_append_timing."""
+
+    busy_timeout_ms: int
+    wait_timeout_ms: int
+
+
+def append_timing(config: Config) -> AppendTiming:
+    """How long sends wait for one another; RocketMQ's operators change it on a broker that is under pressure."""
+    wait = "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
+    return {"busy_timeout_ms": config.milliseconds("osPageCacheBusyTimeOutMills"), "wait_timeout_ms": config.milliseconds(wait)}
+
+
 def store_options(config: Config, store_host: str) -> MessageStoreOptions:
-    timing = flush_timing(config)
+    timing, appending = flush_timing(config), append_timing(config)
     options: MessageStoreOptions = {
         "commit_log_file_size": config.integer("mappedFileSizeCommitLog"),
         "consume_queue_file_size": config.integer("mappedFileSizeConsumeQueue"),
@@ -55,10 +68,8 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "flush_least_pages": timing["least_pages"],
         "flush_thorough_interval_ms": timing["thorough_interval_ms"],
         "queue_flush_interval_ms": timing["queue_interval_ms"],
-        "append_busy_timeout_ms": config.milliseconds("osPageCacheBusyTimeOutMills"),
-        "append_wait_timeout_ms": config.milliseconds(
-            "waitTimeMillsInSendQueue" if config.boolean("brokerFastFailureEnable") else "osPageCacheBusyTimeOutMills"
-        ),
+        "append_busy_timeout_ms": appending["busy_timeout_ms"],
+        "append_wait_timeout_ms": appending["wait_timeout_ms"],
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
         "delay_levels": config.text("messageDelayLevel"),
         "index_enable": int(config.boolean("messageIndexEnable")),

@@ -150,7 +150,16 @@ _THREAD_KEYS: tuple[Key, ...] = (
             ("loadBalanceThreadPoolQueueCapacity", 100000, "Balance requests"),
         )
     )
-    + (long("waitTimeMillsInSendQueue", 200, "Sends that waited this long for another append are answered SYSTEM_BUSY.", "ms", least=1),)
+    + (
+        long(
+            "waitTimeMillsInSendQueue",
+            200,
+            "Sends that waited this long for another append are answered SYSTEM_BUSY.",
+            "ms",
+            least=1,
+            live=True,
+        ),
+    )
     + tuple(
         long(name, default, f"{work} that waited this long are answered SYSTEM_BUSY.", "ms", idle=QUEUES)
         for name, default, work in (
@@ -205,7 +214,12 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
     choice("defaultMessageRequestMode", "PULL", "PULL POP", "How consumers read when nothing else was set.", live=True),
     number("defaultPopShareQueueNum", -1, "Consumers that share a queue with POP; -1 is all.", least=-1, live=True),
     long("forwardTimeout", 3000, "How long a request passed to another broker may take.", "ms", least=1),
-    switch("brokerFastFailureEnable", True, "Sends wait waitTimeMillsInSendQueue for another append, else osPageCacheBusyTimeOutMills."),
+    switch(
+        "brokerFastFailureEnable",
+        True,
+        "Sends wait waitTimeMillsInSendQueue for another append, else osPageCacheBusyTimeOutMills.",
+        live=True,
+    ),
     switch("asyncSendEnable", True, "Answer sends when they are durable without holding a thread.", idle="always so"),
     switch("enableNetWorkFlowControl", False, "Refuse when the network is full.", idle="output is bounded per connection"),
     switch("coldCtrStrategyEnable", False, "Slow down readers of old messages.", idle=COLD),

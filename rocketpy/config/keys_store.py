@@ -80,7 +80,7 @@ _FLUSH_KEYS: tuple[Key, ...] = (
     switch("useABSLock", False, "Kind of lock around the append.", idle="one native lock"),
     number("spinLockCollisionRetreatOptimalDegree", 1000, "Spinning of that lock.", idle="one native lock"),
     number("topicQueueLockNum", 32, "Locks of queues.", idle="one native lock"),
-    long("osPageCacheBusyTimeOutMills", 1000, "An append that takes this long makes sends answer busy.", "ms", least=1),
+    long("osPageCacheBusyTimeOutMills", 1000, "An append that takes this long makes sends answer busy.", "ms", least=1, live=True),
     switch("transientStorePoolEnable", False, "Write into a pool of buffers first.", important=True, idle=POOL),
     number("transientStorePoolSize", 5, "Buffers of that pool.", idle=POOL),
     switch("fastFailIfNoBufferInStorePool", False, "Refuse when that pool is used up.", idle=POOL),

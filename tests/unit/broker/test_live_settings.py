@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rocketpy.broker.native_options import append_timing
 from rocketpy.broker.service import BrokerService
 from rocketpy.config import Config, load_config
 from rocketpy.config.document import is_read
@@ -169,6 +170,19 @@ def test_the_largest_message_may_change(tmp_path: Path) -> None:
             await change(peer, "maxMessageSize=1999")
             answer = await peer.send("t", body)
             assert answer.code == ResponseCode.MESSAGE_ILLEGAL and "1999B" in answer.remark
+
+    run(test)
+
+
+def test_how_long_sends_wait_for_one_another_may_change_while_they_are_answered_busy(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            config, peer = at.broker.config, at.peer()
+            await change(peer, "waitTimeMillsInSendQueue=5000\nosPageCacheBusyTimeOutMills=7000")
+            assert append_timing(config) == {"busy_timeout_ms": 7000, "wait_timeout_ms": 5000}
+            await change(peer, "brokerFastFailureEnable=false")
+            assert append_timing(config) == {"busy_timeout_ms": 7000, "wait_timeout_ms": 7000}
+            assert (await peer.send("t")).code == 0
 
     run(test)
 

@@ -23,6 +23,17 @@ int main(void) {
     CHECK(stats.append_refused_busy == 1 && stats.messages_appended == 0);
     CHECK(rp_commit_log_append(log, &item, 1) == 1 && item.status == RP_OK);
 
+    rp_message_store_set_append_timing(store, 30000, 30000);
+    rp_message_store_set_append_timing(store, 1, 201);
+    pthread_mutex_lock(&log->append_lock);
+    CHECK(rp_commit_log_append(log, &item, 1) == 0 && item.status == RP_E_BUSY); /* not for 30 s: the last setting counts */
+    pthread_mutex_unlock(&log->append_lock);
+    atomic_store(&log->locked_ns, 1);
+    CHECK(rp_commit_log_stuck_ms(log, 5000001) == 5);
+    rp_message_store_set_append_timing(store, 30000, 30000);
+    CHECK(rp_commit_log_stuck_ms(log, 5000001) == 0);
+    atomic_store(&log->locked_ns, 0);
+
     fixture_close(store);
     fixture_remove(path);
     return 0;
