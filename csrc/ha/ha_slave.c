@@ -31,6 +31,7 @@
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
+#define WAITS_MAX 2      /* a limit of the flow may keep bytes back behind one heartbeat, but not until the next */
 #define TELL_AGAIN_NS (60 * SECOND_NS) /* the same trouble, attempt after attempt */
 #define INPUT_BYTES 16384
 #define OFFSET_MAX (INT64_MAX / 2) /* no log gets there; what the store adds to it, files and their lead, stays a number */
@@ -61,6 +62,7 @@ struct rp_ha_slave {
     int is_behind;     /* the last frame was a backlog's */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int is_answered;   /* this connection has brought a frame */
+    uint32_t waits;    /* heartbeats in a row while bytes are compared: the master has no more of them */
     uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
     int64_t acked_offset;
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
@@ -168,12 +170,17 @@ static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE
     if (ours != 0 && ours != offset)
         return rp_error_set(error, RP_E_RANGE, 0, NULL, offset, "master pushed offset %lld not equal the max phy offset in slave %lld",
                             (long long)offset, (long long)ours);
+    if (size == 0 && is_comparing(slave) && ++slave->waits == WAITS_MAX)
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, offset,
+                            "its log ends at %lld and ours at %lld: it lost messages, or was not sent them; to follow this master let the "
+                            "slave start with an empty store",
+                            (long long)offset, (long long)slave->overlap.end);
     slave->body_offset = offset;
     slave->body_left = size;
     slave->is_behind = size >= BACKLOG_BYTES_MIN;
     slave->is_asked |= size == 0;
     slave->is_answered = 1;
-    slave->refusals = size == 0 ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
+    slave->refusals = size == 0 && !is_comparing(slave) ? 0 : slave->refusals; /* bytes first have to prove that they are of our log */
     if (size == 0)
         rp_commit_log_dispatch_replicated(slave->options.commit_log); /* else who is quiet kept back what a full disk had refused */
     pthread_mutex_lock(&slave->lock);
@@ -236,6 +243,7 @@ static int compare_body(rp_ha_slave *slave, const uint8_t *bytes, uint32_t size,
     slave->input_at += (uint32_t)same;
     slave->body_offset += same;
     slave->body_left -= (uint32_t)same;
+    slave->waits = 0;
     count_received(slave, (uint32_t)same, now_ns(slave));
     if (!is_comparing(slave))
         begin_transfer(slave);
@@ -412,6 +420,7 @@ static void try_connect(rp_ha_slave *slave) {
     int64_t time_ns = now_ns(slave);
     slave->input_at = slave->input_end = slave->body_left = slave->ack_left = 0;
     slave->is_asked = slave->is_answered = slave->is_behind = 0;
+    slave->waits = 0;
     slave->last_read_ns = slave->last_write_ns = slave->window_start_ns = time_ns;
     slave->window_bytes = 0;
     pthread_mutex_lock(&slave->lock);

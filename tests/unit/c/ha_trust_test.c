@@ -153,6 +153,27 @@ static void nor_is_one_that_lost_the_end_of_its_log(void) {
     close_pair(&both);
 }
 
+/* A slave was made master, and the old one comes back with what it had not sent yet: that it waits to be told of must not look like being
+ * in sync. */
+static void a_slave_that_has_more_than_its_master_says_so_and_leaves(void) {
+    pair both;
+    open_pair_without_slave(&both);
+    int64_t same = max_of(&both.master);
+    close_master(&both);
+    append_to_slave(&both);
+    both.heartbeat_ms = 20;
+    open_master(&both);
+    open_slave(&both);
+    wait_last_error(&both, "its log ends at");
+    wait_connects(&both, 3);
+    CHECK(max_of(&both.slave) > same && max_of(&both.master) == same);
+    CHECK(lines_with(both.slave_log, "its log ends at") == 1);
+    append(&both, 20);
+    wait_last_error(&both, "differs from ours");
+    close_pair(&both);
+    rp_log_destroy(both.slave_log);
+}
+
 static void append_body(rp_message_store *store, int32_t queue_id, char fill, uint32_t size) {
     static char body[9000];
     CHECK(size <= sizeof body);
@@ -379,6 +400,7 @@ int main(void) {
         RUN(a_master_that_has_grown_anew_past_its_slave_is_not_followed);
         RUN(a_master_that_is_wanted_no_more_vouches_for_nothing);
         RUN(nor_is_one_that_lost_the_end_of_its_log);
+        RUN(a_slave_that_has_more_than_its_master_says_so_and_leaves);
         RUN(nor_one_whose_last_message_is_ours_behind_another_one);
         RUN(nor_one_whose_file_ends_with_as_much_padding);
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
