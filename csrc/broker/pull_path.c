@@ -100,7 +100,8 @@ static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
 }
 
 /* The messages, or where a server-side reset sends the consumer. */
-static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter, rp_offset_cell *cell, rp_get_result *result) {
+static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits, const rp_tag_filter *filter, rp_offset_cell *cell,
+                rp_get_result *result) {
     int64_t reset = RP_OFFSET_NONE;
     if (cell != NULL && atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         reset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
@@ -110,9 +111,7 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter,
         result->max_offset = rp_consume_queue_max_offset(pull->queue);
         return;
     }
-    rp_get_limits limits;
-    read_limits(lane->broker, &limits);
-    rp_get_scratch_reserve(&lane->scratch, &limits);
+    rp_get_scratch_reserve(&lane->scratch, limits);
     rp_get_request request = {
         .commit_log = lane->broker->commit_log,
         .queue = pull->queue,
@@ -123,7 +122,7 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_tag_filter *filter,
         .is_in_memory = rp_cold_reads_saw,
         .context = lane,
     };
-    rp_get_message(&request, &limits, &lane->scratch, result);
+    rp_get_message(&request, limits, &lane->scratch, result);
 }
 
 /* Notes where the consumer stands: each pull's end, and the offset it commits with its first try. */
@@ -136,10 +135,8 @@ static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cel
         atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
-static int entries_are_cold(rp_lane *lane, const rp_pull *pull) {
-    rp_get_limits limits;
-    read_limits(lane->broker, &limits);
-    int64_t count = rp_get_entries_max(&limits, pull->max_messages);
+static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits) {
+    int64_t count = rp_get_entries_max(limits, pull->max_messages);
     return rp_cold_reads_look_at_entries(lane, pull->queue, pull->from, count, pull->disk_asked & RP_COLD_ENTRIES);
 }
 
@@ -158,12 +155,14 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     if (pull->slot == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
     rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
-    if (attempt != RP_PULL_LAST && entries_are_cold(lane, pull)) {
+    rp_get_limits limits;
+    read_limits(lane->broker, &limits);
+    if (attempt != RP_PULL_LAST && entries_are_cold(lane, pull, &limits)) {
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;
     }
     rp_get_result result;
-    get(lane, pull, &filter, cell, &result);
+    get(lane, pull, &limits, &filter, cell, &result);
     int found = result.status == RP_GET_FOUND;
     if (found && attempt != RP_PULL_LAST && rp_cold_reads_look(lane, &result, pull->disk_asked & RP_COLD_MESSAGES)) {
         rp_get_release(&lane->scratch, &result);

@@ -3,7 +3,7 @@
  * A turn of a reactor:
  *
  *   wait (epoll, spin) ─ inbox ─ connections held back ─ socket events: read → frames → handler ─ timers ─ on_wake, on_deadline
- *     ─ on_turn_end ─ flush (one write a connection, small answers first) ─ reap closed connections ─ forget the turn's memory
+ *     ─ on_turn_end ─ flush (small answers first, of large ones some) ─ reap closed connections ─ forget the turn's memory
  *
  * Threads  a reactor's fields belong to who holds its turn_lock, but for those marked. That is its thread, except while it sleeps in
  *          epoll, or is away on something that blocks (rp_reactor_leave). A stand-in is called then, at once or, while one connection

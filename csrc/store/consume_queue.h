@@ -31,7 +31,7 @@ int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past 
 /* Copies entries from offset on. How many (0..entries_max); 0 when offset == max; RP_E_RANGE outside min..max;
  * RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read. */
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);
-/* 1: the entries [offset, end) are in memory; 0: the disk has to be asked for some. Does not block on the disk. */
+/* 1: the entries [offset, end) are in memory; 0: the disk has to be asked for some. Reads none of them. */
 int rp_consume_queue_in_memory(rp_consume_queue *queue, int64_t offset, int64_t end);
 /* Returns when they are: blocks on the disk. */
 void rp_consume_queue_read_in(rp_consume_queue *queue, int64_t offset, int64_t end);

@@ -11,9 +11,9 @@ import socket
 from pathlib import Path
 
 from .._core.errors import NetworkError
+from ..config.rules import VIP_PORT_DISTANCE
 from ..remoting.listen_address import cause_of, numeric_address
 
-VIP_PORT_DISTANCE = 2
 HA_PORT_DISTANCE = 1
 FREE_PORT_TRIES = 100
 FIRST_FREE_PORT = 10000  # below it are most of the ports that services are known by

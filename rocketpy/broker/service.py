@@ -28,6 +28,7 @@ from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
 from ..config import Config, Value
+from ..config.rules import VIP_PORT_DISTANCE
 from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
@@ -46,7 +47,7 @@ from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from .group_members import Members, group_members
-from .listen_ports import HA_PORT_DISTANCE, VIP_PORT_DISTANCE, free_port, store_ip
+from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .live_settings import apply_changes
 from .metrics_settings import metrics_settings
 from .native_options import (

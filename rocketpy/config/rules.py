@@ -11,7 +11,7 @@ from .keys import Value
 
 CONSUME_QUEUE_ENTRY_SIZE = 20
 PORT_MAX = 65535
-VIP_PORT_DISTANCE = 2  # as in broker/listen_ports.py
+VIP_PORT_DISTANCE = 2  # below the listener
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
