@@ -334,6 +334,8 @@ int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t of
 
 void rp_file_read_random(int fd) { (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); } /* speed only */
 
+void rp_file_map_random(void *address, size_t size) { (void)advise(address, size, MADV_RANDOM); } /* speed only */
+
 int64_t rp_file_next_data(int fd, int64_t offset, int64_t size) {
     off_t found = lseek(fd, (off_t)offset, SEEK_DATA);
     if (found < 0) {

@@ -65,6 +65,8 @@ int rp_file_write_out(int fd, void *address, int64_t offset, size_t size);
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */
 void rp_file_read_random(int fd);
+/* The same of the faults in a whole mapping; who reads on through it asks for the pages itself (read_ahead). */
+void rp_file_map_random(void *address, size_t size);
 
 /* Where from offset on a file of that size has its next bytes, or its next hole; size when there are no more. A file system that does not
  * tell has bytes everywhere. */

@@ -67,6 +67,7 @@ static int make_space(rp_consume_queue *queue, rp_mapped_file *file, int64_t fro
         os_errno = errno;
         ops->close(ops->context, fd);
     }
+    rp_file_map_random(rp_mapped_file_address(file), (size_t)file->size);
     if (!failed && ops->populate(ops->context, rp_mapped_file_address(file) + from, (size_t)(end - from)) != 0 && errno == EFAULT) {
         failed = 1; /* the fault would have been a SIGBUS: no space behind a file system that cannot allocate */
         os_errno = ENOSPC;

@@ -1,5 +1,8 @@
-/* new_queue_test.c: many threads that want the same new queues at once all get them; one that is deleted meanwhile can be written later. */
+/* new_queue_test.c: many threads that want the same new queues at once all get them; one that is deleted meanwhile can be written later; a
+ * new file takes the memory of its entries. */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "check.h"
 #include "store_fixture.h"
@@ -80,8 +83,40 @@ static void a_queue_that_was_wanted_during_its_deletion_can_be_written(void) {
     fixture_remove(root);
 }
 
+static size_t pages_in_memory(const char *path, size_t size) {
+    int fd = open(path, O_RDONLY);
+    CHECK(fd >= 0);
+    void *address = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    static unsigned char pages[2048];
+    CHECK(address != MAP_FAILED && size / 4096 < sizeof pages && mincore(address, size, pages) == 0);
+    size_t count = 0;
+    for (size_t i = 0; i < size / 4096; i++)
+        count += pages[i] & 1;
+    munmap(address, size);
+    close(fd);
+    return count;
+}
+
+/* A fault in a hole is a read of it, and the kernel reads ahead: up to the whole file, for every new queue. */
+static void a_new_file_takes_the_memory_of_its_entries(void) {
+    char root[400], path[512];
+    rp_message_store_options options;
+    fixture_directory(root, sizeof root);
+    fixture_options(&options, root);
+    options.consume_queue_file_size = 300000 * RP_CONSUME_QUEUE_ENTRY_SIZE;
+    rp_message_store *store = fixture_open(&options);
+    for (int32_t queue = 0; queue < 4; queue++) {
+        CHECK(fixture_append(store, fixture_queue(store, "T", queue), 0) == RP_OK);
+        snprintf(path, sizeof path, "%s/consumequeue/T/%d/%020d", root, (int)queue, 0);
+        CHECK(pages_in_memory(path, options.consume_queue_file_size) <= 2);
+    }
+    fixture_close(store);
+    fixture_remove(root);
+}
+
 int main(void) {
     RUN(threads_that_want_the_same_new_queue_all_get_it);
     RUN(a_queue_that_was_wanted_during_its_deletion_can_be_written);
+    RUN(a_new_file_takes_the_memory_of_its_entries);
     return 0;
 }
