@@ -10,6 +10,7 @@
 
 #define REGION_BYTES (INT64_C(1) << RP_COLD_REGION_BITS)
 #define SEEN_NS INT64_C(1000000000)
+#define LOOKED_AT_NS INT64_C(100000000) /* between two looks at whole regions of one place: 10 to 50 us each, where a message's takes 1 */
 #define ENTRIES_LOOKED_AT_MAX 65536 /* of a pull whose tag matches nothing and whose broker is told to go far (maxFilterMessageSize) */
 #define ENTRIES_ASKED 32 /* the first messages of a pull; the next pull asks for what follows */
 #define ENTRIES_A_WINDOW 4096 /* 80 KiB: who reads a backlog reads the next ones next */
@@ -41,34 +42,52 @@ static void want(rp_cold_looks *looks, int64_t begin, int64_t end) {
         looks->wanted[looks->wanted_count++] = (rp_cold_stretch){begin, end};
 }
 
-static uint32_t place_of(int64_t region) { return (uint32_t)((uint64_t)region % RP_COLD_SEEN); }
+static rp_cold_region *place_of(rp_lane *lane, int64_t region) { return &lane->looks.regions[(uint64_t)region % RP_COLD_SEEN]; }
 
-static int has_seen(const rp_lane *lane, int64_t region) {
-    uint32_t place = place_of(region);
-    return lane->looks.seen[place].region == region && lane->looks.seen[place].until_ns > rp_reactor_now_ns(lane->reactor);
+static bool has_seen(const rp_lane *lane, const rp_cold_region *place, int64_t region) {
+    return place->region == region && place->in_memory && rp_reactor_now_ns(lane->reactor) - place->looked_at_ns < SEEN_NS;
 }
 
-int rp_cold_reads_saw(const void *context, int64_t log_offset) { return has_seen(context, log_offset / REGION_BYTES); }
+int rp_cold_reads_saw(const void *context, int64_t log_offset) {
+    const rp_lane *lane = context;
+    int64_t region = log_offset / REGION_BYTES;
+    return has_seen(lane, &lane->looks.regions[(uint64_t)region % RP_COLD_SEEN], region);
+}
 
-static int region_is_in_memory(rp_lane *lane, int64_t region, int64_t log_max) {
-    rp_cold_looks *looks = &lane->looks;
-    if (has_seen(lane, region))
-        return 1;
+static rp_cold_stretch stretch_of(const rp_lane *lane, int64_t region, int64_t log_max) {
     int64_t begin = region * REGION_BYTES, end = begin + REGION_BYTES, min = rp_commit_log_min_offset(lane->broker->commit_log);
-    begin = begin > min ? begin : min;
-    end = end < log_max ? end : log_max;
-    int64_t now_ns = rp_reactor_now_ns(lane->reactor);
-    int is_missed = looks->missed == region && looks->missed_at_ns == now_ns;
-    if (is_missed || !rp_commit_log_in_memory(lane->broker->commit_log, begin, end)) {
-        looks->missed = region;
-        looks->missed_at_ns = now_ns;
-        want(looks, begin, end);
-        return 0;
+    return (rp_cold_stretch){begin > min ? begin : min, end < log_max ? end : log_max};
+}
+
+static bool look_at_region(const rp_lane *lane, rp_cold_region *place, int64_t region, rp_cold_stretch stretch) {
+    int in_memory = rp_commit_log_in_memory(lane->broker->commit_log, stretch.begin, stretch.end);
+    *place = (rp_cold_region){region, rp_reactor_now_ns(lane->reactor), in_memory};
+    return in_memory;
+}
+
+static void look_at_whole_region(rp_lane *lane, int64_t region, int64_t log_max) {
+    rp_cold_region *place = place_of(lane, region);
+    if (has_seen(lane, place, region))
+        return;
+    rp_cold_stretch stretch = stretch_of(lane, region, log_max);
+    bool is_missed = place->region == region && !place->in_memory && place->looked_at_ns == rp_reactor_now_ns(lane->reactor);
+    if (is_missed || !look_at_region(lane, place, region, stretch))
+        want(&lane->looks, stretch.begin, stretch.end);
+}
+
+/* Of messages strewn over the log. A whole region is looked at for one of them when its place has not been taken lately: by this region,
+ * which is not all in memory then, or by another one. */
+static bool message_is_in_memory(rp_lane *lane, int64_t begin, int64_t end, int64_t log_max) {
+    int64_t region = begin / REGION_BYTES;
+    rp_cold_region *place = place_of(lane, region);
+    if (end <= (region + 1) * REGION_BYTES) {
+        if (has_seen(lane, place, region))
+            return true;
+        if (rp_reactor_now_ns(lane->reactor) - place->looked_at_ns >= LOOKED_AT_NS &&
+            look_at_region(lane, place, region, stretch_of(lane, region, log_max)))
+            return true;
     }
-    uint32_t place = place_of(region);
-    looks->seen[place].region = region;
-    looks->seen[place].until_ns = now_ns + SEEN_NS;
-    return 1;
+    return rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
 }
 
 /* Where what a queue still has of a window begins, or where it ends. */
@@ -120,11 +139,11 @@ int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
         return !rp_commit_log_in_memory(lane->broker->commit_log, begin, end);
     if (dense) {
         for (int64_t region = begin / REGION_BYTES; region <= (end - 1) / REGION_BYTES; region++)
-            (void)region_is_in_memory(lane, region, log_max);
+            look_at_whole_region(lane, region, log_max);
     } else {
         for (const rp_file_range *range = ranges; range <= last; range++) {
             int64_t at = result->file_base + range->file_offset;
-            if (!rp_commit_log_in_memory(lane->broker->commit_log, at, at + range->size))
+            if (!message_is_in_memory(lane, at, at + range->size, log_max))
                 want(&lane->looks, at, at + range->size);
         }
     }

@@ -9,8 +9,9 @@
  *          for the next ones: the reactor, megabytes at a time.
  * What     regions of the log of 4 MiB and windows of 4096 entries: who reads one message of a backlog reads its neighbours next. A pull
  *          whose messages are strewn over more of the log asks for those messages alone.
- * Cost     a look is a comparison near the end of log and queue, for what was in memory within the last second, and for the region that
- *          another pull of the turn has missed; else one mincore of it.
+ * Cost     a look is a comparison near the end of log and queue, for what was in memory within the last second, and for a region that
+ *          another pull of the turn has missed; else one mincore of it. Messages that are strewn over the log are looked at one by one
+ *          only where their region is known not to be in memory as a whole.
  *
  * Threads  look and ask: the lane's reactor. One reader thread for all lanes.
  * Bounds   RP_COLD_ASKED_MAX reads wait for the reader; beyond, the reactor reads after all.
@@ -26,7 +27,7 @@
 
 #define RP_COLD_ASKED_MAX 4096u
 #define RP_COLD_REGION_BITS 22
-#define RP_COLD_SEEN 64u   /* regions a lane remembers, 256 MiB, and windows */
+#define RP_COLD_SEEN 256u  /* regions a lane remembers, 1 GiB, and windows */
 #define RP_COLD_WANTED 32u /* stretches one pull may ask for */
 
 struct rp_lane;
@@ -42,6 +43,13 @@ enum rp_cold_kind {
     RP_COLD_ENTRIES = 2   /* of the pull's queue: one stretch of queue offsets */
 };
 
+/* What the last look at a region of the log has found. */
+typedef struct rp_cold_region {
+    int64_t region;
+    int64_t looked_at_ns; /* the turn's time; 0: never */
+    int32_t in_memory;    /* all of it */
+} rp_cold_region;
+
 /* Entries of a queue that are believed to be in memory. */
 typedef struct rp_cold_window {
     const rp_consume_queue *queue; /* NULL: none seen; compared only */
@@ -51,13 +59,9 @@ typedef struct rp_cold_window {
 
 /* What a lane knows of the log's pages, and of its queues'. */
 typedef struct rp_cold_looks {
-    struct {
-        int64_t region;
-        int64_t until_ns; /* believed to be in memory; 0: never seen */
-    } seen[RP_COLD_SEEN]; /* by region modulo their number */
-    rp_cold_window windows[RP_COLD_SEEN];  /* by queue and window */
-    int64_t missed, missed_at_ns;          /* the region last found on disk, and in which turn */
-    enum rp_cold_kind kind;                /* of what the last look missed */
+    rp_cold_region regions[RP_COLD_SEEN]; /* by region modulo their number */
+    rp_cold_window windows[RP_COLD_SEEN]; /* by queue and window */
+    enum rp_cold_kind kind;               /* of what the last look missed */
     uint32_t wanted_count;
     rp_cold_stretch wanted[RP_COLD_WANTED];
 } rp_cold_looks;

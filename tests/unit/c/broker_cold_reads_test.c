@@ -15,6 +15,7 @@ typedef struct cold_disk {
     int in_memory;  /* guarded by lock, as the rest */
     int held;       /* reads wait */
     int reads_in;   /* a read brings pages into memory */
+    int looks;      /* whether pages are in memory */
     int begun;      /* reads, so far */
     size_t largest; /* of them, bytes */
     int by_page;    /* a read brings in its own pages only, not all */
@@ -28,6 +29,7 @@ static int is_in_memory(void *context, const void *address, size_t size) {
     uintptr_t begin = (uintptr_t)address;
     pthread_mutex_lock(&disk->lock);
     int in_memory = disk->in_memory;
+    disk->looks++;
     for (int read = 0; read < disk->begun && disk->by_page && !in_memory; read++)
         in_memory = disk->there[read].begin <= begin && disk->there[read].end >= begin + size;
     pthread_mutex_unlock(&disk->lock);
@@ -234,6 +236,31 @@ static void messages_strewn_over_the_log_are_read_without_what_lies_between(void
     fixture_close(&fx);
 }
 
+static void messages_strewn_over_the_log_cost_a_look_a_region(void) {
+    enum { BODY = 512 << 10, MESSAGES = 24, REGIONS = MESSAGES * BODY / (4 << 20) + 1 };
+    fixture fx;
+    cold_disk disk;
+    open_over(&fx, &disk);
+    disk.in_memory = 1;
+    client c = client_open(&fx, 0);
+    char *body = malloc(BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'b', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < MESSAGES; i++) {
+        CHECK(send_message(&c, "T", 0, "", "thin") == i);
+        send_message(&c, "T", 1, "", body);
+    }
+    free(body);
+    disk.looks = 0;
+    pull_request request = pull_of(0, 0);
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == MESSAGES);
+    CHECK(disk.looks > 0 && disk.looks <= REGIONS + 1); /* one message may lie across the end of its region */
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 /* 8 messages a pull is RocketMQ's bound for what is on disk (maxTransferCountOnMessageInDisk), which it goes by the distance to tell. */
 static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory(void) {
     fixture fx;
@@ -280,6 +307,7 @@ int main(void) {
     RUN(where_the_log_goes_on_in_another_file_its_messages_are_waited_for_too);
     RUN(entries_of_the_next_window_are_read_with_those_before_them);
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
+    RUN(messages_strewn_over_the_log_cost_a_look_a_region);
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
     return 0;
