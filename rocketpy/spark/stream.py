@@ -27,7 +27,7 @@ from .cluster import Cluster, Queue, flatten, nest
 from .plan import QueuePartition, Range, limit_bytes, limit_offsets, split_ranges
 from .positions import Topics, message_bytes
 from .queue_read import read_queue
-from .source import TopicSelection, place, settings_of
+from .selection import TopicSelection, place, settings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

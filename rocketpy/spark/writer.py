@@ -19,8 +19,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from .columns import check_sink_schema
+from .selection import endpoint_of
 from .sender import RowIds, Sender, SendSettings
-from .source import endpoint_of
 from .worker import freeze_imports
 
 if TYPE_CHECKING:

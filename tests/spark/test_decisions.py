@@ -28,8 +28,9 @@ from rocketpy.spark.positions import first_not_before
 from rocketpy.spark.queue_read import parse_tags
 from rocketpy.spark.report import Report
 from rocketpy.spark.rows import decompress_bodies, decompress_body
-from rocketpy.spark.source import FilteredTableReader, Pushed, RocketMQDataSource
+from rocketpy.spark.source import RocketMQDataSource
 from rocketpy.spark.store_source import RocketMQStoreDataSource
+from rocketpy.spark.table import FilteredTableReader, Pushed
 from rocketpy.spark.writer import BatchTopicWriter, StreamTopicWriter, row_ids
 
 
