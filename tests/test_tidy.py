@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -111,21 +112,21 @@ def level_of(module: str) -> int | None:
     return next((level for level, names in enumerate(PYTHON_LEVELS) if module in names), None)
 
 
-def imported_rooms(path: Path) -> Iterator[tuple[str, int]]:
-    """(first package below rocketpy that a file imports, line), whether at its top or inside a function."""
+def imported_names(path: Path) -> Iterator[tuple[list[str], int]]:
+    """(dotted name below rocketpy that a file imports, line), whether at its top, inside a function or for types only."""
     package = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             full = [*base, *(node.module.split(".") if node.module else [])]
-            targets = [full] if len(full) > 1 else [[*full, alias.name] for alias in node.names]
+            targets = [[*full, alias.name] for alias in node.names]
         elif isinstance(node, ast.Import):
             targets = [alias.name.split(".") for alias in node.names]
         else:
             continue
         for target in targets:
             if target[0] == "rocketpy" and len(target) > 1:
-                yield target[1], node.lineno
+                yield target[1:], node.lineno
 
 
 def test_python_imports_point_down() -> None:
@@ -137,11 +138,27 @@ def test_python_imports_point_down() -> None:
         if own == "__init__":
             continue
         assert level is not None, f"rocketpy/{own} is new: give it a place in PYTHON_LEVELS"
-        for room, line in imported_rooms(path):
-            target = level_of(room)
+        for name, line in imported_names(path):
+            target = level_of(name[0])
             if target is not None and target > level:
-                wrong.append(f"{relative(path)}:{line} imports {room}, which stands above it")
+                wrong.append(f"{relative(path)}:{line} imports {name[0]}, which stands above it")
     assert not wrong, wrong
+
+
+def test_python_modules_import_in_no_circle() -> None:
+    def module_of(name: list[str]) -> Path | None:
+        """The file that holds the name; None for a compiled one."""
+        candidates = (PACKAGE.joinpath(*name[:size]) for size in range(len(name), 0, -1))
+        return next((file for path in candidates for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()), None)
+
+    imports = {
+        path: {module for name, _ in imported_names(path) if (module := module_of(name)) is not None} - {path}
+        for path in files(".py", under="rocketpy/")
+    }
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(f"move what they share into a file of its own: {' imports '.join(relative(path) for path in reversed(error.args[1]))}")
 
 
 def test_the_umbrella_header_includes_every_public_header_once() -> None:
@@ -214,7 +231,7 @@ def found(pattern: str, paths: list[Path]) -> list[str]:
 
 @pytest.mark.parametrize(("pattern", "instead"), BANNED_WORDS.items())
 def test_banned_words_are_absent(pattern: str, instead: str) -> None:
-    hits = found(pattern, files(".c", ".h", ".py", ".pyx", ".pxd", under="csrc/") + files(".py", ".pyx", under="rocketpy/"))
+    hits = found(pattern, files(".c", ".h", under="csrc/") + files(".py", ".pyx", ".pxd", under="rocketpy/"))
     assert not hits, f"{instead}: {hits}"
 
 

@@ -12,15 +12,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .._core.load import Load
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CreateTopicRequestHeader
-
-if TYPE_CHECKING:
-    from .up import UpOptions
 
 TOPIC = "RocketpyCheck"
 QUEUES = 16
@@ -32,6 +29,17 @@ READ_WRITE = 6
 REFRESH_S = 0.1
 REQUEST_TIMEOUT_MS = 30_000  # a machine that stood still for a few seconds, building something else say, has lost no message
 FAILURES = ("missing", "duplicated", "corrupted", "out_of_order", "unverified")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What is sent, and how the verdict is told."""
+
+    count: int
+    message_size: int
+    durability: str
+    """As people read it."""
+    as_json: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +121,9 @@ async def create_topic(address: str) -> None:
         await client.call(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
 
 
-async def run_check(address: str, options: UpOptions, started_s: float) -> int:
+async def run_check(address: str, options: CheckOptions, started_s: float) -> int:
     """0 when every message came back as it was sent."""
-    count = options.check_count
+    count = options.count
     await create_topic(address)
     load = await asyncio.to_thread(
         Load,
@@ -135,11 +143,11 @@ async def run_check(address: str, options: UpOptions, started_s: float) -> int:
     )
     try:
         load.start()
-        await show_progress(load, count, quiet=options.json)
+        await show_progress(load, count, quiet=options.as_json)
         figures = figures_of(load.result(), count, started_s)
     finally:
         await asyncio.to_thread(load.close)
-    if options.json:
+    if options.as_json:
         print(json.dumps(asdict(figures) | {"passed": figures.passed}))
     else:
         print_table(figures, options)
@@ -169,7 +177,7 @@ async def show_progress(load: Load, count: int, *, quiet: bool) -> None:
             progress.update(received, completed=now["received"], rate=f"{now['received'] / seconds:,.0f}/s")
 
 
-def print_table(figures: Figures, options: UpOptions) -> None:
+def print_table(figures: Figures, options: CheckOptions) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -184,7 +192,7 @@ def print_table(figures: Figures, options: UpOptions) -> None:
         ("throughput", f"{figures.send_mb_s:,.0f} MB/s of {options.message_size}-byte bodies"),
         ("send latency", f"p50 {figures.p50_ms:.2f} ms, p99 {figures.p99_ms:.2f} ms, p99.9 {figures.p999_ms:.2f} ms"),
         ("end to end", f"p99 {figures.end_to_end_p99_ms:.2f} ms"),
-        ("durability", f"{options.flush}, no slave" if not options.cluster else f"as conf/{options.cluster} says"),
+        ("durability", options.durability),
         ("start-up", f"{figures.started_s:.2f} s from process start to registered"),
         (
             "memory",

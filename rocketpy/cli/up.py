@@ -168,11 +168,14 @@ def run_up(options: UpOptions) -> int:
         async def work(stop: StopSignal) -> int:
             if options.check_count == 0:
                 return await wait_for_signal(stop)
-            from .check import run_check
+            from .check import CheckOptions, run_check
+
+            durability = f"as conf/{options.cluster} says" if options.cluster else f"{options.flush}, no slave"
+            check_options = CheckOptions(options.check_count, options.message_size, durability, options.json)
 
             async def checked() -> int:
                 await started[0].slaves_follow()
-                return await run_check(_address_of(started[0]), options, started[0].registered_after_s)
+                return await run_check(started[0].brokers[0].address, check_options, started[0].registered_after_s)
 
             check = asyncio.ensure_future(checked())
             ended = asyncio.ensure_future(stop.wait())
@@ -185,7 +188,3 @@ def run_up(options: UpOptions) -> int:
             return check.result()
 
         return run(PROGRAM, [namesrv_config, *broker_configs], make, announce, work)
-
-
-def _address_of(embedded: Embedded) -> str:
-    return embedded.brokers[0].address
