@@ -10,7 +10,7 @@ RocketMQ: BrokerController, BrokerStartup (5.3.3 broker/).
     listener, VIP ─ RemotingService ─ TopicAdmin, GroupAdmin, … ───────┼─ Parts (tables, store, name servers)
                        └─ closed connection ─► client tables ──────────┘
 
-Threads  one event loop beside the native threads. Periodic work runs in tasks of this class (periodic.py).
+Threads  one event loop beside the native threads. Periodic work runs in tasks of their own (housekeeping.py).
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
-from ..remoting.look_up import LookUps
 from ..remoting.service import Handler, RemotingService
 from . import unsupported
-from .addresses import Identity, address_warnings, advertised_address, join_address, looked_up
+from .addresses import Identity, address_warnings, advertised_address, join_address
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
 from .admin_messages import MessageAdmin
@@ -47,6 +46,7 @@ from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
 from .group_members import Members, group_members
+from .housekeeping import Housekeeping
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .live_settings import apply_changes
 from .metrics_settings import metrics_settings
@@ -60,7 +60,6 @@ from .native_options import (
     store_options,
 )
 from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
-from .periodic import at_midnight, every, plain
 from .persistence import SavedState
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
@@ -72,7 +71,7 @@ from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
-from .start_checks import warn_of_ha_port, warn_of_limits, warn_of_namesakes, warn_of_undelivered
+from .start_checks import warn_of_limits, warn_of_namesakes, warn_of_undelivered
 from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
@@ -89,9 +88,6 @@ log = logging.getLogger(__name__)
 
 MAIN_LISTENER = 0
 STOP_DRAIN_S = 0.3
-HOUSEKEEPING_S = 10.0
-CLEAN_OFFSETS_S = 600.0
-SLAVE_SYNCHRONIZE_S = 3.0
 
 
 class BrokerService:
@@ -103,13 +99,12 @@ class BrokerService:
         self._log_tap = log_tap
         self._servers: list[Server] = []
         self._services: list[RemotingService] = []
-        self._tasks: list[asyncio.Task[None]] = []
         self._store: MessageStore | None = None
         self._native: Broker | None = None
         self._ha: HaService | None = None
         self._synchronize: SlaveSynchronize | None = None
         self._client: RemotingClient | None = None
-        self._look_ups = LookUps()
+        self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
         self._metrics: MetricsService | None = None
@@ -171,9 +166,8 @@ class BrokerService:
         self._stopping = True
         if self._ha is not None:
             self._ha.unwatch()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._housekeeping is not None:
+            await self._housekeeping.stop()
         if self.parts is not None:
             self.parts.native.dismiss_pulls()  # first: their clients know it before their connections end
             await self.parts.registration.stop()
@@ -214,8 +208,9 @@ class BrokerService:
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
         self._serve(parts)
+        housekeeping = self._housekeeping = Housekeeping(parts, self._synchronize)
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
-            parts.registration.name_servers = await self._looked_up(config.addresses("namesrvAddr"))
+            parts.registration.name_servers = await housekeeping.looked_up_name_servers(config.addresses("namesrvAddr"))
         self._warn(parts)
         self._open_metrics(parts)
         members = await self._return_as_master(parts) if self._is_returning(parts) else None
@@ -223,8 +218,8 @@ class BrokerService:
             server.start()
         warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
         await parts.registration.start()
-        await self._save_all()
-        self._run_tasks(parts)
+        await housekeeping.save_all()
+        housekeeping.start()
 
     def _open_native(self) -> None:
         config = self.config
@@ -489,80 +484,9 @@ class BrokerService:
         if self.parts is not None and not self._stopping:
             apply_changes(self.parts, changes)
 
-    # ---- periodic work ----
-
-    def _run_tasks(self, parts: Parts) -> None:
-        offsets_s = self.config.integer("flushConsumerOffsetInterval") / 1000
-        for task in (
-            every("client housekeeping", HOUSEKEEPING_S, lambda: self._scan_clients(parts)),
-            every("store rates", 1.0, plain(parts.stats.sample_rates)),
-            every("topic and group rates", 10.0, plain(parts.stats.sample_series)),
-            every("persist consumer offsets", offsets_s, lambda: parts.saved.offsets.save_or_log()),
-            every("persist tables", 10.0, self._save_all),
-            every("retention", self.config.integer("cleanResourceInterval") / 1000, parts.retention.run_once),
-            every("clean offsets", CLEAN_OFFSETS_S, lambda: self._clean_offsets(parts)),
-            at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
-        ):
-            self._tasks.append(asyncio.create_task(task))
-        look_up_s = self.config.integer("updateNameServerAddrPeriod") / 1000
-        if self.config.boolean("fetchNameSrvAddrByDnsLookup"):
-            looking_up = every("looking up the name servers", look_up_s, lambda: self._look_up_name_servers(parts))
-            self._tasks.append(asyncio.create_task(looking_up))
-        if not parts.ha.is_slave:
-            looking = warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync)
-            self._tasks.append(asyncio.create_task(looking))
-        if self._synchronize is not None:
-            copying = every(
-                "copying from the master",
-                SLAVE_SYNCHRONIZE_S,
-                lambda: self._synchronize_with_master(parts),
-                at_once=self._synchronize.is_due,
-            )
-            self._tasks.append(asyncio.create_task(copying))
-            parts.ha.watch(self._synchronize.transfer_begun)
-
-    async def _looked_up(self, otherwise: list[str]) -> list[str]:
-        """The addresses behind namesrvAddr; when they cannot be looked up, what we have."""
-        try:
-            return await looked_up(self.config.addresses("namesrvAddr"), self._look_ups)
-        except NetworkError as error:
-            log.warning("%s; staying with %s", error, ";".join(otherwise))
-            return otherwise
-
-    async def _look_up_name_servers(self, parts: Parts) -> None:
-        """With fetchNameSrvAddrByDnsLookup: name servers come and go behind one name."""
-        addresses = await self._looked_up(parts.registration.name_servers)
-        if set(addresses) != set(parts.registration.name_servers):
-            await parts.registration.set_name_servers(addresses)
-
-    async def _synchronize_with_master(self, parts: Parts) -> None:
-        """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
-        one instead of waiting for the next period."""
-        assert self._synchronize is not None
-        if parts.ha.connection() is None or self._synchronize.master_address is None:
-            await parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
-        await self._synchronize.run_once()
-
     async def _catch_up(self) -> None:
         if self._synchronize is not None:
             await self._synchronize.catch_up()
-
-    async def _scan_clients(self, parts: Parts) -> None:
-        self._act([*parts.producers.scan(), *parts.consumers.scan()])
-        parts.locks.forget_expired()
-
-    async def _clean_offsets(self, parts: Parts) -> None:
-        """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""
-        if parts.settings.clean_offsets:
-            parts.offsets.clean_unsubscribed(
-                lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
-            )
-
-    async def _save_all(self) -> None:
-        """Tables whose change had no request to wait for it: retry topics, automatic groups."""
-        assert self.parts is not None
-        for saved in self.parts.saved:
-            await saved.save_or_log()
 
 
 def _saved_states(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import rocketpy.broker.service
+import rocketpy.broker.housekeeping
 from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
 from rocketpy.broker.slave_synchronize import CopiedState
@@ -30,7 +30,7 @@ TOPIC = {
 
 
 def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with running(tmp_path / "master", haListenPort="0") as at:
@@ -61,7 +61,7 @@ def test_everything_that_exists_is_copied_as_soon_as_the_master_is_known(tmp_pat
 def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: str) -> None:
     """With haMasterAddress it has a connection before any name server knows the master; with forceRegister=false it is known well already,
     and the master comes with the answer to a registration only."""
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with running(tmp_path / "master", haListenPort="0") as at:
@@ -74,12 +74,12 @@ def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: P
             slave = BrokerService(broker_config(tmp_path / "slave", forceRegister=force, **settings))
             await slave.start()
             try:
-                assert slave.parts is not None and slave._synchronize is not None
+                assert slave.parts is not None and slave._synchronize is not None and slave._housekeeping is not None
                 ha, topics = slave.parts.ha, slave.parts.topics
                 await eventually(lambda: ha.connection() is not None and not ha.is_stranger, "the transfer")
                 assert slave._synchronize.master_address is None
                 await parts.registration.register_all()
-                await slave._synchronize_with_master(slave.parts)
+                await slave._housekeeping.synchronize_with_master()
                 assert "t" in topics
             finally:
                 await slave.stop()
@@ -88,7 +88,7 @@ def test_a_slave_that_registered_before_its_master_asks_for_it_again(tmp_path: P
 
 
 def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with pair(tmp_path) as both:
@@ -111,7 +111,7 @@ def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: 
 
 
 def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with pair(tmp_path) as both:
@@ -136,7 +136,7 @@ def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path
 
 def test_rounds_of_copying_follow_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that is older than one already taken would look like offsets that the master has set back."""
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with pair(tmp_path) as both:
@@ -515,7 +515,7 @@ def test_metrics_of_both_tell_of_the_replication(tmp_path: Path) -> None:
 
 def test_a_round_that_began_at_one_master_does_not_go_on_at_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose log has not been compared yet: it may have lost what this slave still has."""
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
     async def test() -> None:
         async with pair(tmp_path) as both:

@@ -1,0 +1,109 @@
+"""What a running broker does again and again: which work, how often, each in a task of its own (periodic.py).
+RocketMQ: the scheduled executors of BrokerController (5.3.3 broker/).
+
+Threads  one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from .._core.errors import NetworkError
+from ..remoting.look_up import LookUps
+from .addresses import looked_up
+from .parts import Parts
+from .periodic import at_midnight, every, plain
+from .slave_synchronize import SlaveSynchronize
+from .start_checks import warn_of_ha_port
+
+log = logging.getLogger(__name__)
+
+SCAN_CLIENTS_S = 10.0
+SAVE_TABLES_S = 10.0
+STORE_RATES_S = 1.0
+SERIES_RATES_S = 10.0
+CLEAN_OFFSETS_S = 600.0
+SLAVE_SYNCHRONIZE_S = 3.0
+
+
+class Housekeeping:
+    """The tasks of one broker; `synchronize` is a slave's."""
+
+    def __init__(self, parts: Parts, synchronize: SlaveSynchronize | None) -> None:
+        self._parts = parts
+        self._synchronize = synchronize
+        self._look_ups = LookUps()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        parts, config = self._parts, self._parts.config
+        offsets_s = config.integer("flushConsumerOffsetInterval") / 1000
+        retention_s = config.integer("cleanResourceInterval") / 1000
+        look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
+        tasks = [
+            every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
+            every("store rates", STORE_RATES_S, plain(parts.stats.sample_rates)),
+            every("topic and group rates", SERIES_RATES_S, plain(parts.stats.sample_series)),
+            every("persist consumer offsets", offsets_s, parts.saved.offsets.save_or_log),
+            every("persist tables", SAVE_TABLES_S, self.save_all),
+            every("retention", retention_s, parts.retention.run_once),
+            every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
+            at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
+        ]
+        if config.boolean("fetchNameSrvAddrByDnsLookup"):
+            tasks.append(every("looking up the name servers", look_up_s, self._look_up_name_servers))
+        if not parts.ha.is_slave:
+            tasks.append(warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync))
+        if self._synchronize is not None:
+            is_due = self._synchronize.is_due
+            tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, self.synchronize_with_master, at_once=is_due))
+            parts.ha.watch(self._synchronize.transfer_begun)
+        self._tasks = [asyncio.create_task(task) for task in tasks]
+
+    async def stop(self) -> None:
+        """Idempotent."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def looked_up_name_servers(self, otherwise: list[str]) -> list[str]:
+        """The addresses behind namesrvAddr; when they cannot be looked up, `otherwise`."""
+        try:
+            return await looked_up(self._parts.config.addresses("namesrvAddr"), self._look_ups)
+        except NetworkError as error:
+            log.warning("%s; staying with %s", error, ";".join(otherwise))
+            return otherwise
+
+    async def synchronize_with_master(self) -> None:
+        """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
+        one instead of waiting for the next period."""
+        assert self._synchronize is not None
+        if self._parts.ha.connection() is None or self._synchronize.master_address is None:
+            await self._parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
+        await self._synchronize.run_once()
+
+    async def save_all(self) -> None:
+        """Tables whose change had no request to wait for it: retry topics, automatic groups."""
+        for saved in self._parts.saved:
+            await saved.save_or_log()
+
+    async def _look_up_name_servers(self) -> None:
+        """With fetchNameSrvAddrByDnsLookup: name servers come and go behind one name."""
+        registration = self._parts.registration
+        addresses = await self.looked_up_name_servers(registration.name_servers)
+        if set(addresses) != set(registration.name_servers):
+            await registration.set_name_servers(addresses)
+
+    def _scan_clients(self) -> None:
+        parts = self._parts
+        parts.act([*parts.producers.scan(), *parts.consumers.scan()])
+        parts.locks.forget_expired()
+
+    def _clean_offsets(self) -> None:
+        """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""
+        parts = self._parts
+        if parts.settings.clean_offsets:
+            parts.offsets.clean_unsubscribed(
+                lambda group, topic: parts.consumers.subscription(group, topic) is not None, parts.store.min_offset
+            )
