@@ -28,7 +28,7 @@ static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_
     rp_server *server = reactor->server;
     rp_held_request *held = NULL;
     if (!rp_server_memory_is_over(server, command->body.size) && rp_request_queue_admits(&server->requests)) {
-        held = rp_request_hold(&server->requests, kind, rp_connection_id(connection), reactor->now_ns, &connection->address, command);
+        held = rp_request_hold(&server->requests, kind, rp_connection_id(connection), &connection->address, command);
         if (held == NULL) {
             atomic_fetch_sub_explicit(&server->requests.waiting, 1, memory_order_relaxed);
         }
@@ -112,8 +112,8 @@ int rp_dispatch_opened(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     rp_request_queue *queue = &reactor->server->requests;
     uint64_t id = rp_connection_id(connection);
-    rp_held_request *opened = rp_request_hold(queue, RP_REQUEST_OPENED, id, reactor->now_ns, &connection->address, NULL);
-    connection->closed_event = rp_request_hold(queue, RP_REQUEST_CLOSED, id, 0, &connection->address, NULL);
+    rp_held_request *opened = rp_request_hold(queue, RP_REQUEST_OPENED, id, &connection->address, NULL);
+    connection->closed_event = rp_request_hold(queue, RP_REQUEST_CLOSED, id, &connection->address, NULL);
     if (opened == NULL || connection->closed_event == NULL) {
         if (opened != NULL) {
             rp_held_request_free(opened);
@@ -133,7 +133,6 @@ void rp_dispatch_closed(rp_connection *connection) {
     rp_held_request *closed = connection->closed_event;
     const char *reason = connection->close_reason;
     connection->closed_event = NULL;
-    closed->request.arrived_ns = reactor->now_ns;
     closed->request.command.remark = (rp_slice){(const uint8_t *)reason, (uint32_t)strlen(reason)};
     rp_request_batch_add(&reactor->batch, closed);
 }

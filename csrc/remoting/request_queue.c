@@ -75,8 +75,8 @@ static void copy_command(rp_command *target, const rp_command *source, uint8_t *
     target->body = copy_slice(&bytes, source->body);
 }
 
-rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, int64_t arrived_ns,
-                                 const rp_address *remote, const rp_command *command) {
+rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,
+                                 const rp_command *command) {
     rp_command event;
     if (command == NULL) {
         rp_command_clear(&event, 0, RP_SERIALIZE_JSON);
@@ -94,7 +94,6 @@ rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind k
     held->bytes = size;
     held->request.kind = (int32_t)kind;
     held->request.connection_id = connection_id;
-    held->request.arrived_ns = arrived_ns;
     rp_address_text(remote, held->request.remote_address);
     copy_command(&held->request.command, command, (uint8_t *)held + head_size);
     atomic_fetch_add_explicit(&queue->bytes, size, memory_order_relaxed);

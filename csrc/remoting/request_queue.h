@@ -47,8 +47,8 @@ void rp_request_queue_close(rp_request_queue *queue);
 /* 1 and counted, when one more command may wait. */
 int rp_request_queue_admits(rp_request_queue *queue);
 /* Copies command (NULL: a connection event) into a block of its own; NULL when memory is out. */
-rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, int64_t arrived_ns,
-                                 const rp_address *remote, const rp_command *command);
+rp_held_request *rp_request_hold(rp_request_queue *queue, enum rp_request_kind kind, uint64_t connection_id, const rp_address *remote,
+                                 const rp_command *command);
 void rp_request_batch_add(rp_request_batch *batch, rp_held_request *held);
 void rp_request_queue_put(rp_request_queue *queue, rp_request_batch *batch); /* empties the batch */
 uint32_t rp_request_queue_take(rp_request_queue *queue, rp_request **requests, uint32_t requests_max);

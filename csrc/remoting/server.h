@@ -99,7 +99,6 @@ enum rp_request_kind {
 typedef struct rp_request {
     int32_t kind;
     uint64_t connection_id;
-    int64_t arrived_ns; /* monotonic */
     char remote_address[RP_ADDRESS_TEXT_MAX];
     /* Last, and cut short: only field_count of its fields are allocated. Use it by pointer, never copy the struct. Slices point into the
      * request's own memory. */

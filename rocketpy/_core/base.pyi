@@ -33,8 +33,5 @@ def crc32(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
 def crc32_implementation() -> str:
     """ "pclmulqdq" or "portable"."""
 
-def hash_java(text: str) -> int:
-    """Java's String.hashCode."""
-
 def report_faults() -> None:
     """From now on a process that the disk lets down under a mapped file (SIGBUS) ends with a line that names the file and the byte."""

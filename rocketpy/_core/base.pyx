@@ -28,9 +28,6 @@ cdef extern from "base/crc32.h" nogil:
 cdef extern from "base/fault_report.h" nogil:
     int rp_fault_report_install()
 
-cdef extern from "base/hash.h" nogil:
-    int32_t rp_hash_java(const uint8_t *utf8, size_t size)
-
 cdef extern from "fields_inl.h" nogil:
     enum: RP_FIELD_NONE
     enum: RP_FIELD_I32
@@ -298,11 +295,6 @@ def crc32(const uint8_t[::1] data not None, uint32_t crc=0):
 
 def crc32_implementation():
     return (<bytes>rp_crc32_implementation()).decode()
-
-
-def hash_java(str text not None):
-    cdef rp_slice slice = slice_of_text(text)
-    return rp_hash_java(slice.data, slice.size)
 
 
 def report_faults():

@@ -43,7 +43,6 @@ cdef extern from "remoting/server.h" nogil:
     ctypedef struct rp_request:
         int32_t kind
         uint64_t connection_id
-        int64_t arrived_ns
         char *remote_address
         rp_command command
     ctypedef struct rp_server_stats:
@@ -83,7 +82,6 @@ cdef class Request(Command):
     cdef Server server
     cdef readonly int kind
     cdef readonly uint64_t connection_id
-    cdef readonly int64_t arrived_ns
     cdef object _remote_address
 
 

@@ -54,9 +54,6 @@ class Request(Command):
     @property
     def remote_address(self) -> str:
         """ "ip:port" or "[ipv6]:port"."""
-    @property
-    def arrived_ns(self) -> int:
-        """Monotonic."""
 
 def decode_command(frame: bytes | bytearray | memoryview) -> Command:
     """Decodes one whole frame, its 4 length bytes included. Raises ProtocolError with the byte offset and cause."""

@@ -339,7 +339,6 @@ cdef class Server(NativeObject):
                 request.copy_head(&natives[i].command)
                 request.kind = natives[i].kind
                 request.connection_id = natives[i].connection_id
-                request.arrived_ns = natives[i].arrived_ns
                 request.native = natives[i]
                 request.server = self
                 self.requests_out += 1
