@@ -4,18 +4,20 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "clock_inl.h"
+
 static int64_t system_monotonic_ns(void *context) {
     (void)context;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return now.tv_sec * RP_NS_PER_S + now.tv_nsec;
 }
 
 static int64_t system_wall_ms(void *context) {
     (void)context;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / RP_NS_PER_MS;
 }
 
 static const rp_clock system_clock = {system_monotonic_ns, system_wall_ms, NULL};

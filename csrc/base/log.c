@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "clock_inl.h"
 #include "error.h"
 
 #define LINES_MAX 1024u
@@ -113,5 +114,5 @@ uint64_t rp_log_dropped(rp_log *log) {
 
 int rp_log_is_due(_Atomic int64_t *due_ns) {
     int64_t now_ns = rp_clock_monotonic_ns(NULL), due = atomic_load_explicit(due_ns, memory_order_relaxed);
-    return now_ns >= due && atomic_compare_exchange_strong(due_ns, &due, now_ns + RP_LOG_AGAIN_MS * INT64_C(1000000));
+    return now_ns >= due && atomic_compare_exchange_strong(due_ns, &due, now_ns + RP_LOG_AGAIN_MS * RP_NS_PER_MS);
 }

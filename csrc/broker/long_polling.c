@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock_inl.h"
 #include "lane.h"
 #include "pull_path.h"
 
 #define PULLS_A_BLOCK 64u
 #define HEAP_FIRST 64u
 #define CONNECTIONS_FIRST 64u
-#define NS_PER_MS INT64_C(1000000)
-#define CHOKED_LOOK_NS (100 * NS_PER_MS)
+#define CHOKED_LOOK_NS (100 * RP_NS_PER_MS)
 #define SUSPEND_MS_MAX (INT64_C(24) * 3600 * 1000)
 
 struct rp_suspended_pull {
@@ -247,7 +247,7 @@ static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
     int64_t wait_ms = pull->suspend_ms < 0 ? 0 : pull->suspend_ms > SUSPEND_MS_MAX ? SUSPEND_MS_MAX : pull->suspend_ms;
     made->pull = *pull;
     made->codes = NULL;
-    made->deadline_ns = made->look_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * NS_PER_MS;
+    made->deadline_ns = made->look_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * RP_NS_PER_MS;
     if (pull->filter.count > 0 && (made->codes = copy_codes(&pull->filter)) == NULL) {
         give_back(pulls, made);
         return NULL;

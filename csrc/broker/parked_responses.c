@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock_inl.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
 #define RING_FIRST 64u
-#define NS_PER_MS INT64_C(1000000)
 
 void rp_parked_responses_free(rp_parked_responses *parked) {
     for (uint32_t i = 0; i < parked->count; i++)
@@ -162,7 +162,7 @@ static int64_t slave_timeout_ms(const rp_lane *lane) {
 
 /* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
-    int64_t waited_ms = (log->now_ns - entry->arrived_ns) / NS_PER_MS;
+    int64_t waited_ms = (log->now_ns - entry->arrived_ns) / RP_NS_PER_MS;
     if ((entry->needs & RP_NEEDS_FLUSH) && log->flushed >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
     if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
@@ -181,12 +181,12 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
 }
 
 static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry) {
-    int64_t wait_ms = INT64_MAX / NS_PER_MS;
+    int64_t wait_ms = INT64_MAX / RP_NS_PER_MS;
     if (entry->needs & RP_NEEDS_FLUSH)
         wait_ms = flush_timeout_ms(lane);
     if ((entry->needs & RP_NEEDS_SLAVES) && slave_timeout_ms(lane) < wait_ms)
         wait_ms = slave_timeout_ms(lane);
-    return entry->arrived_ns + wait_ms * NS_PER_MS;
+    return entry->arrived_ns + wait_ms * RP_NS_PER_MS;
 }
 
 int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {

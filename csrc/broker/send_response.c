@@ -7,6 +7,7 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 
@@ -35,7 +36,7 @@ static int answer_failed_log(rp_lane *lane, rp_answer_to to) {
 /* The batch waited for another append for as long as it may. */
 static int answer_busy(rp_lane *lane, rp_answer_to to) {
     int64_t now_ns = rp_clock_monotonic_ns(rp_clock_system());
-    int64_t waited_ms = (now_ns - rp_reactor_now_ns(lane->reactor)) / 1000000;
+    int64_t waited_ms = (now_ns - rp_reactor_now_ns(lane->reactor)) / RP_NS_PER_MS;
     int64_t stuck_ms = rp_commit_log_stuck_ms(lane->broker->commit_log, now_ns);
     if (stuck_ms > 0)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, lane->broker->send_fields, RP_SEND_FIELD_COUNT,
@@ -273,7 +274,7 @@ void rp_send_path_flush(rp_lane *lane) {
     int64_t took_ns = rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(lane->reactor);
     took_ns = took_ns > 0 ? took_ns : 0;
     rp_histogram_record_count(lane->broker->put_ns, (uint64_t)took_ns, sends);
-    rp_count(&lane->counters.put_ms[class_of_ms(took_ns / 1000000)], sends);
+    rp_count(&lane->counters.put_ms[class_of_ms(took_ns / RP_NS_PER_MS)], sends);
     batch->send_count = batch->item_count = 0;
     if (batch->item_capacity > RP_SEND_ITEMS) { /* a huge batch went through: give its room back */
         rp_append_item *items = realloc(batch->items, RP_SEND_ITEMS * sizeof *items);

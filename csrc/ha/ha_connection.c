@@ -13,14 +13,13 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/clock_inl.h"
 
 #define ACK_SIZE 8
 #define READ_ACKS_MAX 512
 /* Below this a copy into the socket costs less than a second system call (bench/sweeps/sendfile_threshold.c measures it). */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define FRAME_MS_MAX 50 /* longer ones make the next one smaller */
-#define SECOND_NS 1000000000LL
-#define MS_NS 1000000LL
 
 struct rp_ha_connection {
     /* fixed after create */
@@ -185,9 +184,9 @@ static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
     if (rate <= 0)
         return INT64_MAX;
     int64_t elapsed = now_ns - connection->flow_filled_ns;
-    if (elapsed > SECOND_NS)
-        elapsed = SECOND_NS; /* at most one second's worth is saved up; also keeps the product in range */
-    int64_t earned = (int64_t)((double)rate * (double)elapsed / (double)SECOND_NS);
+    if (elapsed > RP_NS_PER_S)
+        elapsed = RP_NS_PER_S; /* at most one second's worth is saved up; also keeps the product in range */
+    int64_t earned = (int64_t)((double)rate * (double)elapsed / (double)RP_NS_PER_S);
     if (earned > 0) {
         connection->flow_tokens += earned;
         connection->flow_filled_ns = now_ns;
@@ -204,7 +203,7 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     if (offset < 0)
         return 0;
     int64_t available = rp_commit_log_max_offset(options->commit_log) - offset;
-    int64_t heartbeat_ns = (int64_t)options->heartbeat_interval_ms * MS_NS;
+    int64_t heartbeat_ns = (int64_t)options->heartbeat_interval_ms * RP_NS_PER_MS;
     int64_t allowance = available > 0 ? flow_allowance(connection, now_ns) : 0;
     if (available <= 0 || allowance <= 0) {
         if (now_ns - connection->last_write_ns < heartbeat_ns)
@@ -271,8 +270,8 @@ static void count_sent(rp_ha_connection *connection, uint32_t body_sent, int64_t
         connection->flow_tokens -= body_sent;
     atomic_fetch_add_explicit(&connection->bytes_sent, body_sent, memory_order_relaxed);
     int64_t span = now_ns - connection->window_start_ns;
-    if (span >= SECOND_NS) {
-        uint64_t rate = (uint64_t)((double)connection->window_bytes * (double)SECOND_NS / (double)span);
+    if (span >= RP_NS_PER_S) {
+        uint64_t rate = (uint64_t)((double)connection->window_bytes * (double)RP_NS_PER_S / (double)span);
         atomic_store_explicit(&connection->bytes_per_second, rate, memory_order_relaxed);
         connection->window_start_ns = now_ns;
         connection->window_bytes = 0;
@@ -300,7 +299,7 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
  * link shall not keep it from that for long. */
 static void adapt_frame_bytes(rp_ha_connection *connection, int64_t now_ns) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;
-    if (now_ns - connection->frame_begun_ns > FRAME_MS_MAX * MS_NS)
+    if (now_ns - connection->frame_begun_ns > FRAME_MS_MAX * RP_NS_PER_MS)
         connection->frame_bytes = connection->frame_bytes / 2 > floor ? connection->frame_bytes / 2 : floor;
     else if (connection->range.size >= connection->frame_bytes) /* it was full-sized: more waits behind it */
         connection->frame_bytes = connection->frame_bytes <= ceiling / 2 ? connection->frame_bytes * 2 : ceiling;
@@ -332,7 +331,7 @@ int rp_ha_connection_pump(rp_ha_connection *connection, int64_t now_ns, uint64_t
 }
 
 void rp_ha_connection_ask(rp_ha_connection *connection) {
-    connection->last_write_ns -= (int64_t)connection->options->heartbeat_interval_ms * MS_NS;
+    connection->last_write_ns -= (int64_t)connection->options->heartbeat_interval_ms * RP_NS_PER_MS;
 }
 
 int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return connection->socket_is_full; }
@@ -357,14 +356,14 @@ int64_t rp_ha_connection_backlog(const rp_ha_connection *connection) {
 }
 
 int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
-    int64_t silent = connection->last_read_ns + (int64_t)connection->options->housekeeping_interval_ms * MS_NS;
-    int64_t heartbeat = connection->last_write_ns + (int64_t)connection->options->heartbeat_interval_ms * MS_NS;
+    int64_t silent = connection->last_read_ns + (int64_t)connection->options->housekeeping_interval_ms * RP_NS_PER_MS;
+    int64_t heartbeat = connection->last_write_ns + (int64_t)connection->options->heartbeat_interval_ms * RP_NS_PER_MS;
     int64_t first = silent;
     if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
         first = heartbeat;
     int64_t rate = connection->options->flow_bytes_per_second;
     if (rate > 0 && connection->flow_tokens <= 0 && has_backlog(connection)) {
-        int64_t pause = 10 * MS_NS, byte = (SECOND_NS + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
+        int64_t pause = 10 * RP_NS_PER_MS, byte = (RP_NS_PER_S + rate - 1) / rate; /* 1 % of a second's bytes at a time, but whole ones */
         int64_t refill = connection->flow_filled_ns + (pause > byte ? pause : byte);
         if (refill < first)
             first = refill;
@@ -373,7 +372,7 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
 }
 
 int rp_ha_connection_is_silent(const rp_ha_connection *connection, int64_t now_ns) {
-    return now_ns - connection->last_read_ns > (int64_t)connection->options->housekeeping_interval_ms * MS_NS;
+    return now_ns - connection->last_read_ns > (int64_t)connection->options->housekeeping_interval_ms * RP_NS_PER_MS;
 }
 
 int64_t rp_ha_connection_acked(const rp_ha_connection *connection) {

@@ -20,12 +20,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "ha_connection.h"
 #include "ha_master_options.h"
 
-#define MS_NS 1000000LL
-#define REST_NS (1000 * MS_NS)
+#define REST_NS (1000 * RP_NS_PER_MS)
 #define TURN_BYTES_MAX (8u * 1024u * 1024u) /* per slave and turn, so that one catching up does not starve another */
 #define APPENDER_BYTES_MAX (256 * 1024)      /* a backlog that an appender sends by itself */
 #define TOLD_MAX 20u /* lines about connections within a second */
@@ -299,7 +299,7 @@ static int wait_ms(rp_ha_master *master, int64_t now_ns) {
     int64_t left = first - now_ns;
     if (left <= 0)
         return 1; /* the deadline's work was tried this turn and waits for the socket: never spin on it */
-    int64_t ms = (left + MS_NS - 1) / MS_NS;
+    int64_t ms = (left + RP_NS_PER_MS - 1) / RP_NS_PER_MS;
     return ms > 60000 ? 60000 : (int)ms;
 }
 

@@ -20,19 +20,18 @@
 
 #include "../base/address.h"
 #include "../base/bytes_inl.h"
+#include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
 #include "dial.h"
 #include "ha_master.h"
 #include "overlap.h"
 
-#define MS_NS 1000000LL
-#define SECOND_NS 1000000000LL
 #define ACK_SIZE 8
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
 #define REFUSALS_MAX 4   /* 16 times reconnect_ms */
 #define WAITS_MAX 2      /* a limit of the flow may keep bytes back behind one heartbeat, but not until the next */
-#define TELL_AGAIN_NS (60 * SECOND_NS) /* the same trouble, attempt after attempt */
+#define TELL_AGAIN_NS (60 * RP_NS_PER_S) /* the same trouble, attempt after attempt */
 #define INPUT_BYTES 16384
 #define OFFSET_MAX (INT64_MAX / 2) /* no log gets there; what the store adds to it, files and their lead, stays a number */
 #define BACKLOG_BYTES_MIN (32 * 1024) /* of a frame: haTransferBatchSize. Smaller ones are cheaper in the map, whose pages are there */
@@ -97,7 +96,7 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     if (was_connected)
         close(slave->fd);
     slave->fd = -1;
-    slave->retry_ns = now_ns(slave) + ((int64_t)slave->options.reconnect_ms << slave->refusals) * MS_NS;
+    slave->retry_ns = now_ns(slave) + ((int64_t)slave->options.reconnect_ms << slave->refusals) * RP_NS_PER_MS;
     pthread_mutex_lock(&slave->lock);
     slave->stats.disconnects += (uint64_t)was_connected;
     int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
@@ -197,8 +196,8 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
     slave->stats.bytes_received += size;
     slave->stats.last_read_ms = rp_clock_wall_ms(slave->options.clock);
     int64_t span = time_ns - slave->window_start_ns;
-    if (span >= SECOND_NS) {
-        slave->stats.bytes_per_second = (uint64_t)((double)slave->window_bytes * (double)SECOND_NS / (double)span);
+    if (span >= RP_NS_PER_S) {
+        slave->stats.bytes_per_second = (uint64_t)((double)slave->window_bytes * (double)RP_NS_PER_S / (double)span);
         slave->window_start_ns = time_ns;
         slave->window_bytes = 0;
     }
@@ -377,7 +376,7 @@ static int wait_for(rp_ha_slave *slave, int64_t timeout_ms) {
 }
 
 static int64_t ms_until(int64_t deadline_ns, int64_t time_ns) {
-    return deadline_ns <= time_ns ? 0 : (deadline_ns - time_ns + MS_NS - 1) / MS_NS;
+    return deadline_ns <= time_ns ? 0 : (deadline_ns - time_ns + RP_NS_PER_MS - 1) / RP_NS_PER_MS;
 }
 
 /* Takes over a changed address. 1 when it changed. */
@@ -436,8 +435,8 @@ static void try_connect(rp_ha_slave *slave) {
 
 static void serve_connection(rp_ha_slave *slave) {
     int64_t time_ns = now_ns(slave);
-    int64_t report_at = slave->last_write_ns + (int64_t)slave->options.report_interval_ms * MS_NS;
-    int64_t leave_at = slave->last_read_ns + (int64_t)slave->options.housekeeping_interval_ms * MS_NS;
+    int64_t report_at = slave->last_write_ns + (int64_t)slave->options.report_interval_ms * RP_NS_PER_MS;
+    int64_t leave_at = slave->last_read_ns + (int64_t)slave->options.housekeeping_interval_ms * RP_NS_PER_MS;
     int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
     rp_error error;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
@@ -448,7 +447,7 @@ static void serve_connection(rp_ha_slave *slave) {
         return;
     }
     time_ns = now_ns(slave);
-    if (time_ns - slave->last_read_ns > (int64_t)slave->options.housekeeping_interval_ms * MS_NS)
+    if (time_ns - slave->last_read_ns > (int64_t)slave->options.housekeeping_interval_ms * RP_NS_PER_MS)
         disconnect(slave, "silent for longer than haHousekeepingInterval", RP_LOG_WARNING);
     else if (((events & POLLOUT) != 0 || time_ns >= report_at) && report_offset(slave, time_ns >= report_at) < 0)
         disconnect(slave, "reporting our offset failed", RP_LOG_WARNING);

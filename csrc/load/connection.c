@@ -14,7 +14,7 @@
 
 #include "worker.h"
 
-#define RETRY_NS (50 * RP_LOAD_NS_PER_MS)
+#define RETRY_NS (50 * RP_NS_PER_MS)
 
 int rp_load_connection_begin(rp_load_connection *connection) {
     const rp_load *load = connection->worker->load;
@@ -89,7 +89,7 @@ void rp_load_connection_break(rp_load_connection *connection, int32_t code, cons
     }
     if (lost == 0)
         rp_load_worker_error(worker, code, text); /* an idle connection lost is an error too */
-    int64_t give_up_ns = connection->broken_ns + worker->load->options.reconnect_timeout_ms * RP_LOAD_NS_PER_MS;
+    int64_t give_up_ns = connection->broken_ns + worker->load->options.reconnect_timeout_ms * RP_NS_PER_MS;
     if (worker->now_ns >= give_up_ns) {
         connection->state = RP_LOAD_DEAD;
         if (worker->status == RP_OK)

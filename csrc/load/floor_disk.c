@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "../base/file_ops.h"
 #include "../base/thread.h"
 #include "floor_parts.h"
@@ -26,8 +27,7 @@ static int sync_rounds(int fd, const uint8_t *data, uint32_t size, uint32_t dura
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns,
-            at = 0;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * RP_NS_PER_MS, last_ns = start_ns, at = 0;
     uint64_t bytes = 0;
     int status = 0;
     while (status == 0 && last_ns < end_ns) {
@@ -88,7 +88,7 @@ static int send_rounds(int fd, int64_t file_size, int socket_fd, uint32_t chunk,
         errno = ENOMEM;
         return -1;
     }
-    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * RP_NS_PER_MS, last_ns = start_ns;
     uint64_t bytes = 0;
     off_t at = 0;
     int status = 0;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "../base/crc32.h"
 #include "../base/thread.h"
 #include "floor_parts.h"
@@ -77,7 +78,7 @@ static int run_rounds(int fd, const uint8_t *message, uint32_t size, uint32_t du
     rp_histogram *rounds = rp_histogram_create();
     if (rounds == NULL)
         return 0;
-    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * INT64_C(1000000), last_ns = start_ns;
+    int64_t start_ns = rp_clock_monotonic_ns(rp_clock_system()), end_ns = start_ns + duration_ms * RP_NS_PER_MS, last_ns = start_ns;
     uint8_t answer[ANSWER_BYTES];
     int good = 1;
     while (good && last_ns < end_ns) {

@@ -289,9 +289,9 @@ static int open_parts(rp_load *load, rp_error *error) {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     if (options->run_id == 0)
-        options->run_id = (uint64_t)wall.tv_sec * UINT64_C(1000000000) + (uint64_t)wall.tv_nsec;
+        options->run_id = (uint64_t)(wall.tv_sec * RP_NS_PER_S + wall.tv_nsec);
     load->run = (uint32_t)options->run_id;
-    load->wall_offset_ms = wall.tv_sec * INT64_C(1000) + wall.tv_nsec / RP_LOAD_NS_PER_MS - rp_load_now_ns() / RP_LOAD_NS_PER_MS;
+    load->wall_offset_ms = wall.tv_sec * INT64_C(1000) + wall.tv_nsec / RP_NS_PER_MS - rp_load_now_ns() / RP_NS_PER_MS;
     int status = copy_strings(load);
     if (status != RP_OK)
         return rp_error_set(error, status, 0, NULL, -1, "no memory for the options");
@@ -372,9 +372,9 @@ int rp_load_start(rp_load *load, rp_error *error) {
     if (status != RP_OK)
         return status;
     load->start_ns = rp_load_now_ns();
-    load->measure_ns = load->start_ns + (int64_t)load->options.warm_up_ms * RP_LOAD_NS_PER_MS;
+    load->measure_ns = load->start_ns + (int64_t)load->options.warm_up_ms * RP_NS_PER_MS;
     if (load->options.duration_ms != 0)
-        load->end_ns = load->measure_ns + (int64_t)load->options.duration_ms * RP_LOAD_NS_PER_MS;
+        load->end_ns = load->measure_ns + (int64_t)load->options.duration_ms * RP_NS_PER_MS;
     atomic_store_explicit(&load->senders_active, load->options.threads, memory_order_relaxed);
     load->running = load->options.threads; /* before any thread is there: no lock needed yet */
     for (uint32_t i = 0; i < load->options.threads; i++) {
@@ -395,14 +395,7 @@ int rp_load_start(rp_load *load, rp_error *error) {
 }
 
 int rp_load_wait(rp_load *load, uint32_t timeout_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
     pthread_mutex_lock(&load->lock);
     int waited = 0;
     while (load->running > 0 && waited == 0)

@@ -13,8 +13,8 @@
 #define PULL_SUSPEND 2           /* PullSysFlag */
 #define PULL_SUBSCRIPTION 4
 #define REFUSALS_MAX 100
-#define REFUSED_WAIT_NS (100 * RP_LOAD_NS_PER_MS)
-#define EMPTY_WAIT_NS (5 * RP_LOAD_NS_PER_MS) /* for a broker that answers "nothing" at once though it was asked to hold the pull */
+#define REFUSED_WAIT_NS (100 * RP_NS_PER_MS)
+#define EMPTY_WAIT_NS (5 * RP_NS_PER_MS) /* for a broker that answers "nothing" at once though it was asked to hold the pull */
 
 static void pass_end(rp_load *load, rp_load_reading *reading) {
     if (atomic_load_explicit(&reading->next_offset, memory_order_relaxed) < reading->end_offset)
@@ -296,7 +296,7 @@ static int waited_too_long(const rp_load_worker *worker) {
         return drain_ns != 0 && worker->now_ns > drain_ns;
     }
     int64_t last_ns = worker->last_received_ns != 0 ? worker->last_received_ns : load->start_ns;
-    return load->options.count != 0 && worker->now_ns - last_ns > load->options.drain_timeout_ms * RP_LOAD_NS_PER_MS;
+    return load->options.count != 0 && worker->now_ns - last_ns > load->options.drain_timeout_ms * RP_NS_PER_MS;
 }
 
 int rp_load_reader_done(rp_load_worker *worker) {

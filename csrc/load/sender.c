@@ -8,7 +8,7 @@
 #include "worker.h"
 
 #define REFUSALS_MIN 10                  /* of a worker */
-#define REFUSED_NS INT64_C(1000000000)   /* a broker that has just started may refuse for a moment */
+#define REFUSED_NS RP_NS_PER_S  /* a broker that has just started may refuse for a moment */
 
 static uint32_t batch_of(const rp_load *load) { return load->options.batch_size; }
 
@@ -19,7 +19,7 @@ static int sending_is_over(const rp_load_worker *worker) {
 }
 
 static void refresh_born_digits(rp_load_worker *worker) {
-    int64_t born_ms = worker->now_ns / RP_LOAD_NS_PER_MS + worker->load->wall_offset_ms;
+    int64_t born_ms = worker->now_ns / RP_NS_PER_MS + worker->load->wall_offset_ms;
     if (born_ms == worker->born_ms)
         return;
     worker->born_ms = born_ms;

@@ -18,7 +18,7 @@
 int64_t rp_load_now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    return now.tv_sec * RP_NS_PER_S + now.tv_nsec;
 }
 
 void rp_load_worker_wake_all(rp_load *load) {
@@ -90,7 +90,7 @@ static void scan_timeouts(rp_load_worker *worker) {
     worker->next_scan_ns = worker->now_ns + RP_LOAD_SCAN_NS;
     for (uint32_t i = 0; i < connection_count(worker); i++) {
         rp_load_connection *connection = &worker->connections[i];
-        int64_t limit_ns = (options->request_timeout_ms + (connection->is_reader ? options->suspend_ms : 0)) * RP_LOAD_NS_PER_MS;
+        int64_t limit_ns = (options->request_timeout_ms + (connection->is_reader ? options->suspend_ms : 0)) * RP_NS_PER_MS;
         for (uint32_t j = 0; j < connection->slot_count; j++) {
             rp_load_slot *slot = &connection->slots[j];
             if (slot->opaque == 0 || worker->now_ns - slot->sent_ns <= limit_ns)
@@ -141,8 +141,7 @@ static int step(rp_load_worker *worker) {
     if (!worker->senders_finished && rp_load_sender_done(worker)) {
         worker->senders_finished = 1;
         if (atomic_fetch_sub_explicit(&load->senders_active, 1, memory_order_acq_rel) == 1) {
-            atomic_store_explicit(&load->drain_ns, worker->now_ns + load->options.drain_timeout_ms * RP_LOAD_NS_PER_MS,
-                                  memory_order_relaxed);
+            atomic_store_explicit(&load->drain_ns, worker->now_ns + load->options.drain_timeout_ms * RP_NS_PER_MS, memory_order_relaxed);
             rp_load_worker_wake_all(load);
         }
     }
@@ -174,11 +173,11 @@ static int64_t sleep_ns(const rp_load_worker *worker) {
 /* With nanoseconds where the kernel has epoll_pwait2 (5.11) and the container lets it through, else rounded up to milliseconds. */
 static int wait_for_events(const rp_load_worker *worker, struct epoll_event *events) {
     int64_t wait_ns = sleep_ns(worker);
-    const struct timespec timeout = {wait_ns / INT64_C(1000000000), wait_ns % INT64_C(1000000000)};
+    const struct timespec timeout = {wait_ns / RP_NS_PER_S, wait_ns % RP_NS_PER_S};
     int count = epoll_pwait2(worker->epoll_fd, events, EVENTS_MAX, &timeout, NULL);
     if (count >= 0 || (errno != ENOSYS && errno != EPERM))
         return count;
-    return epoll_wait(worker->epoll_fd, events, EVENTS_MAX, (int)((wait_ns + RP_LOAD_NS_PER_MS - 1) / RP_LOAD_NS_PER_MS));
+    return epoll_wait(worker->epoll_fd, events, EVENTS_MAX, (int)((wait_ns + RP_NS_PER_MS - 1) / RP_NS_PER_MS));
 }
 
 static void handle_events(rp_load_worker *worker, const struct epoll_event *events, int count) {
@@ -200,7 +199,7 @@ static void end(rp_load_worker *worker) {
     rp_load *load = worker->load;
     struct timespec cpu;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-    worker->cpu_ns = (uint64_t)cpu.tv_sec * UINT64_C(1000000000) + (uint64_t)cpu.tv_nsec;
+    worker->cpu_ns = (uint64_t)(cpu.tv_sec * RP_NS_PER_S + cpu.tv_nsec);
     for (uint32_t i = 0; i < connection_count(worker); i++)
         rp_load_connection_close(&worker->connections[i]);
     if (worker->status == RP_OK && atomic_load_explicit(&load->stop, memory_order_relaxed))

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "../base/clock_inl.h"
 #include "../base/histogram.h"
 #include "../base/thread.h"
 #include "ledger.h"
@@ -22,8 +23,7 @@
 #include "request.h"
 #include "response.h"
 
-#define RP_LOAD_NS_PER_MS INT64_C(1000000)
-#define RP_LOAD_SCAN_NS (100 * RP_LOAD_NS_PER_MS) /* how often time-outs are looked for */
+#define RP_LOAD_SCAN_NS (100 * RP_NS_PER_MS) /* how often time-outs are looked for */
 
 typedef struct rp_load_worker rp_load_worker;
 typedef struct rp_load_connection rp_load_connection;

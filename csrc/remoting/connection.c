@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "stats_inl.h"
 
@@ -99,10 +100,10 @@ static void set_interest(rp_connection *connection) {
 /* When to look at the connection again, and what is wrong if that is already past. */
 static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     const rp_server_options *options = &connection->reactor->server->options;
-    int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * 1000000 : NEVER;
+    int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * RP_NS_PER_MS : NEVER;
     bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0;
     int64_t stall =
-        is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * 1000000 : NEVER;
+        is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * RP_NS_PER_MS : NEVER;
     *is_stall = stall < idle;
     return stall < idle ? stall : idle;
 }

@@ -15,12 +15,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 
 #define BACKLOG 4096
 #define ACCEPTS_PER_TURN 64
-#define REST_NS 100000000           /* after an accept that failed for want of resources */
-#define LOG_INTERVAL_NS 1000000000 /* of refusals */
+#define REST_NS (100 * RP_NS_PER_MS)          /* after an accept that failed for want of resources */
+#define LOG_INTERVAL_NS RP_NS_PER_S /* of refusals */
 
 static int fail(rp_server *server, rp_error *error, int os_errno) {
     const char *address = server->options.bind_address;

@@ -12,6 +12,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "stats_inl.h"
 
@@ -23,12 +24,12 @@
 #define ARENA_KEEP_BYTES ((size_t)256 * 1024)
 #define ARENA_BYTES_MAX ((size_t)256 * 1024 * 1024)
 #define TICKS_PER_TIMEOUT 16
-#define TICK_NS_MIN ((int64_t)10000000)
-#define TICK_NS_MAX ((int64_t)1000000000)
+#define TICK_NS_MIN (10 * RP_NS_PER_MS)
+#define TICK_NS_MAX RP_NS_PER_S
 
 static int64_t tick_ns(const rp_server_options *options) {
     int64_t shortest = options->idle_timeout_ms < options->stall_timeout_ms ? options->idle_timeout_ms : options->stall_timeout_ms;
-    int64_t tick = shortest * 1000000 / TICKS_PER_TIMEOUT;
+    int64_t tick = shortest * RP_NS_PER_MS / TICKS_PER_TIMEOUT;
     return tick < TICK_NS_MIN ? TICK_NS_MIN : tick > TICK_NS_MAX ? TICK_NS_MAX : tick;
 }
 

@@ -9,6 +9,8 @@
 #include <limits.h>
 #include <sys/epoll.h>
 
+#include "../base/clock_inl.h"
+
 #define SPIN_CREDIT_MAX 8u
 #define SPIN_COST 2u
 #define SPIN_PAUSE_MAX 16u
@@ -29,7 +31,7 @@ static int timeout_until(const rp_reactor *reactor, int64_t deadline) {
     if (left <= 0) {
         return 0;
     }
-    int64_t milliseconds = (left - 1) / 1000000 + 1;
+    int64_t milliseconds = (left - 1) / RP_NS_PER_MS + 1;
     return milliseconds > INT_MAX ? INT_MAX : (int)milliseconds;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 
 #define CONNECTIONS_MAX_MAX (1u << 22)
@@ -108,7 +109,7 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
 
 /* The lock is held. */
 static void stop_threads(rp_server *server, uint32_t drain_ms) {
-    int64_t stop_at_ns = rp_clock_monotonic_ns(server->options.clock) + (int64_t)drain_ms * 1000000;
+    int64_t stop_at_ns = rp_clock_monotonic_ns(server->options.clock) + drain_ms * RP_NS_PER_MS;
     atomic_store_explicit(&server->stop_at_ns, stop_at_ns, memory_order_release);
     for (uint16_t index = 0; index < server->options.reactors; index++) {
         rp_reactor_nudge(server->reactors[index]);

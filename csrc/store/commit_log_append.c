@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../base/clock_inl.h"
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
@@ -297,15 +298,7 @@ static bool lock_in_time(rp_commit_log *log) {
         for (volatile int rest = 0; rest < 16; rest++) {
         }
     }
-    struct timespec deadline;
-    clock_gettime(LOCK_CLOCK, &deadline);
-    uint32_t wait_ms = atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed);
-    deadline.tv_sec += wait_ms / 1000;
-    deadline.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
+    struct timespec deadline = rp_deadline_after(LOCK_CLOCK, atomic_load_explicit(&log->wait_timeout_ms, memory_order_relaxed));
     return LOCK_UNTIL(&log->append_lock, &deadline) == 0;
 }
 
@@ -319,7 +312,7 @@ static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t it
 
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns) {
     int64_t locked_ns = atomic_load_explicit(&log->locked_ns, memory_order_relaxed);
-    int64_t held_ms = locked_ns != 0 ? (now_ns - locked_ns) / 1000000 : 0;
+    int64_t held_ms = locked_ns != 0 ? (now_ns - locked_ns) / RP_NS_PER_MS : 0;
     return held_ms > (int64_t)atomic_load_explicit(&log->busy_timeout_ms, memory_order_relaxed) ? held_ms : 0;
 }
 

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "consume_queue_writer.h"
 
 #define PAGE_SIZE 4096
 #define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
-#define NS_PER_MS 1000000
 
 struct rp_flusher {
     rp_flusher_setup setup; /* fixed; its checkpoint is guarded by queue_lock */
@@ -118,13 +118,6 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     return RP_OK;
 }
 
-static struct timespec deadline_after(uint64_t ms) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t ns = (uint64_t)now.tv_nsec + ms % 1000 * NS_PER_MS;
-    return (struct timespec){.tv_sec = now.tv_sec + (time_t)(ms / 1000 + ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-}
-
 /* Under queue_lock. */
 static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
     const rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
@@ -202,7 +195,7 @@ int rp_flusher_wait(rp_flusher *flusher, int64_t offset, uint32_t timeout_ms) {
     if (offset > rp_commit_log_max_offset(log)) {
         return RP_E_RANGE; /* nobody has appended that: no sync would ever reach it */
     }
-    struct timespec deadline = deadline_after(timeout_ms);
+    struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
     return sync_up_to(flusher, offset, &deadline, NULL);
 }
 
@@ -318,7 +311,7 @@ typedef struct rhythm {
     int64_t due_ns, thorough_due_ns;
 } rhythm;
 
-static int64_t after_ms(int64_t now_ns, uint32_t ms) { return now_ns + (int64_t)ms * NS_PER_MS; }
+static int64_t after_ms(int64_t now_ns, uint32_t ms) { return now_ns + (int64_t)ms * RP_NS_PER_MS; }
 
 static int64_t next_ns(const rhythm *rhythm, int64_t now_ns) {
     return after_ms(now_ns, rhythm->is_of_queues ? rhythm->timing.queue_interval_ms : rhythm->timing.interval_ms);
@@ -349,7 +342,7 @@ static bool is_requested(rp_flusher *flusher) {
 /* Sleeps until something is due, or of the log requested, or the timing has changed, which it copies; false when the flusher stops. */
 static bool wait_for_work(rp_flusher *flusher, rhythm *rhythm, int64_t now_ns) {
     int64_t left_ns = rhythm->due_ns - now_ns;
-    struct timespec deadline = deadline_after(left_ns > 0 ? (uint64_t)left_ns / NS_PER_MS + 1 : 0);
+    struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, left_ns > 0 ? (uint64_t)left_ns / RP_NS_PER_MS + 1 : 0);
     pthread_cond_t *wake = rhythm->is_of_queues ? &flusher->queue_wake : &flusher->wake;
     pthread_mutex_lock(&flusher->wake_lock);
     int timed_out = left_ns > 0 ? 0 : ETIMEDOUT;

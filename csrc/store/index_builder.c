@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/clock_inl.h"
 #include "../base/thread.h"
 #include "commit_log_writer.h"
 #include "index_feed.h"
@@ -19,7 +20,6 @@
 #define FEED_CAPACITY 131072u   /* 4 MB: a quarter of a second at 500,000 messages a second */
 #define FEED_PASS 4096          /* entries between two looks at the clock */
 #define RETRY_MS 1000
-#define MS_NS 1000000LL
 
 struct rp_index_builder {
     /* fixed after open */
@@ -210,8 +210,8 @@ static int sync_due_ms(const rp_index_builder *builder) {
     if (!builder->is_dirty || builder->has_failed_sync)
         return -1;
     int64_t due_ns =
-        builder->last_sync_ns + (int64_t)builder->options.sync_interval_ms * MS_NS - rp_clock_monotonic_ns(builder->options.clock);
-    return due_ns <= 0 ? 0 : (int)(due_ns / MS_NS) + 1;
+        builder->last_sync_ns + (int64_t)builder->options.sync_interval_ms * RP_NS_PER_MS - rp_clock_monotonic_ns(builder->options.clock);
+    return due_ns <= 0 ? 0 : (int)(due_ns / RP_NS_PER_MS) + 1;
 }
 
 static void sleep_until_appended(rp_index_builder *builder) {
@@ -296,7 +296,7 @@ static void wake(rp_index_builder *builder) {
 void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
     if (builder == NULL)
         return;
-    atomic_store_explicit(&builder->stop_at_ns, rp_clock_monotonic_ns(builder->options.clock) + (int64_t)drain_ms * MS_NS,
+    atomic_store_explicit(&builder->stop_at_ns, rp_clock_monotonic_ns(builder->options.clock) + (int64_t)drain_ms * RP_NS_PER_MS,
                           memory_order_release);
     wake(builder);
     rp_thread_join(builder->thread);

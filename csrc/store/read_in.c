@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "../base/clock_inl.h"
+
 #define PAGE_SIZE 4096u
 #define PIECE_BYTES ((size_t)128 * 1024)
 #define HOLD_NS INT64_C(500000) /* of a core, until it is given away */
@@ -12,7 +14,7 @@
 static int64_t used_ns(void) {
     struct timespec used;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+    return used.tv_sec * RP_NS_PER_S + used.tv_nsec;
 }
 
 static void give_way(int64_t *held_since_ns) {

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "../base/clock_inl.h"
 #include "consume_queue_writer.h"
 #include "light_queue.h"
 #include "log_cursor.h"
@@ -14,7 +15,6 @@
 #define LAST_FILES 3        /* of the log: what RocketMQ reads again after a clean stop */
 #define ALONE_BYTES (1 << 20) /* not worth a second thread below it */
 #define PREFETCH_RECORDS 12 /* their lines come from memory meanwhile */
-#define NS_PER_S INT64_C(1000000000)
 #define MIB (1024.0 * 1024)
 
 static rp_mapped_file_queue *files(const rp_recovery *recovery) { return rp_commit_log_files(recovery->commit_log); }
@@ -272,12 +272,12 @@ typedef struct progress {
 
 static void tell_progress(const rp_recovery *recovery, progress *told) {
     int64_t now_ns = rp_clock_monotonic_ns(recovery->clock);
-    if (now_ns - told->told_ns < NS_PER_S) {
+    if (now_ns - told->told_ns < RP_NS_PER_S) {
         return;
     }
     told->told_ns = now_ns;
     double done = (double)(recovery->end - recovery->start), all = (double)(rp_mapped_file_queue_end(files(recovery)) - recovery->start);
-    double seconds = (double)(now_ns - told->started_ns) / NS_PER_S, rate = done / seconds;
+    double seconds = (double)(now_ns - told->started_ns) / RP_NS_PER_S, rate = done / seconds;
     rp_log_write(recovery->log, RP_LOG_NOTICE,
                  "recovery: %.0f of at most %.0f MiB of the commit log checked (%.0f %%), %.0f MiB/s, at most %.0f s to go", done / MIB,
                  all / MIB, all > 0 ? done * 100 / all : 100, rate / MIB, rate > 0 ? (all - done) / rate : 0);
@@ -394,7 +394,7 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     int rc = walk(recovery, &told, error);
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
-        double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / NS_PER_S;
+        double mib = (double)(recovery->end - recovery->start) / MIB, seconds = (double)recovery->elapsed_ns / RP_NS_PER_S;
         int level = told.told_ns == begun_ns ? RP_LOG_INFO : RP_LOG_NOTICE; /* who has seen it go on sees it end */
         rp_log_write(recovery->log, level, "recovery: %.0f MiB of the commit log from %lld on, %llu messages, in %.2f s (%.0f MiB/s)", mib,
                      (long long)recovery->start, (unsigned long long)recovery->records, seconds, seconds > 0 ? mib / seconds : 0);
