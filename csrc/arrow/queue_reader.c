@@ -23,6 +23,7 @@
 #define ANSWER_TEXT_MAX (1 << 20)
 #define PULL_SYS_FLAG "6" /* may wait on the broker, carries its subscription */
 #define SUSPEND_MS "1000"
+#define SEND_WAIT_MS 3000 /* for a broker that reads no requests */
 #define CALM_AFTER_WRONG_GUESS 16 /* responses without guessing */
 #define STALLS_MAX 30             /* answers that bring nothing, each after SUSPEND_MS or a poll's length */
 
@@ -106,9 +107,9 @@ int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queu
                    options->depth >= 1 && options->depth <= RP_QUEUE_READER_DEPTH_MAX;
     if (!is_valid) {
         rp_queue_reader_close(reader);
-        return rp_error_set(
-            error, RP_E_INVALID, 0, NULL, -1,
-            "a queue reader needs a group, a topic and a subscription below 1,024 bytes, 0 <= begin <= end, and a depth of 1 to 16");
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                            "a queue reader needs a group, a topic and a subscription below 1,024 bytes, 0 <= begin <= end, a pull_batch "
+                            "and a depth of 1 to 16");
     }
     reader->is_filtered = strcmp(subscription, "*") != 0;
     reader->next_opaque = 1;
@@ -140,9 +141,9 @@ static int send_all(rp_queue_reader *reader, const uint8_t *data, size_t size, r
             continue;
         if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             struct pollfd writable = {reader->fd, POLLOUT, 0};
-            if (poll(&writable, 1, 3000) != 0)
+            if (poll(&writable, 1, SEND_WAIT_MS) != 0)
                 continue;
-            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the broker takes no more requests");
+            return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the broker has taken no request for %d ms", SEND_WAIT_MS);
         }
         if (sent <= 0)
             return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "the connection to the broker was lost: %s", strerror(errno));
@@ -427,7 +428,9 @@ static int decode(rp_queue_reader *reader, rp_record_batch *batch, rp_error *err
     reader->decoded += (uint64_t)used;
     if (reader->decoded < reader->body.size) {
         if (!rp_record_batch_is_full(batch))
-            return rp_error_set(error, RP_E_CORRUPT, 0, NULL, (int64_t)reader->decoded, "the broker's answer ends inside of a message");
+            return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1,
+                                "the broker's answer for queue %d of topic %s ends inside of a message, at byte %" PRIu64 " of its body",
+                                reader->options.queue_id, reader->topic, reader->decoded);
         int64_t last = rp_record_batch_last_queue_offset(batch);
         if (last >= reader->progress.next_offset)
             reader->progress.next_offset = last + 1;

@@ -9,7 +9,7 @@
 #include "../base/thread.h"
 #include "lane.h"
 
-#define REGION_BYTES (INT64_C(1) << RP_COLD_REGION_BITS)
+#define REGION_BYTES (INT64_C(4) << 20)
 #define SEEN_NS RP_NS_PER_S
 #define LOOKED_AT_NS (100 * RP_NS_PER_MS) /* between two looks at whole regions of one place: 10 to 50 us each, where a message's takes 1 */
 #define ENTRIES_LOOKED_AT_MAX 65536 /* of a pull whose tag matches nothing and whose broker is told to go far (maxFilterMessageSize) */

@@ -26,7 +26,6 @@
 #include "get_message.h"
 
 #define RP_COLD_ASKED_MAX 4096u
-#define RP_COLD_REGION_BITS 22
 #define RP_COLD_SEEN 256u  /* regions a lane remembers, 1 GiB, and windows */
 #define RP_COLD_WANTED 32u /* stretches one pull may ask for */
 
@@ -68,6 +67,7 @@ typedef struct rp_cold_looks {
 
 /* 1: the region of a log offset was in memory within the last second. context: the lane. For rp_get_request. */
 int rp_cold_reads_saw(const void *context, int64_t log_offset);
+
 /* Starts the reader. NULL: no memory, or no thread left. */
 rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
 /* NULL is allowed. Reads that were asked for are forgotten. */

@@ -10,6 +10,12 @@
 #define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
+/* forbiddenType of an answer: ForbiddenType (5.3.3 remoting/protocol/). */
+#define BROKER_FORBIDDEN "1"
+#define GROUP_FORBIDDEN "2"
+#define TOPIC_FORBIDDEN "3"
+#define BROADCASTING_FORBIDDEN "4"
+
 static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
     return (rp_answer_to){connection, pull->opaque, pull->serialize_type, pull->oneway};
 }
@@ -31,14 +37,14 @@ static int check_group(const rp_broker *broker, const rp_pull *pull, rp_answer_t
     if (setting(&settings->role) == RP_ROLE_SLAVE && !setting(&settings->slave_read_enable))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
     if (!(setting(&settings->permission) & RP_PERMISSION_READ))
-        return forbid(to, "1", "the broker[%.*s] pulling message is forbidden", ip);
+        return forbid(to, BROKER_FORBIDDEN, "the broker[%.*s] pulling message is forbidden", ip);
     if (pull->lite && !setting(&settings->lite_pull_enable))
-        return forbid(to, "1", "the broker[%.*s] for lite pull consumer is forbidden", ip);
+        return forbid(to, BROKER_FORBIDDEN, "the broker[%.*s] for lite pull consumer is forbidden", ip);
     if (!rp_group_is_live(pull->group))
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_GROUP_NOT_EXIST, NULL, 0, "subscription group [%.*s] does not exist, " RP_FAQ_TIP,
                          (int)pull->group->head.name.size, (const char *)pull->group->head.name.data);
     if (!setting(&pull->group->consume_enable))
-        return forbid(to, "2", "subscription group no permission, %.*s", pull->group->head.name);
+        return forbid(to, GROUP_FORBIDDEN, "subscription group no permission, %.*s", pull->group->head.name);
     return RP_OK;
 }
 
@@ -49,7 +55,7 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
         return rp_answer(to, RP_RESPONSE_TOPIC_NOT_EXIST, NULL, 0, "topic[%.*s] not exist, apply first please! " RP_FAQ_TIP, (int)name.size,
                          (const char *)name.data);
     if (!(setting(&topic->permission) & RP_PERMISSION_READ))
-        return forbid(to, "3", "the topic[%.*s] pulling message is forbidden", name);
+        return forbid(to, TOPIC_FORBIDDEN, "the topic[%.*s] pulling message is forbidden", name);
     int32_t read_queues = setting(&topic->read_queues);
     if (pull->queue_id < 0 || pull->queue_id >= read_queues) {
         char peer[RP_ADDRESS_TEXT_MAX];
@@ -75,7 +81,7 @@ static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to t
     if (setting(&pull->group->subscriptions) <= 0)
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's group info not exist" RP_FAQ_TIP);
     if (view.present && view.broadcast && !setting(&pull->group->broadcast_enable))
-        return forbid(to, "4", "the consumer group[%.*s] can not consume by broadcast way", group);
+        return forbid(to, BROADCASTING_FORBIDDEN, "the consumer group[%.*s] can not consume by broadcast way", group);
     if (!view.present)
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's subscription not exist" RP_FAQ_TIP);
     if (view.version < pull->sub_version)

@@ -22,7 +22,10 @@
 #define OUTPUT_BYTES 524288u
 #define SEND_INPUT_BYTES 65536u
 #define PULL_INPUT_BYTES 524288u
+#define PULL_REQUEST_BYTES 2048u /* two names, and less than 1 KB besides */
 #define NAME_MAX_BYTES 255u
+#define TIME_MS_MAX (UINT64_C(365) * 86400 * 1000)
+#define RATE_MAX 1000000000u
 
 static int invalid(rp_error *error, const char *format, const char *name, unsigned long long limit) {
     return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, format, name, limit);
@@ -92,8 +95,8 @@ static int check_options(const rp_load_options *options, rp_error *error) {
                   {"pull_batch", options->pull_batch, 1, 65536},
                   {"threads", options->threads, 1, RP_LOAD_THREADS_MAX},
                   {"message_size", options->message_size, RP_LOAD_MESSAGE_SIZE_MIN, RP_LOAD_MESSAGE_SIZE_MAX},
-                  {"duration_ms", options->duration_ms, 0, UINT64_C(1000) * 86400 * 365},
-                  {"warm_up_ms", options->warm_up_ms, 0, UINT64_C(1000) * 86400 * 365},
+                  {"duration_ms", options->duration_ms, 0, TIME_MS_MAX},
+                  {"warm_up_ms", options->warm_up_ms, 0, TIME_MS_MAX},
                   {"connections x in_flight", (uint64_t)options->connections * options->in_flight, 0, SLOTS_MAX},
                   {"mode", (uint64_t)options->mode, RP_LOAD_SEND, RP_LOAD_BOTH},
                   {"serialize_type", (uint64_t)options->serialize_type, 0, 1},
@@ -112,8 +115,8 @@ static int check_options(const rp_load_options *options, rp_error *error) {
         return invalid(error, "one of %s and duration_ms must be above %llu", "count", 0);
     if (options->mode != RP_LOAD_PULL && options->count % options->batch_size != 0)
         return invalid(error, "%s must be a multiple of batch_size, %llu", "count", options->batch_size);
-    if (!(options->rate >= 0 && options->rate <= 1e9))
-        return invalid(error, "%s must be 0 to %llu messages a second", "rate", 1000000000);
+    if (!(options->rate >= 0 && options->rate <= RATE_MAX))
+        return invalid(error, "%s must be 0 to %llu messages a second", "rate", RATE_MAX);
     if (options->pull_start == RP_LOAD_FROM_GIVEN && options->start_offsets == NULL)
         return invalid(error, "%s is needed for pull_start %llu", "start_offsets", RP_LOAD_FROM_GIVEN);
     for (uint32_t queue = 0; options->pull_start == RP_LOAD_FROM_GIVEN && queue < options->queue_count; queue++) {
@@ -199,7 +202,7 @@ static int open_connection(rp_load_worker *worker, rp_load_connection *connectio
     connection->queue_cursor = index % options->queue_count;
     while ((UINT32_C(1) << connection->slot_bits) < connection->slot_count)
         connection->slot_bits++;
-    uint64_t request_size = is_reader ? 2048 : rp_load_template_size(worker->load->templates[options->queue_count - 1]);
+    uint64_t request_size = is_reader ? PULL_REQUEST_BYTES : rp_load_template_size(worker->load->templates[options->queue_count - 1]);
     uint64_t output = request_size * connection->slot_count;
     if (output > OUTPUT_BYTES)
         output = request_size > OUTPUT_BYTES ? request_size : OUTPUT_BYTES;

@@ -1,5 +1,5 @@
-/* message.h: the commit log record: layout, encode, decode.
- * RocketMQ: MessageExtEncoder, CommitLog.checkMessageAndReturnSize, MessageDecoder (5.3.3 store/, common/message/).
+/* message.h: the commit log record: its layout, and how one is decoded (message_encode.h writes it).
+ * RocketMQ: CommitLog.checkMessageAndReturnSize, MessageDecoder (5.3.3 store/, common/message/).
  *
  *  at size
  *   0  4  total size, this field included          36  4  sys flag
