@@ -1,4 +1,4 @@
-/* check.h: what the C test programs share. A program exits 0 when its claims hold, 1 when one does not, 77 when it cannot run here.
+/* check.h: what the C test programs share. A program exits 0 when its claims hold, 1 when one does not.
  * CHECK prints the failed claim and exits at once. */
 #ifndef RP_TESTS_CHECK_H
 #define RP_TESTS_CHECK_H
@@ -12,12 +12,6 @@
             fprintf(stderr, "%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #claim);                                              \
             exit(1);                                                                                                                       \
         }                                                                                                                                  \
-    } while (0)
-
-#define SKIP(reason)                                                                                                                       \
-    do {                                                                                                                                   \
-        fprintf(stderr, "skipped: %s\n", reason);                                                                                          \
-        exit(77);                                                                                                                          \
     } while (0)
 
 #define RUN(test)                                                                                                                          \

@@ -124,19 +124,21 @@ static void a_file_without_length_is_removed(void) {
     remove_directory(directory);
 }
 
-int main(void) {
-    RUN(a_file_without_length_is_removed);
-    RUN(a_failed_sync_is_never_followed_by_a_good_one);
-    RUN(tags_are_a_key_of_their_own);
+static const int messages_put = 200; /* 600 entries, 100 a file: 6 files */
+
+static void put_all(rp_key_index *index) {
+    for (int i = 0; i < messages_put; i++)
+        put(index, i);
+}
+
+static void keys_find_their_messages_newest_first_over_all_files(void) {
     char directory[] = "/tmp/rp-key-index-XXXXXX";
     CHECK(mkdtemp(directory) != NULL);
     rp_key_index *index = open_index(directory, 1, 0);
     CHECK(rp_key_index_next_offset(index) == -1);
-    for (int i = 0; i < 200; i++)
-        put(index, i); /* 600 entries, 100 a file: 6 files */
+    put_all(index);
     CHECK(rp_key_index_file_count(index) == 6);
     CHECK(rp_key_index_next_offset(index) == 199000);
-
     int64_t offsets[300];
     CHECK(query(index, "u7", offsets, 300) == 1 && offsets[0] == 7000);
     CHECK(query(index, "k199", offsets, 300) == 1 && offsets[0] == 199000);
@@ -145,29 +147,64 @@ int main(void) {
     CHECK(query(index, "shared", offsets, 5) == 5);
     rp_key_query part = rp_key_index_query(index, text("T"), text("shared"), START_MS + 10000, START_MS + 19000, offsets, 300);
     CHECK(part.found == 10 && offsets[0] == 19000 && part.last_update_offset == 199000);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
 
+static void a_message_that_was_rolled_back_is_not_found(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
     rp_message rolled_back = {
         .physical_offset = 900000, .sys_flag = RP_SYSFLAG_TRANSACTION_ROLLBACK, .topic = text("T"), .properties = text("KEYS\1gone\2")};
     rp_error error;
-    CHECK(rp_key_index_put_message(index, &rolled_back, &error) == RP_OK && query(index, "gone", offsets, 300) == 0);
+    int64_t offsets[8];
+    CHECK(rp_key_index_put_message(index, &rolled_back, &error) == RP_OK && query(index, "gone", offsets, 8) == 0);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
 
-    int64_t synced_ms = rp_key_index_sync(index, &error);
+static void an_unclean_stop_costs_the_files_that_no_checkpoint_covers(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
+    put_all(index);
+    rp_error error;
+    int64_t synced_ms = rp_key_index_sync(index, &error), offsets[300];
     CHECK(synced_ms == START_MS + 199000);
     rp_key_index_close(index);
-    index = open_index(directory, 0, synced_ms); /* unclean, but all was synced: nothing is dropped */
+    index = open_index(directory, 0, synced_ms); /* all was synced: nothing is dropped */
     CHECK(query(index, "shared", offsets, 300) == 200 && rp_key_index_next_offset(index) == 199000);
     put(index, 200);
     rp_key_index_close(index);
-    index = open_index(directory, 0, synced_ms); /* the last file has an entry that no checkpoint covers */
+    index = open_index(directory, 0, synced_ms); /* the last file has an entry that was not */
     CHECK(rp_key_index_file_count(index) == 6);
     CHECK(query(index, "u200", offsets, 300) == 0 && query(index, "u199", offsets, 300) == 1);
-
-    CHECK(rp_key_index_truncate(index, 150000) == 2);
-    CHECK(rp_key_index_next_offset(index) < 150000 && query(index, "u160", offsets, 300) == 0);
-    CHECK(rp_key_index_delete_before(index, 70000) == 2);
-    CHECK(query(index, "u3", offsets, 300) == 0 && query(index, "u100", offsets, 300) == 1);
     rp_key_index_close(index);
-
     remove_directory(directory);
+}
+
+static void files_go_from_both_ends_of_the_log(void) {
+    char directory[] = "/tmp/rp-key-index-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    rp_key_index *index = open_index(directory, 1, 0);
+    put_all(index);
+    int64_t offsets[8];
+    CHECK(rp_key_index_truncate(index, 150000) == 2);
+    CHECK(rp_key_index_next_offset(index) < 150000 && query(index, "u160", offsets, 8) == 0);
+    CHECK(rp_key_index_delete_before(index, 70000) == 2);
+    CHECK(query(index, "u3", offsets, 8) == 0 && query(index, "u100", offsets, 8) == 1);
+    rp_key_index_close(index);
+    remove_directory(directory);
+}
+
+int main(void) {
+    RUN(keys_find_their_messages_newest_first_over_all_files);
+    RUN(a_message_that_was_rolled_back_is_not_found);
+    RUN(tags_are_a_key_of_their_own);
+    RUN(a_file_without_length_is_removed);
+    RUN(a_failed_sync_is_never_followed_by_a_good_one);
+    RUN(an_unclean_stop_costs_the_files_that_no_checkpoint_covers);
+    RUN(files_go_from_both_ends_of_the_log);
     return 0;
 }
