@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import platform
 import time
@@ -102,49 +103,64 @@ def print_report(
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
-    figures = Table(title=f"{what}: medians of all rounds", box=box.SIMPLE_HEAD, title_justify="left")
-    for name in ("shape", "server", "a second", "lowest – highest", "p50 ms", "p99 ms", "p99.9 ms", "flush, replication"):
-        figures.add_column(name, justify="right" if name.endswith(("second", "ms", "highest")) else "left")
     shapes = list(dict.fromkeys(sample.shape for sample in samples))
     servers = list(dict.fromkeys(sample.server for sample in samples))
-    for shape in shapes:
-        for server in servers:
-            chosen = [sample for sample in samples if sample.server == server and sample.shape == shape]
-            if not chosen:
-                continue
-            rates = [sample.rate for sample in chosen]
-            cells = [f"{medians(chosen, server, shape, field):,.2f}" for field in ("p50_ms", "p99_ms", "p999_ms")]
-            spread = (f"{median(rates):,.0f}", f"{min(rates):,.0f} – {max(rates):,.0f}")
-            errors = sum(sample.errors for sample in chosen)
-            note = f" [red]{errors:,} errors[/]" if errors else ""
-            figures.add_row(shape, server, *spread, *cells, durabilities[server] + note)
-    console.print(figures)
-
+    console.print(figures_table(samples, shapes, servers, durabilities, what))
     if "rocketpy" in servers:
-        ratios = Table(title="rocketpy against the others (and what is wanted)", box=box.SIMPLE_HEAD, title_justify="left")
-        for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's", "p50 / bare relay's"):
-            ratios.add_column(name)
-        for shape in shapes:
-            target = targets.get(shape, Target())
-            ratios.add_row(
-                shape,
-                verdict(ratio(samples, shape, "rate", "rocketpy", "RocketMQ"), target.rate_ratio),
-                verdict(ratio(samples, shape, "p99_ms", "rocketpy", "RocketMQ"), target.p99_ratio, at_most=True),
-                verdict(ratio(samples, shape, "rate", "rocketpy", "floor"), target.floor_share),
-                verdict(ratio(samples, shape, "p50_ms", "rocketpy", SYNC_LOOP), target.sync_ratio, at_most=True),
-                verdict(ratio(samples, shape, "p50_ms", "rocketpy", RELAY), target.relay_ratio, at_most=True),
-            )
-        console.print(ratios)
-
+        console.print(ratios_table(samples, shapes, targets))
     if footprints:
-        table = Table(title="besides speed", box=box.SIMPLE_HEAD, title_justify="left")
-        for name in ("server", "start to registered, s", "RSS without file pages, MiB", "idle CPU, share of a core"):
-            table.add_column(name)
-        for footprint in footprints:
-            wanted = FOOTPRINT_TARGETS if footprint.server == "rocketpy" else {}
-            cells = [verdict(getattr(footprint, field), wanted.get(field), at_most=True) for field in ("started_s", "rss_mib", "idle_cpu")]
-            table.add_row(footprint.server, *cells)
-        console.print(table)
+        console.print(footprints_table(footprints))
+
+
+def titled(title: str) -> Table:
+    return Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
+
+
+def figures_table(
+    samples: Sequence[Sample], shapes: Sequence[str], servers: Sequence[str], durabilities: Mapping[str, str], what: str
+) -> Table:
+    table = titled(f"{what}: medians of all rounds")
+    for name in ("shape", "server", "a second", "lowest – highest", "p50 ms", "p99 ms", "p99.9 ms", "flush, replication"):
+        table.add_column(name, justify="right" if name.endswith(("second", "ms", "highest")) else "left")
+    for shape, server in itertools.product(shapes, servers):
+        chosen = [sample for sample in samples if sample.server == server and sample.shape == shape]
+        if not chosen:
+            continue
+        rates = [sample.rate for sample in chosen]
+        cells = [f"{medians(chosen, server, shape, field):,.2f}" for field in ("p50_ms", "p99_ms", "p999_ms")]
+        spread = (f"{median(rates):,.0f}", f"{min(rates):,.0f} – {max(rates):,.0f}")
+        errors = sum(sample.errors for sample in chosen)
+        note = f" [red]{errors:,} errors[/]" if errors else ""
+        table.add_row(shape, server, *spread, *cells, durabilities[server] + note)
+    return table
+
+
+def ratios_table(samples: Sequence[Sample], shapes: Sequence[str], targets: Mapping[str, Target]) -> Table:
+    table = titled("rocketpy against the others (and what is wanted)")
+    for name in ("shape", "rate / RocketMQ's", "p99 / RocketMQ's", "rate / floor's", "p50 / bare sync loop's", "p50 / bare relay's"):
+        table.add_column(name)
+    for shape in shapes:
+        target = targets.get(shape, Target())
+        table.add_row(
+            shape,
+            verdict(ratio(samples, shape, "rate", "rocketpy", "RocketMQ"), target.rate_ratio),
+            verdict(ratio(samples, shape, "p99_ms", "rocketpy", "RocketMQ"), target.p99_ratio, at_most=True),
+            verdict(ratio(samples, shape, "rate", "rocketpy", "floor"), target.floor_share),
+            verdict(ratio(samples, shape, "p50_ms", "rocketpy", SYNC_LOOP), target.sync_ratio, at_most=True),
+            verdict(ratio(samples, shape, "p50_ms", "rocketpy", RELAY), target.relay_ratio, at_most=True),
+        )
+    return table
+
+
+def footprints_table(footprints: Sequence[Footprint]) -> Table:
+    table = titled("besides speed")
+    for name in ("server", "start to registered, s", "RSS without file pages, MiB", "idle CPU, share of a core"):
+        table.add_column(name)
+    for footprint in footprints:
+        wanted = FOOTPRINT_TARGETS if footprint.server == "rocketpy" else {}
+        cells = [verdict(getattr(footprint, field), wanted.get(field), at_most=True) for field in ("started_s", "rss_mib", "idle_cpu")]
+        table.add_row(footprint.server, *cells)
+    return table
 
 
 def save(directory: Path, samples: Sequence[Sample], footprints: Sequence[Footprint], settings: Mapping[str, Any]) -> Path:
