@@ -10,7 +10,8 @@
 
 #define ENTRIES_AT_ONCE 32u
 #define RANGES_AT_FIRST 32u
-#define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024) /* MAX_PULL_MSG_SIZE */
+#define PULL_BYTES_MIN 100 /* both as in DefaultMessageStore.getMessage */
+#define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024)
 #define STRETCH_BYTES_MAX (INT64_C(1) << 30)
 #define OTHER_FILE 1 /* beside rp_status: the record is not in the file of those before it */
 #define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
@@ -245,7 +246,9 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
     result->max_offset = rp_consume_queue_max_offset(request->queue);
     if (check_offset(request, limits, result))
         return;
-    int64_t bytes_max = request->max_bytes < 100 ? 100 : request->max_bytes > PULL_BYTES_MAX ? PULL_BYTES_MAX : request->max_bytes;
+    int64_t bytes_max = request->max_bytes < PULL_BYTES_MIN   ? PULL_BYTES_MIN
+                        : request->max_bytes > PULL_BYTES_MAX ? PULL_BYTES_MAX
+                                                              : request->max_bytes;
     get_walk walk = {
         .request = request,
         .limits = limits,

@@ -1,7 +1,7 @@
 /* get_message.h: which messages of a queue one pull gets, and where their bytes lie. Private to csrc/broker.
  * RocketMQ: DefaultMessageStore.getMessage, GetMessageStatus, GetMessageResult (5.3.3 store/).
  *
- *   queue entries ─ tag filter ─ limits ─► pieces (adjacent records joined) ─ one pin on the file ─► ranges for the connection
+ *   queue entries ─ tag filter ─ limits ─► ranges (adjacent records joined) ─ one pin on the file ─► for the connection
  *
  * Threads  the reactor's; the scratch belongs to its lane.
  * Cost     per message one queue entry copied and one comparison; per pull one pin, unless the queue goes on in another file.
@@ -38,7 +38,7 @@ typedef struct rp_get_limits {
     int32_t keep_bad_offset; /* slave without offsetCheckInSlave: a wrong offset is not corrected */
 } rp_get_limits;
 
-/* Ranges of one pull, and the pieces they come from. */
+/* The ranges of one pull. */
 typedef struct rp_get_scratch {
     rp_file_range *ranges;
     uint32_t ranges_max;

@@ -25,7 +25,7 @@ from ..logs import NativeLog
 log = logging.getLogger(__name__)
 
 EXECUTOR_THREADS = 6
-"""What the event loop leaves to others: files that are written and deleted, looking up names."""
+"""What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
 
 
 class Service(Protocol):

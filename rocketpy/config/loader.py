@@ -204,22 +204,7 @@ class Config:
         """Sets keys at run time: all of them or, with ConfigError, none. Live ones take effect at once, others are kept for the next start.
 
         Names that no table knows are left out, as RocketMQ does."""
-        parsed: dict[str, Value] = {}
-        problems: list[Problem] = []
-        for name, text in changes.items():
-            if name not in self.table:
-                if name in self.unknown:
-                    self.unknown[name] = text.strip()
-                else:
-                    log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
-                continue
-            try:
-                parsed[name] = self.parse(name, text)
-            except ConfigError as error:
-                problems += error.problems
-        problems += [Problem(name, message) for name, message in self._broken_rules(parsed)]
-        if problems:
-            raise ConfigError(problems)
+        parsed = self._checked(changes)
         changed = {name: value for name, value in parsed.items() if self._values[name] != value}
         live = {name: value for name, value in changed.items() if self.table[name].changes_at_once(self._values[name], value)}
         self._values.update(live)
@@ -238,6 +223,25 @@ class Config:
         for text in idle:
             log.warning("%s", text)
         return Updated(tuple(name for name in waiting if not self._idle_reason(name)), idle)
+
+    def _checked(self, changes: Mapping[str, str]) -> dict[str, Value]:
+        """The values of an update. Raises ConfigError with everything that is wrong with it."""
+        parsed: dict[str, Value] = {}
+        problems: list[Problem] = []
+        for name, text in changes.items():
+            if name in self.unknown:
+                self.unknown[name] = text.strip()
+            elif name not in self.table:
+                log.warning("update of %s ignored: no such key%s", name, _suggestion(name, self.table))
+            else:
+                try:
+                    parsed[name] = self.parse(name, text)
+                except ConfigError as error:
+                    problems += error.problems
+        problems += [Problem(name, message) for name, message in self._broken_rules(parsed)]
+        if problems:
+            raise ConfigError(problems)
+        return parsed
 
     def _broken_rules(self, parsed: Mapping[str, Value]) -> list[tuple[str, str]]:
         """What would not start again: a rule that did not hold before is no reason to refuse a change of something else."""
