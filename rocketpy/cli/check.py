@@ -1,7 +1,7 @@
 """The check behind `make quickstart`: N messages through the whole product and back, each one verified, figures at the end.
 
-The native load generator shares no code with the broker and looks at every message: present once, body and CRC as sent, in the order of
-its producer within each queue.
+The native load generator has a codec of its own (it shares csrc/base only with the broker) and looks at every message: present once, body
+and CRC as sent, in the order of its producer within each queue.
 """
 
 from __future__ import annotations
