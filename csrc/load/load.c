@@ -1,4 +1,4 @@
-/* load.c: opens a run (options checked, templates built, connections laid out), starts its workers and waits for them.
+/* load.c: opens a run (templates built, connections laid out), starts its workers and waits for them.
  *
  * Producers and queues are dealt to workers in turn: sending connection i and reading connection i belong to worker i % threads,
  * queue q to reading connection q % pull_connections.
@@ -16,117 +16,13 @@
 #include <unistd.h>
 
 #include "../base/address.h"
+#include "load_options.h"
 #include "worker.h"
 
-#define SLOTS_MAX (1u << 20)
 #define OUTPUT_BYTES 524288u
 #define SEND_INPUT_BYTES 65536u
 #define PULL_INPUT_BYTES 524288u
 #define PULL_REQUEST_BYTES 2048u /* two names, and less than 1 KB besides */
-#define NAME_MAX_BYTES 255u
-#define TIME_MS_MAX (UINT64_C(365) * 86400 * 1000)
-#define RATE_MAX 1000000000u
-
-static int invalid(rp_error *error, const char *format, const char *name, unsigned long long limit) {
-    return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, format, name, limit);
-}
-
-static void set_defaults(rp_load_options *options) {
-    struct {
-        uint32_t *field;
-        uint32_t value;
-    } defaults[] = {{&options->queue_count, 4},
-                    {&options->connections, 1},
-                    {&options->pull_connections, 1},
-                    {&options->in_flight, 1},
-                    {&options->batch_size, 1},
-                    {&options->pull_batch, 32},
-                    {&options->threads, 1},
-                    {&options->message_size, 1024},
-                    {&options->connect_timeout_ms, 3000},
-                    {&options->request_timeout_ms, 3000},
-                    {&options->drain_timeout_ms, 30000},
-                    {&options->suspend_ms, 15000}};
-    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
-        if (*defaults[i].field == 0)
-            *defaults[i].field = defaults[i].value;
-    }
-    if (options->send_code == 0)
-        options->send_code = RP_REQUEST_SEND_V2;
-    if (options->producer_group == NULL)
-        options->producer_group = "rocketpy_bench_producer";
-    if (options->consumer_group == NULL)
-        options->consumer_group = "rocketpy_bench_consumer";
-    if (options->mode == RP_LOAD_PULL)
-        options->pull_connections = options->connections;
-    if (options->mode == RP_LOAD_SEND)
-        options->pull_connections = 0;
-    if (options->mode == RP_LOAD_PULL)
-        options->connections = 0;
-}
-
-static int check_names(const rp_load_options *options, rp_error *error) {
-    const struct {
-        const char *name, *value;
-        int needed;
-    } names[] = {{"address", options->address, 1},
-                 {"topic", options->topic, 1},
-                 {"producer_group", options->producer_group, 1},
-                 {"consumer_group", options->consumer_group, 1},
-                 {"tags", options->tags, 0}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (names[i].value == NULL && !names[i].needed)
-            continue;
-        if (names[i].value == NULL || names[i].value[0] == '\0' || strlen(names[i].value) > NAME_MAX_BYTES ||
-            strpbrk(names[i].value, "{}\1\2") != NULL)
-            return invalid(error, "%s must be 1 to %llu bytes without braces and control characters", names[i].name, NAME_MAX_BYTES);
-    }
-    return RP_OK;
-}
-
-static int check_options(const rp_load_options *options, rp_error *error) {
-    const struct {
-        const char *name;
-        uint64_t value, min, max;
-    } ranges[] = {{"queue_count", options->queue_count, 1, RP_LOAD_QUEUES_MAX},
-                  {"connections", (uint64_t)options->connections + options->pull_connections, 1, RP_LOAD_CONNECTIONS_MAX},
-                  {"in_flight", options->in_flight, 1, RP_LOAD_IN_FLIGHT_MAX},
-                  {"batch_size", options->batch_size, 1, RP_LOAD_BATCH_MAX},
-                  {"pull_batch", options->pull_batch, 1, 65536},
-                  {"threads", options->threads, 1, RP_LOAD_THREADS_MAX},
-                  {"message_size", options->message_size, RP_LOAD_MESSAGE_SIZE_MIN, RP_LOAD_MESSAGE_SIZE_MAX},
-                  {"duration_ms", options->duration_ms, 0, TIME_MS_MAX},
-                  {"warm_up_ms", options->warm_up_ms, 0, TIME_MS_MAX},
-                  {"connections x in_flight", (uint64_t)options->connections * options->in_flight, 0, SLOTS_MAX},
-                  {"mode", (uint64_t)options->mode, RP_LOAD_SEND, RP_LOAD_BOTH},
-                  {"serialize_type", (uint64_t)options->serialize_type, 0, 1},
-                  {"pull_start", (uint64_t)options->pull_start, RP_LOAD_FROM_MIN, RP_LOAD_FROM_GIVEN}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        if (ranges[i].value < ranges[i].min)
-            return invalid(error, "%s must be at least %llu", ranges[i].name, ranges[i].min);
-        if (ranges[i].value > ranges[i].max)
-            return invalid(error, "%s must be at most %llu", ranges[i].name, ranges[i].max);
-    }
-    if (options->send_code != RP_REQUEST_SEND && options->send_code != RP_REQUEST_SEND_V2 && options->send_code != RP_REQUEST_SEND_BATCH)
-        return invalid(error, "%s must be 10, 310 or %llu", "send_code", RP_REQUEST_SEND_BATCH);
-    if (options->batch_size > 1 && options->send_code != RP_REQUEST_SEND_BATCH)
-        return invalid(error, "%s above 1 needs send_code %llu", "batch_size", RP_REQUEST_SEND_BATCH);
-    if (options->mode != RP_LOAD_PULL && options->count == 0 && options->duration_ms == 0)
-        return invalid(error, "one of %s and duration_ms must be above %llu", "count", 0);
-    if (options->mode != RP_LOAD_PULL && options->count % options->batch_size != 0)
-        return invalid(error, "%s must be a multiple of batch_size, %llu", "count", options->batch_size);
-    if (!(options->rate >= 0 && options->rate <= RATE_MAX))
-        return invalid(error, "%s must be 0 to %llu messages a second", "rate", RATE_MAX);
-    if (options->pull_start == RP_LOAD_FROM_GIVEN && options->start_offsets == NULL)
-        return invalid(error, "%s is needed for pull_start %llu", "start_offsets", RP_LOAD_FROM_GIVEN);
-    for (uint32_t queue = 0; options->pull_start == RP_LOAD_FROM_GIVEN && queue < options->queue_count; queue++) {
-        if (options->start_offsets[queue] < 0)
-            return invalid(error, "%s must be at least %llu", "each of start_offsets", 0);
-    }
-    if (options->repeat && options->count == 0 && options->duration_ms == 0)
-        return invalid(error, "%s needs a count or a duration_ms above %llu", "repeat", 0);
-    return check_names(options, error);
-}
 
 /* All strings in one block that the run owns. */
 static int copy_strings(rp_load *load) {
@@ -153,7 +49,7 @@ static int resolve_address(rp_load *load, rp_error *error) {
     char host[RP_ENDPOINT_TEXT_MAX];
     const char *port;
     if (rp_endpoint_split(load->options.address, host, &port) != RP_OK)
-        return invalid(error, "%s must be host:port, with a port of 1 to %llu", "address", 65535);
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "address must be host:port, with a port of 1 to 65535");
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int failed = getaddrinfo(host, port, &hints, &found);
@@ -274,7 +170,8 @@ static int open_ledger(rp_load *load, rp_error *error) {
         if (status != RP_OK)
             return status;
         if (rp_ledger_queue_count(load->ledger) != options->queue_count)
-            return invalid(error, "%s must be that of the ledger, %llu", "queue_count", rp_ledger_queue_count(load->ledger));
+            return rp_error_set(error, RP_E_INVALID, 0, options->ledger_path, -1, "queue_count must be that of the ledger, %u",
+                                rp_ledger_queue_count(load->ledger));
         options->run_id = rp_ledger_run_id(load->ledger);
         load->run = (uint32_t)options->run_id;
         load->accept_any_run = 0;
@@ -330,14 +227,14 @@ int rp_load_open(const rp_load_options *options, rp_load **result, rp_error *err
     if (load == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a load run");
     load->options = *options;
-    set_defaults(&load->options);
+    rp_load_options_complete(&load->options);
     pthread_mutex_init(&load->lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&load->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int status = check_options(&load->options, error);
+    int status = rp_load_options_check(&load->options, error);
     if (status != RP_OK)
         load->options.threads = 0; /* nothing to close */
     if (status == RP_OK)
