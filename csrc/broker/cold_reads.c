@@ -25,7 +25,7 @@ typedef struct cold_read {
 
 struct rp_cold_reads {
     rp_commit_log *log; /* fixed */
-    rp_thread *thread;  /* owner */
+    rp_thread *thread; /* owner */
     pthread_mutex_t lock; /* leaf */
     pthread_cond_t more;
     uint32_t head, count; /* guarded by lock, as the rest */
