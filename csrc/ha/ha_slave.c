@@ -64,6 +64,7 @@ struct rp_ha_slave {
     uint32_t waits;    /* heartbeats in a row while bytes are compared: the master has no more of them */
     uint32_t refusals; /* connections in a row that brought nothing new: each doubles the pause before the next */
     int64_t acked_offset;
+    uint64_t queues_begun; /* of the log, as told last */
     int64_t last_read_ns, last_write_ns, window_start_ns, retry_ns;
     int64_t told_ns; /* when the log was last told why a connection ended */
     uint64_t window_bytes;
@@ -343,6 +344,13 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
     return status < 0 ? status : got == body_part + ahead;
 }
 
+static void tell_of_queues(rp_ha_slave *slave) {
+    uint64_t begun = rp_commit_log_queues_begun(slave->options.commit_log);
+    if (begun != slave->queues_begun)
+        signal_fd(slave->transfer_fd);
+    slave->queues_begun = begun;
+}
+
 /* Takes what the socket holds, then acks. */
 static int receive_burst(rp_ha_slave *slave, rp_error *error) {
     for (int i = 0; i < BURST_READS_MAX; i++) {
@@ -354,6 +362,7 @@ static int receive_burst(rp_ha_slave *slave, rp_error *error) {
         if (more == 0)
             break;
     }
+    tell_of_queues(slave);
     int is_asked = slave->is_asked;
     slave->is_asked = 0;
     if (report_offset(slave, is_asked) < 0)

@@ -8,7 +8,8 @@
  *          the master jumped; the log line says both offsets. A connection begins with the last bytes we have (overlap.h): other
  *          ones end it, and nothing behind them is stored or acknowledged.
  *
- * Told     transfer_fd, an eventfd, each time a connection enters TRANSFER: the master has our log, and what is copied beside it may be.
+ * Told     transfer_fd, an eventfd, each time a connection enters TRANSFER: the master has our log, and what is copied beside it may be;
+ *          and when a queue's first message has come, perhaps of a topic made since that was copied last.
  *
  * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
  * Owns     its thread and socket. Borrows the store's commit log.
@@ -45,7 +46,7 @@ void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
 /* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection, and the state is READY
  * when this returns. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
-/* Readable since a transfer began until the caller reads it. The slave's until close; non-blocking. Any thread. */
+/* Readable since a transfer or a queue began until the caller reads it. The slave's until close; non-blocking. Any thread. */
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);
 
 typedef struct rp_ha_slave_stats {

@@ -64,6 +64,8 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
 /* Enters records that are there already and found no room in their queues, if there are any. To be called now and then while nothing comes,
  * by the same thread. */
 void rp_commit_log_dispatch_replicated(rp_commit_log *log);
+/* Grows with each message of a master that was its queue's first: its topic may be one that was just made. Any thread. */
+uint64_t rp_commit_log_queues_begun(const rp_commit_log *log);
 /* Where our last record begins if it is not whole yet, and our max offset if it is; less while records wait for room in their queues. */
 int64_t rp_commit_log_whole_offset(rp_commit_log *log);
 /* Both at once for much: `size` bytes that lie in a pipe go into the file, without a zero or a mapped page made for them first, and are

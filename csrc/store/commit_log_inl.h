@@ -46,6 +46,7 @@ struct rp_commit_log {
 
     int64_t dispatched; /* guarded by append_lock: records below it have their queue entries; a slave's last record may be incomplete */
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
+    _Atomic uint64_t queues_begun; /* relaxed: replicated messages that were their queue's first */
     rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */
     _Atomic int64_t damaged_at; /* where replicated bytes are no record, -1: nowhere; set once, released after damage */
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */

@@ -101,6 +101,9 @@ static int enter_record(rp_commit_log *log, const rp_message *message, woken_que
     if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
         woken->queues[woken->count++] = queue;
     }
+    if (queue != NULL && message->queue_offset == 0) {
+        atomic_fetch_add_explicit(&log->queues_begun, 1, memory_order_relaxed);
+    }
     atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
     return RP_OK;
@@ -209,6 +212,8 @@ void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     }
     pthread_mutex_unlock(&log->append_lock);
 }
+
+uint64_t rp_commit_log_queues_begun(const rp_commit_log *log) { return atomic_load_explicit(&log->queues_begun, memory_order_relaxed); }
 
 int64_t rp_commit_log_whole_offset(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);

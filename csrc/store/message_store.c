@@ -40,18 +40,38 @@ int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *qu
 typedef struct topic_deletion {
     rp_slice topic;
     rp_commit_log *log;
-    int rc;
+    int64_t log_offset;
+    int rc, kept;
     rp_error *error;
 } topic_deletion;
+
+/* Under the append lock: whether the topic was made again, perhaps. RP_OK: it was not; 1; or an error. */
+static int is_younger(rp_consume_queue *queue, int64_t log_offset, rp_error *error) {
+    rp_queue_entry last;
+    int64_t end = rp_consume_queue_max_offset(queue);
+    if (log_offset == INT64_MAX || end == rp_consume_queue_min_offset(queue)) {
+        return RP_OK;
+    }
+    int64_t got = rp_consume_queue_read(queue, end - 1, &last, 1);
+    if (got != 1) {
+        return rp_error_set(error, got < 0 ? (int)got : RP_E_CORRUPT, 0, NULL, end - 1, "the queue's last entry cannot be read");
+    }
+    return last.commit_log_offset >= log_offset;
+}
 
 static int delete_queue(void *context, rp_consume_queue *queue) {
     topic_deletion *deletion = context;
     if (queue->topic.size == deletion->topic.size && memcmp(queue->topic.data, deletion->topic.data, queue->topic.size) == 0) {
         pthread_mutex_lock(&deletion->log->append_lock); /* nobody puts an entry meanwhile */
-        int rc = rp_consume_queue_clear(queue, deletion->error);
+        int rc = is_younger(queue, deletion->log_offset, deletion->error);
+        deletion->kept += rc == 1;
+        bool goes = rc == RP_OK;
+        rc = goes ? rp_consume_queue_clear(queue, deletion->error) : rc;
         pthread_mutex_unlock(&deletion->log->append_lock);
-        rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */
-        deletion->rc = rc != RP_OK ? rc : deletion->rc;
+        if (goes) {
+            rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */
+        }
+        deletion->rc = rc < RP_OK ? rc : deletion->rc;
     }
     return 0;
 }
@@ -63,7 +83,11 @@ static void checkpoint_queues(rp_message_store *store) {
 }
 
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error) {
-    topic_deletion deletion = {.topic = topic, .log = store->commit_log, .rc = RP_OK, .error = error};
+    return rp_message_store_delete_topic_before(store, topic, INT64_MAX, error);
+}
+
+int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error) {
+    topic_deletion deletion = {.topic = topic, .log = store->commit_log, .log_offset = log_offset, .rc = RP_OK, .error = error};
     if (store->options.read_only) {
         return rp_error_set(error, RP_E_READ_ONLY, 0, NULL, -1, "the store is open for reading only");
     }
@@ -78,7 +102,7 @@ int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_er
         rmdir(path);
     }
     checkpoint_queues(store); /* what came between the two */
-    return deletion.rc;
+    return deletion.rc < RP_OK ? deletion.rc : deletion.kept;
 }
 
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error) {

@@ -78,6 +78,9 @@ rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
+/* Of these queues those only whose last message lies below log_offset: others belong to the topic as it was made again when the log ended
+ * there or later. How many of its queues with messages stay, or an error. */
+int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error);
 /* Deletes the first file of the commit log, and of queues and index what pointed only into it. Readers that have it pinned keep it until
  * they let go; its blocks are given back in steps, here or by a later call or reclaim. Blocks on the file system, never on an append.
  * RP_OK; RP_E_NOT_FOUND when the files that are left are needed: being written, not on disk, not covered by the checkpoint; RP_E_BUSY when

@@ -38,7 +38,7 @@ class HaSlave(NativeObject):
         """ "ip:port" of the master's HA listener, None for no master. Raises InvalidArgument."""
     @property
     def transfer_fd(self) -> int:
-        """An eventfd, readable since a transfer began until it is read; this object's until it is closed."""
+        """An eventfd, readable since a transfer or a queue began until it is read; this object's until it is closed."""
     def stats(self) -> dict[str, Any]:
         """The fields of rp_ha_slave_stats; state is one of SLAVE_STATES."""
     def close(self) -> None: ...

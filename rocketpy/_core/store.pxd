@@ -87,7 +87,7 @@ cdef extern from "store/message_store.h" nogil:
     void rp_message_store_set_append_timing(rp_message_store *store, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms)
     int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_timing *timing, rp_error *error)
     rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error)
-    int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error)
+    int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic, int64_t log_offset, rp_error *error)
     void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *context, rp_consume_queue *queue) noexcept nogil,
                                      void *context)
     ctypedef struct rp_key_query:

@@ -67,7 +67,8 @@ class MessageStore(NativeObject):
         """(commit log offset, size, tags code) of up to count entries from offset."""
     def queues(self) -> list[tuple[str, int]]:
         """(topic, queue id) of every queue that exists."""
-    def delete_topic(self, topic: str) -> None: ...
+    def delete_topic(self, topic: str, log_offset: int = ...) -> int:
+        """log_offset: only those of its queues whose last message lies below it. How many with messages stay."""
     def set_flush_timing(self, interval_ms: int, least_pages: int, thorough_interval_ms: int, queue_interval_ms: int) -> None:
         """When the log and the queues are synced though nobody waits, from now on. InvalidArgument: an interval below 1 ms."""
     def set_append_timing(self, busy_timeout_ms: int, wait_timeout_ms: int) -> None:

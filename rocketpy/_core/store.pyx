@@ -5,6 +5,7 @@ import socket
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport INT64_MAX
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
@@ -422,16 +423,17 @@ cdef class MessageStore(NativeObject):
             free(found.queues)
             self.leave()
 
-    def delete_topic(self, str topic not None):
+    def delete_topic(self, str topic not None, int64_t log_offset=INT64_MAX):
         cdef rp_slice name = slice_of_text(topic)
         cdef rp_error error
         cdef int status
         error.status = 0
         self.enter()
         with nogil:
-            status = rp_message_store_delete_topic(self.native, name, &error)
+            status = rp_message_store_delete_topic_before(self.native, name, log_offset, &error)
         self.leave()
         check(status, &error)
+        return status
 
     def set_append_timing(self, uint32_t busy_timeout_ms, uint32_t wait_timeout_ms):
         self.enter()

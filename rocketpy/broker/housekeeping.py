@@ -25,6 +25,7 @@ STORE_RATES_S = 1.0
 SERIES_RATES_S = 10.0
 CLEAN_OFFSETS_S = 600.0
 SLAVE_SYNCHRONIZE_S = 3.0
+SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a few times a second, whole
 
 
 class Housekeeping:
@@ -57,8 +58,9 @@ class Housekeeping:
             tasks.append(warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync))
         if self._synchronize is not None:
             is_due = self._synchronize.is_due
-            tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, self.synchronize_with_master, at_once=is_due))
-            parts.ha.watch(self._synchronize.transfer_begun)
+            copy = self.synchronize_with_master
+            tasks.append(every("copying from the master", SLAVE_SYNCHRONIZE_S, copy, at_once=is_due, rest_s=SLAVE_SYNCHRONIZE_REST_S))
+            parts.ha.watch(self._synchronize.is_to_copy)
         self._tasks = [asyncio.create_task(task) for task in tasks]
 
     async def stop(self) -> None:

@@ -19,8 +19,10 @@ CLOCK_LOOK_S: Final = 600.0
 """The longest sleep towards a moment of the day: the clock may be set, and the machine may be suspended, while we sleep."""
 
 
-async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None) -> None:
-    """Does the work every period_s seconds, and whenever at_once is set."""
+async def every(
+    what: str, period_s: float, work: Callable[[], Awaitable[object]], *, at_once: asyncio.Event | None = None, rest_s: float = 0.0
+) -> None:
+    """Does the work every period_s seconds, and whenever at_once is set, with rest_s between two rounds at least."""
     sooner = at_once or asyncio.Event()
     while True:
         with contextlib.suppress(TimeoutError):
@@ -29,6 +31,8 @@ async def every(what: str, period_s: float, work: Callable[[], Awaitable[object]
                 await sooner.wait()
         sooner.clear()
         await _do(what, work)
+        if rest_s > 0:
+            await asyncio.sleep(rest_s)
 
 
 async def at_midnight(what: str, work: Callable[[], Awaitable[object]]) -> None:

@@ -80,6 +80,7 @@ from .timers import TimerAdmin
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
 from .undelivered import undelivered
+from .unlisted_topics import list_unlisted
 
 if TYPE_CHECKING:
     from .metrics_service import MetricsService
@@ -270,7 +271,7 @@ class BrokerService:
         self._client = RemotingClient(
             connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, on_lost=lambda address: registration.lost(address)
         )
-        topics = TopicTable(topic_settings(config), native, now_ms)
+        topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
         groups = GroupTable(
             native,
             now_ms,
@@ -302,8 +303,9 @@ class BrokerService:
             monotonic_ms,
         )
         saved = _saved_states(self._directory("config"), topics, groups, offsets, modes, light=config.boolean("enableLmq"))
+        deletion = TopicDeletion(store.delete_topic)
         if self._ha.is_slave:
-            states = copied_states(topics, offsets, groups, modes, saved, self._ha.connection)
+            states = copied_states(topics, offsets, groups, modes, saved, self._ha, deletion)
             self._synchronize = SlaveSynchronize(self._client, states, self._ha)
         return Parts(
             config=config,
@@ -331,7 +333,7 @@ class BrokerService:
             link=ServiceLink(self._servers, self._services),
             ha=self._ha,
             retention=self._make_retention(store, native),
-            deletion=TopicDeletion(store.delete_topic),
+            deletion=deletion,
             catch_up=self._catch_up,
             follow=self._follow,
             act=self._act,
@@ -360,7 +362,8 @@ class BrokerService:
 
     def _load(self, parts: Parts) -> None:
         """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
-        parts.saved.topics.load(SavedTopics.from_json, parts.topics.load)
+        if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
+            list_unlisted(parts.topics, parts.store)
         parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
         if not parts.ha.is_slave and (moved := parts.offsets.hold_back(parts.queue_end)):

@@ -4,7 +4,8 @@ RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
 row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
 have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
-have committed here since. Only what was set back at a master that has been there all the time is set back here too.
+have committed here since. Only what was set back at a master that has been there all the time is set back here too. With
+topics that were deleted there their queues go here (deleted_topics.py).
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -23,9 +24,11 @@ from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .deleted_topics import DeletedTopics
 from .parts import SavedStates
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
+from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
 
 log = logging.getLogger(__name__)
@@ -41,6 +44,15 @@ class Log(Protocol):
     def is_stranger(self) -> bool: ...
 
 
+class Followed(Protocol):
+    """What the rows ask of it."""
+
+    def connection(self) -> int | None:
+        """Numbers the connections to the master's log: the same number twice says that the master has not been away in between."""
+
+    def log_end(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CopiedState:
     """One row of the table. take returns True when something changed and is to be saved."""
@@ -49,6 +61,10 @@ class CopiedState:
     code: RequestCode
     take: Callable[[Any], bool]
     save: Callable[[], Awaitable[object]]
+    asked: Callable[[], object] | None = None
+    """Called just before the request goes out."""
+    finish: Callable[[], Awaitable[object]] | None = None
+    """What is left to do behind each answer, changed or not."""
 
 
 class SlaveSynchronize:
@@ -71,8 +87,9 @@ class SlaveSynchronize:
             self.master_address = address
             self.is_due.set()
 
-    def transfer_begun(self) -> None:
-        """The master has just proved to have our log: run_once, which waits for that, has something to do."""
+    def is_to_copy(self) -> None:
+        """The master has just proved to have our log, which run_once waits for, or a queue's first message has come: its topic may be one
+        that was not there when we copied last, and with the master it would be lost."""
         if self.master_address is not None:
             self.is_due.set()
 
@@ -110,10 +127,14 @@ class SlaveSynchronize:
 
     async def _copy(self, state: CopiedState, address: str) -> bool:
         try:
+            if state.asked is not None:
+                state.asked()
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
             is_changed = state.take(read_json(answer.body) if answer.body else None)
             if is_changed:
                 await state.save()
+            if state.finish is not None:
+                await state.finish()
         except (RocketpyError, CommandError, ValueError, OSError, RecursionError) as error:
             if state.name not in self._failing:  # once per outage, not every few seconds
                 log.warning("%s could not be copied from master %s: %s; tried again with the next round", state.name, address, error)
@@ -147,21 +168,29 @@ def copied_states(
     groups: GroupTable,
     modes: RequestModes,
     saved: SavedStates,
-    connection: Callable[[], int | None],
+    own_log: Followed,
+    deletion: TopicDeletion,
 ) -> tuple[CopiedState, ...]:
-    """Everything a slave has today. Delay offsets and timer state join when the broker has them.
-
-    `connection` numbers the connections to the master's log, None while there is none: the same number twice says that the master has
-    not been away in between."""
+    """Everything a slave has today. Delay offsets and timer state join when the broker has them."""
     masters_offsets = MasterOffsets()
+    deleted = DeletedTopics()
+
+    def topics_asked() -> None:
+        deleted.asked(own_log.connection(), own_log.log_end())
 
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
+        deleted.take(copied, own_log.connection())
         return topics.replace_all(copied.configs, copied.version)
+
+    async def delete_queues() -> None:
+        for topic in sorted(deleted.topics):
+            if topics.is_system_topic(topic) or await deletion.delete_old(topic, deleted.log_offset):
+                deleted.topics.discard(topic)
 
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
-        changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, connection()))
+        changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         offsets.assign_version(copied.version)
         return changed > 0
 
@@ -172,7 +201,7 @@ def copied_states(
         return modes.load(RequestModes.read(value))
 
     return (
-        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save),
+        CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),

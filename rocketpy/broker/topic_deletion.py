@@ -26,7 +26,8 @@ from ..remoting.command import CommandError
 class TopicDeletion:
     """`await delete_queues(topic)` in the same turn of the loop in which the topic has left the table."""
 
-    def __init__(self, delete: Callable[[str], None]) -> None:
+    def __init__(self, delete: Callable[..., int]) -> None:
+        """delete: as MessageStore.delete_topic."""
         self._delete = delete
         self._lock = asyncio.Lock()
         self._under_way: Counter[str] = Counter()
@@ -50,10 +51,16 @@ class TopicDeletion:
             if not self._under_way[topic]:
                 del self._under_way[topic]
 
-    async def _delete_now(self, topic: str) -> None:
-        deleting = asyncio.get_running_loop().run_in_executor(None, self._delete, topic)
+    async def delete_old(self, topic: str, log_offset: int) -> bool:
+        """At a slave, which has the messages of a new topic before the topic: only queues that end below log_offset. True when no others
+        are left. Raises RocketpyError."""
+        async with self._lock:
+            return await self._delete_now(topic, log_offset) == 0
+
+    async def _delete_now(self, topic: str, *log_offset: int) -> int:
+        deleting = asyncio.get_running_loop().run_in_executor(None, self._delete, topic, *log_offset)
         try:
-            await asyncio.shield(deleting)
+            return await asyncio.shield(deleting)
         except asyncio.CancelledError:
             await asyncio.wait([deleting])  # until the thread is done nobody may make the topic again
             raise

@@ -74,8 +74,10 @@ class TopicSettings:
 class TopicTable:
     """All topics of this broker."""
 
-    def __init__(self, settings: TopicSettings, sink: TopicSink, now_ms: Callable[[], int]) -> None:
+    def __init__(self, settings: TopicSettings, sink: TopicSink, now_ms: Callable[[], int], *, is_copy: bool = False) -> None:
+        """is_copy: a slave's. Its version keeps the time of the master's: what it adds itself tells nothing of what that has made since."""
         self._settings = settings
+        self._is_copy = is_copy
         self._sink = sink
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
@@ -200,7 +202,7 @@ class TopicTable:
         return True
 
     def next_version(self) -> None:
-        self.version = self.version.next(now_ms=self._now_ms())
+        self.version = self.version.next(now_ms=self.version.timestamp if self._is_copy else self._now_ms())
 
     def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> bool:
         """Takes over a master's table. False when this version is here already."""

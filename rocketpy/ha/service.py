@@ -101,12 +101,12 @@ class HaService:
     @property
     def is_stranger(self) -> bool:
         """Whether a slave has messages that its master has not proved to have too: it is away, or lost or replaced them."""
-        return self.is_slave and self.connection() is None and self._log_end() > 0
+        return self.is_slave and self.connection() is None and self.log_end() > 0
 
     def start(self) -> None:
         """Raises NetworkError when the HA port is taken."""
         settings = self.settings
-        self.start_offset = self._log_end()
+        self.start_offset = self.log_end()
         if settings.is_slave:
             self._slave = HaSlave(
                 self._store,
@@ -131,16 +131,16 @@ class HaService:
             slaves_min=settings.slaves_min,
         )
 
-    def watch(self, transfer_begun: Callable[[], None]) -> None:
-        """Calls it each time a slave's transfer begins, and soon when one has: a master has proved to have our log. In the running event
-        loop, until unwatch."""
+    def watch(self, is_to_copy: Callable[[], None]) -> None:
+        """Calls it each time a slave's transfer begins, and soon when one has: a master has proved to have our log. And when a queue's
+        first message has come. In the running event loop, until unwatch."""
         if self._slave is None:
             return
         loop, fd = asyncio.get_running_loop(), self._slave.transfer_fd
 
         def told() -> None:
             os.eventfd_read(fd)
-            transfer_begun()
+            is_to_copy()
 
         loop.add_reader(fd, told)
         self._stop_watching = functools.partial(loop.remove_reader, fd)
@@ -184,12 +184,12 @@ class HaService:
         if self._master is None:
             return None
         slaves = self._master.slaves()
-        end = self._log_end()
+        end = self.log_end()
         return max((end - max(0, row["acked_offset"]) for row in slaves), default=None)
 
     def runtime_info(self) -> dict[str, Any]:
         """The body of GET_BROKER_HA_STATUS. Offsets in bytes of the commit log, times in wall clock ms."""
-        end = self._log_end()
+        end = self.log_end()
         connections = self._connections(end)
         return {
             "haClientRuntimeInfo": self._client_info(),
@@ -225,7 +225,8 @@ class HaService:
             "haLastDropped": master["last_drop"],
         }
 
-    def _log_end(self) -> int:
+    def log_end(self) -> int:
+        """Where our commit log ends."""
         return self._store.stats()["commit_log_max_offset"]
 
     def _connections(self, end: int) -> list[dict[str, Any]]:

@@ -244,6 +244,23 @@ static void deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_mad
     fixture_close(store);
 }
 
+static void queues_with_messages_behind_an_offset_of_the_log_stay(const char *path) {
+    rp_message_store_options options;
+    fixture_options(&options, path);
+    rp_message_store *store = fixture_open(&options);
+    rp_consume_queue *old = fixture_queue(store, "Again", 0), *both = fixture_queue(store, "Again", 1),
+                     *other = fixture_queue(store, "O", 0);
+    CHECK(fixture_append(store, old, 0) == RP_OK && fixture_append(store, both, 0) == RP_OK && fixture_append(store, other, 0) == RP_OK);
+    int64_t deleted_at = rp_commit_log_max_offset(rp_message_store_commit_log(store));
+    CHECK(fixture_append(store, both, 1) == RP_OK);
+    CHECK(rp_message_store_delete_topic_before(store, fixture_slice("Again"), deleted_at, NULL) == 1);
+    CHECK(rp_consume_queue_max_offset(old) == 0 && rp_consume_queue_max_offset(both) == 2 && rp_consume_queue_max_offset(other) == 1);
+    CHECK(fixture_check(store, both, 1) == 0);
+    CHECK(rp_message_store_delete_topic_before(store, fixture_slice("Again"), INT64_MAX, NULL) == RP_OK);
+    CHECK(rp_consume_queue_max_offset(both) == 0);
+    fixture_close(store);
+}
+
 static void queues_of_deleted_topics_make_room_for_others(const char *path) {
     enum { QUEUES = 3, TOPICS = 20 };
     rp_message_store_options options;
@@ -490,6 +507,7 @@ int main(void) {
     one_process_a_store(path);
     times_lead_to_offsets(path);
     fixture_remove(path);
+    in_a_directory(queues_with_messages_behind_an_offset_of_the_log_stay);
     in_a_directory(queues_of_deleted_topics_make_room_for_others);
     in_a_directory(queues_on_disk_are_read_also_past_the_limit);
     in_a_directory(deleted_topics_stay_deleted_after_rocketmq_stopped_where_one_was_made_again);

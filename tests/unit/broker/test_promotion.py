@@ -1,0 +1,210 @@
+"""What a slave knows of topics that were made or deleted at its master a moment ago, and what it has of them when it is made the master."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import rocketpy.broker.service
+from rocketpy._core.store import MessageStore
+from rocketpy.broker.deleted_topics import DeletedTopics
+from rocketpy.broker.service import BrokerService
+from rocketpy.broker.topics import SavedTopics
+from rocketpy.broker.unlisted_topics import unlisted_topics
+from rocketpy.remoting.bodies import DataVersion, TopicConfig
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+
+from .pair import Pair, pair
+from .running import Peer, broker_config, eventually, run
+
+TOPIC = {
+    "topic": "t", "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6,
+    "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+
+
+@asynccontextmanager
+async def promoted(both: Pair) -> AsyncIterator[Peer]:
+    """The slave, started again as the master."""
+    await both.slave_service.stop()
+    service = BrokerService(broker_config(both.slave_home.parent, namesrvAddr=f"127.0.0.1:{both.at.namesrv.port}", haListenPort="0"))
+    await service.start()
+    peer = Peer(service.address)
+    try:
+        yield peer
+    finally:
+        await peer.client.stop()
+        await service.stop()
+
+
+async def deleted(both: Pair, topic: str) -> None:
+    assert (await both.master.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})).code == 0
+
+
+def slave_store(both: Pair) -> MessageStore:
+    assert both.slave_service.parts is not None
+    return both.slave_service.parts.store
+
+
+# ---- topics that were just made ----
+
+
+def test_the_first_message_of_a_new_topic_brings_its_configuration_to_the_slave(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.copy_tables()
+            parts = both.slave_service.parts
+            assert parts is not None
+            assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
+            assert "t" not in parts.topics
+            assert (await both.master.send("t")).code == 0
+            await eventually(lambda: "t" in parts.topics, "the copy")
+            assert parts.topics.get("t").write_queue_nums == 2
+
+    run(test)
+
+
+def test_messages_of_a_topic_made_just_before_its_master_died_are_read_at_the_promoted_slave(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for topic in ("old", "deleted"):
+                assert (await both.master.send(topic)).code == 0
+            await both.in_sync()
+            await deleted(both, "deleted")
+            await both.copy_tables()
+            parts = both.slave_service.parts
+            assert parts is not None and "old" in parts.topics
+            parts.ha.unwatch()  # as if the master had died before it could be asked
+            assert (await both.master.send("new", queue_id=2)).code == 0
+            await both.in_sync()
+            assert "new" not in parts.topics
+            await both.slave.heartbeat("client", "g", "new")  # its retry topic must not make the table look younger than the topic
+            async with promoted(both) as master:
+                for topic, queue_id in (("old", 0), ("new", 2)):
+                    assert (await master.pull("g", topic, queue_id)).body, topic
+                    assert (await master.send(topic)).code == 0
+                assert (await master.value(RequestCode.GET_TOPIC_CONFIG, {"topic": "new"}))["readQueueNums"] == 3
+                assert (await master.pull("g", "deleted")).code == ResponseCode.TOPIC_NOT_EXIST
+
+    run(test)
+
+
+QUEUES = {("new", 0): (0, 1, 100), ("new", 3): (0, 5, 120), ("old", 0): (0, 9, 99), ("kept", 0): (4, 9, 200), ("empty", 0): (0, 0, -1)}
+QUEUES |= {("both", 0): (0, 1, 100), ("both", 1): (0, 1, 99), ("both", 2): (0, 1, 100), ("known", 0): (0, 1, 100), ("lost", 0): (0, 1, -1)}
+QUEUES |= {("%LMQ%light", 0): (0, 1, 100), ("rmq_sys_wheel_timer", 0): (0, 1, 100), ("t" * 300, 0): (0, 1, 100)}
+
+
+def test_only_topics_whose_every_message_is_younger_than_the_table_are_new() -> None:
+    found = unlisted_topics(QUEUES, lambda topic: topic == "known", lambda *queue: QUEUES[queue][:2], lambda *queue: QUEUES[queue][2], 100)
+    assert found == {"new": 4}
+
+
+# ---- topics that were deleted ----
+
+
+def test_queues_of_a_topic_that_is_deleted_at_the_master_go_at_its_slave(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for queue_id in (0, 1):
+                assert (await both.master.send("t", b"old", queue_id=queue_id)).code == 0
+            assert (await both.master.send("other")).code == 0
+            await both.in_sync()
+            await both.copy_tables()
+            await deleted(both, "t")
+            await both.copy_tables()
+            assert {topic for topic, _ in slave_store(both).queues()} == {"other"}
+            assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
+            await both.copy_tables()
+            assert slave_store(both).max_offset("t", 0) == slave_store(both).max_offset("t", 1) == 0
+            assert (await both.master.send("t", b"new")).code == 0
+            await both.in_sync()
+            assert b"new" in (await both.slave.pull("g", "t")).body
+
+    run(test)
+
+
+def test_messages_of_a_topic_made_again_while_its_old_queues_go_stay_at_the_slave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for queue_id in (0, 1):
+                assert (await both.master.send("t", b"old", queue_id=queue_id)).code == 0
+            await both.in_sync()
+            await both.copy_tables()
+            parts = both.slave_service.parts
+            assert parts is not None
+            parts.ha.unwatch()
+            await deleted(both, "t")
+            real = parts.deletion.delete_old
+
+            async def made_again_first(topic: str, log_offset: int) -> bool:
+                assert (await both.master.send("t", b"new")).code == 0
+                await both.in_sync()
+                return await real(topic, log_offset)
+
+            monkeypatch.setattr(type(parts.deletion), "delete_old", lambda _, *queue: made_again_first(*queue))
+            await both.copy_tables()
+            store = slave_store(both)
+            assert "t" not in parts.topics and store.max_offset("t", 0) == 1 and store.max_offset("t", 1) == 0
+            await both.copy_tables()
+            assert b"new" in (await both.slave.pull("g", "t")).body
+
+    run(test)
+
+
+def test_a_master_that_came_back_without_its_topics_takes_no_queue_away(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            assert (await both.master.send("t")).code == 0
+            await both.in_sync()
+            await both.copy_tables()
+            parts = both.slave_service.parts
+            assert parts is not None and both.at.broker.parts is not None
+            address, before = parts.ha.counters()["haMasterAddress"], parts.ha.connection()
+            both.lead_slave_to("127.0.0.1:1")
+            await eventually(lambda: parts.ha.is_stranger, "a master that is away")
+            both.at.broker.parts.topics.delete("t")  # the table alone, as if topics.json had been lost
+            both.lead_slave_to(address)
+            await eventually(lambda: parts.ha.connection() not in (None, before), "a master that is back")
+            for _ in range(2):
+                await both.copy_tables()
+            assert "t" not in parts.topics and slave_store(both).max_offset("t", 0) == 1
+
+    run(test)
+
+
+def saved(counter: int, *topics: str) -> SavedTopics:
+    return SavedTopics({topic: TopicConfig(topic) for topic in topics}, DataVersion(1, counter))
+
+
+def test_a_table_of_too_few_changes_deleted_nothing() -> None:
+    deleted = DeletedTopics()
+    for connection, copied, expected in (
+        (1, saved(5, "a", "b", "c"), set()),
+        (1, saved(6, "b", "c"), {"a"}),
+        (1, saved(7, "a", "b", "c"), set()),  # made again
+        (1, saved(8, "c"), set()),  # two gone by one change
+        (1, saved(9), {"c"}),
+        (2, saved(9), set()),
+        (2, saved(9), set()),
+        (None, saved(10), set()),
+    ):
+        deleted.asked(connection, 100)
+        deleted.take(copied, connection)
+        assert deleted.topics == expected, copied
+
+
+def test_an_answer_that_came_behind_a_new_connection_deletes_nothing() -> None:
+    deleted = DeletedTopics()
+    deleted.asked(1, 100)
+    deleted.take(saved(5, "a"), 1)
+    deleted.asked(1, 100)
+    deleted.take(saved(6), 2)
+    assert not deleted.topics
