@@ -66,7 +66,9 @@ def decide(
     """files: those that may go, oldest first. hour: local, 0..23. now: an operator asked for it, whatever the hour."""
     deadline = now_ms - settings.reserved_hours * MS_PER_HOUR
     expired = 0
-    while expired < len(files) and files[expired].modified_ms <= deadline:
+    for modified_ms in _times(files, now_ms):
+        if modified_ms is None or modified_ms > deadline:
+            break
         expired += 1
     is_over = used_percent > settings.warning_ratio
     wanted = expired if now or hour in settings.delete_hours or used_percent > settings.used_ratio_max else 0
@@ -102,6 +104,17 @@ def fault_of(name: str, size: int, found: ActiveFile | None, before: ActiveFile 
     else:
         return ""
     return f"commit log file {name} {what}: put it back, or restart the broker"
+
+
+def _times(files: Sequence[LogFile], now_ms: int) -> list[int | None]:
+    """When each file was written to last. A time to come is none (the clock was set back since): such a file is no younger than
+    those behind it, and as old as the first of them that tells; None: none does."""
+    times: list[int | None] = []
+    told = None
+    for file in reversed(files):
+        told = file.modified_ms if file.modified_ms <= now_ms else told
+        times.append(told)
+    return times[::-1]
 
 
 def _too_many(bytes_max: int, files: Sequence[LogFile]) -> int:

@@ -11,7 +11,7 @@ from rocketpy.broker.retention import MS_PER_HOUR, ActiveFile, LogFile, Retentio
 
 NOW = 1_700_000_000_000
 SETTINGS = RetentionSettings()
-OLD, NEW = NOW - 80 * MS_PER_HOUR, NOW - MS_PER_HOUR
+OLD, NEW, TO_COME = NOW - 80 * MS_PER_HOUR, NOW - MS_PER_HOUR, NOW + 5000 * MS_PER_HOUR
 
 
 def files(*ages: int) -> list[LogFile]:
@@ -38,6 +38,21 @@ def test_files_go_by_hour_age_and_fill_of_the_disk(
     decision = decide(SETTINGS, files(*ages), used_percent=used, now_ms=NOW, hour=hour, now=now)
     assert (decision.delete_count, decision.is_writable) == (deleted, writable)
     assert bool(decision.reason) is not writable
+
+
+@pytest.mark.parametrize(
+    ("ages", "deleted"),
+    [
+        ((TO_COME, OLD, NEW), 2),
+        ((OLD, TO_COME, TO_COME, OLD), 4),
+        ((TO_COME, TO_COME, NEW), 0),
+        ((NEW, TO_COME, OLD), 0),
+        ((OLD, TO_COME), 1),
+    ],
+)
+def test_a_file_of_a_time_to_come_is_as_old_as_the_next_one(ages: tuple[int, ...], deleted: int) -> None:
+    """The clock was set back since: as it says, all files behind it would be kept until the disk is full."""
+    assert decide(SETTINGS, files(*ages), used_percent=10.0, now_ms=NOW, hour=4).delete_count == deleted
 
 
 def test_nothing_goes_before_its_time_unless_it_may() -> None:
