@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from .._core.errors import RocketpyError
 from ..remoting.json_codec import read_json, write_fastjson
@@ -19,6 +20,9 @@ from ..state_file import StateFile
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+TELL_AGAIN_S: Final = 60.0
+"""A file that cannot be written is tried again every few seconds, or every second."""
 
 
 def pretty_text(value: Any) -> str:
@@ -34,7 +38,12 @@ class SavedState:
     """
 
     def __init__(
-        self, path: Path, snapshot: Callable[[], Any], version: Callable[[], object], encode: Callable[[Any], str] = pretty_text
+        self,
+        path: Path,
+        snapshot: Callable[[], Any],
+        version: Callable[[], object],
+        encode: Callable[[Any], str] = pretty_text,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.file = StateFile(path)
         self._snapshot = snapshot
@@ -45,6 +54,9 @@ class SavedState:
         self._written = 0
         self._lock = asyncio.Lock()
         self.failures = 0
+        self._monotonic_s = monotonic_s
+        self._untold = 0  # failures since the last line about one
+        self._told_s: float | None = None  # when that was; None: nothing is wrong as far as the log tells
 
     def load(self, from_json: Callable[[Any], T], use: Callable[[T], object]) -> bool:
         """Reads the file or its backup and gives it to `use`; False when there is nothing to read. from_json raises ValueError.
@@ -89,15 +101,27 @@ class SavedState:
                 raise
             self._saved_version = version
             self._written = number
+            if self._told_s is not None:
+                log.warning("persist file %s: it is written again", self.file.path)
+            self._told_s, self._untold = None, 0
 
     def _write(self, value: Any) -> None:
         self.file.write(self._encode(value))
 
     async def save_or_log(self) -> bool:
-        """As save, for periodic tasks: a failure is logged and tried again the next time."""
+        """As save, for periodic tasks: a failure is logged, now and then while it lasts, and tried again the next time."""
         try:
             await self.save()
         except RocketpyError as error:
-            log.error("persist file %s exception: %s", self.file.path, error)
+            self._tell(error)
             return False
         return True
+
+    def _tell(self, error: RocketpyError) -> None:
+        now_s = self._monotonic_s()
+        if self._told_s is not None and now_s - self._told_s < TELL_AGAIN_S:
+            self._untold += 1
+            return
+        again = f" ({self._untold} more times since this was said last)" if self._untold else ""
+        log.error("persist file %s exception: %s; it is tried again%s", self.file.path, error, again)
+        self._told_s, self._untold = now_s, 0
