@@ -9,13 +9,27 @@
 #include "../base/hash.h"
 #include "../remoting/command.h"
 
-enum pair_meaning { PLAIN, DROPPED, SPECIAL, TIMER, TIMER_IS_OVER, TRANSACTION, TAGS, KEYS, UNIQUE_KEY, WAIT };
+enum pair_meaning {
+    PLAIN,
+    DROPPED,
+    TAGS,
+    KEYS,
+    UNIQUE_KEY,
+    WAIT,
+    DELAY,
+    INNER_NUM,
+    TRAN_MSG,
+    TIMER_DELAY_MS,
+    TIMER_DELAY_SEC,
+    TIMER_DELIVER_MS,
+    TIMER_OUT_MS
+};
 
-/* Bits of `special` until all pairs were seen. A timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a
- * plain one. */
-#define IS_SPECIAL 1
-#define HAS_TIMER 2
-#define TIMER_WAS_DELIVERED 4
+/* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
+ * timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a plain one. */
+#define BIT(meaning) (1 << ((meaning) - DELAY))
+#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM) | BIT(TRAN_MSG))
+#define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
 #define IS(text) equals(name, text, sizeof(text) - 1)
@@ -26,25 +40,25 @@ static int meaning_of(rp_slice name) {
     case 4:
         return IS("TAGS") ? TAGS : IS("KEYS") ? KEYS : IS("WAIT") ? WAIT : PLAIN;
     case 5:
-        return IS("DELAY") ? SPECIAL : PLAIN;
+        return IS("DELAY") ? DELAY : PLAIN;
     case 6:
         return IS("POP_CK") ? DROPPED : PLAIN;
     case 7:
         return IS("CLUSTER") ? DROPPED : PLAIN;
     case 8:
-        return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? TRANSACTION : PLAIN;
+        return IS("UNIQ_KEY") ? UNIQUE_KEY : IS("TRACE_ON") || IS("__CRC32#") ? DROPPED : IS("TRAN_MSG") ? TRAN_MSG : PLAIN;
     case 9:
-        return IS("INNER_NUM") ? SPECIAL : PLAIN;
+        return IS("INNER_NUM") ? INNER_NUM : PLAIN;
     case 10:
         return IS("MSG_REGION") ? DROPPED : PLAIN;
     case 12:
-        return IS("TIMER_OUT_MS") ? TIMER_IS_OVER : PLAIN;
+        return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : PLAIN;
     case 14:
-        return IS("TIMER_DELAY_MS") ? TIMER : PLAIN;
+        return IS("TIMER_DELAY_MS") ? TIMER_DELAY_MS : PLAIN;
     case 15:
-        return IS("TIMER_DELAY_SEC") ? TIMER : PLAIN;
+        return IS("TIMER_DELAY_SEC") ? TIMER_DELAY_SEC : PLAIN;
     case 16:
-        return IS("TIMER_DELIVER_MS") ? TIMER : PLAIN;
+        return IS("TIMER_DELIVER_MS") ? TIMER_DELIVER_MS : PLAIN;
     default:
         return PLAIN;
     }
@@ -80,6 +94,10 @@ static inline int split_pair(rp_slice pair, rp_slice *name, rp_slice *value) {
 /* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
 static inline int says_yes(rp_slice value) { return !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-'); }
 
+static inline void note_special(rp_sent_properties *properties, int meaning, int is_set) {
+    properties->special = is_set ? properties->special | BIT(meaning) : properties->special & ~BIT(meaning);
+}
+
 static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_slice value) {
     int meaning = meaning_of(name);
     switch (meaning) {
@@ -96,17 +114,18 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     case WAIT:
         properties->wait = rp_slice_to_bool(value);
         break;
-    case SPECIAL:
-        properties->special |= says_yes(value) ? IS_SPECIAL : 0;
+    case DELAY:
+    case INNER_NUM:
+    case TIMER_DELAY_MS:
+    case TIMER_DELAY_SEC:
+    case TIMER_DELIVER_MS:
+        note_special(properties, meaning, says_yes(value));
         break;
-    case TIMER:
-        properties->special |= says_yes(value) ? HAS_TIMER : 0;
+    case TIMER_OUT_MS: /* whatever it says */
+        note_special(properties, meaning, 1);
         break;
-    case TIMER_IS_OVER:
-        properties->special |= TIMER_WAS_DELIVERED;
-        break;
-    case TRANSACTION: /* True in any case, as Java reads it; whatever else it says, it says no */
-        properties->special |= rp_slice_to_bool(value) ? IS_SPECIAL : 0;
+    case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
+        note_special(properties, meaning, rp_slice_to_bool(value));
         break;
     default:
         break;
@@ -116,8 +135,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
 
 /* All pairs were seen. */
 static void settle_special(rp_sent_properties *properties) {
-    int timer = (properties->special & (HAS_TIMER | TIMER_WAS_DELIVERED)) == HAS_TIMER;
-    properties->special = timer || (properties->special & IS_SPECIAL) != 0;
+    int special = properties->special;
+    properties->special = (special & IS_SPECIAL) != 0 || ((special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0);
 }
 
 /* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */

@@ -41,6 +41,12 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", 0, 1},
         {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", 0, 1},
         {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
+        {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", 0, 1},
+        {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 1, 1},
+        {"INNER_NUM\0013\2DELAY\0010\2", "INNER_NUM\0013\2DELAY\0010\2", 1, 1},
+        {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", 0, 1},
+        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", 0, 1},
+        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", 1, 1},
         {"DELAY\1-2\2", "DELAY\1-2\2", 0, 1},
         {"DELAY\1false\2", "DELAY\1false\2", 1, 1},
         {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", 0, 1},
