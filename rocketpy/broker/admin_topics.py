@@ -32,9 +32,6 @@ from .topics import topic_config_fault
 
 log = logging.getLogger(__name__)
 
-_NO_VERSION: Mapping[str, int] = {"counter": 0, "stateVersion": 0, "timestamp": 0}
-"""Of the queue mappings of static topics, which this broker has none of."""
-
 
 class TopicAdmin:
     """Handlers of topic administration."""
@@ -153,14 +150,14 @@ class TopicAdmin:
         """Everything, or since 5.4 a piece of it: from topicSeq on, as long as the asker's version is still ours."""
         topics = self._parts.topics
         header = GetAllTopicConfigRequestHeader.decode(request.fields)
-        value = topics.to_json()
+        asked = topics.snapshot()
         if header.topic_seq is not None:
-            begin = header.topic_seq if is_version(header.data_version, topics.version) else 0
-            table = list(value["topicConfigTable"].items())
-            count = header.max_topic_num if header.max_topic_num is not None else len(table)
-            value["topicConfigTable"] = dict(table[max(0, begin) : max(0, begin) + max(0, count)])
-        value |= {"mappingDataVersion": _NO_VERSION, "topicQueueMappingDetailMap": {}, "topicQueueMappingInfoMap": {}}
-        return json_response(value, GetAllTopicConfigResponseHeader(total_topic_num=len(topics)))
+            begin = max(0, header.topic_seq) if is_version(header.data_version, topics.version) else 0
+            count = header.max_topic_num if header.max_topic_num is not None else len(topics)
+            listed = sorted(asked.configs, key=lambda config: config.topic_name)
+            asked = replace(asked, configs=tuple(listed[begin : begin + max(0, count)]))
+        fields = GetAllTopicConfigResponseHeader(total_topic_num=len(topics))
+        return Response(fields=fields, body=topics.texts.compact(asked))
 
     def _one(self, request: Request) -> Response:
         topic = GetTopicConfigRequestHeader.decode(request.fields).topic

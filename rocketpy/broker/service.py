@@ -499,7 +499,7 @@ def _saved_states(
     offsets_path = directory / (LIGHT_OFFSETS_FILE if light else OFFSETS_FILE)
     offsets_text = functools.partial(OffsetsSnapshot.text, pretty=True, light=light)
     return SavedStates(
-        SavedState(directory / "topics.json", topics.to_json, lambda: topics.version),
+        SavedState(directory / "topics.json", topics.snapshot, lambda: topics.version, topics.texts.pretty),
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
         SavedState(offsets_path, offsets.snapshot, lambda: offsets.change_count, offsets_text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),

@@ -23,6 +23,7 @@ from . import names
 from .attributes import CLEANUP_POLICY, QUEUE_TYPE, TOPIC_ATTRIBUTES, altered_attributes
 from .json_members import object_member
 from .tables import TopicSink
+from .topic_texts import TopicsOfAMoment, TopicTexts
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class TopicTable:
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
         self._withheld: set[str] = set()
+        self.texts = TopicTexts()
         self.version = DataVersion(now_ms())
         self.system_topics: set[str] = set(names.SYSTEM_TOPICS)
         for config in predefined_topics(settings):
@@ -217,6 +219,10 @@ class TopicTable:
                 self._put(config)
         self.version = version
         return True
+
+    def snapshot(self) -> TopicsOfAMoment:
+        """All of them, for who writes them elsewhere."""
+        return TopicsOfAMoment(self.version, tuple(self._configs.values()))
 
     def to_json(self) -> dict[str, Any]:
         """The shape of config/topics.json."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from rocketpy._core.errors import TooLarge, Unsupported
-from rocketpy.broker import names
+from rocketpy.broker import names, topic_texts
 from rocketpy.broker.attributes import TOPIC_ATTRIBUTES, AttributeFault, altered_attributes, parse_attributes
+from rocketpy.broker.persistence import pretty_text
 from rocketpy.broker.topics import MULTI_TAG, QUEUES_MAX, SavedTopics, TopicSettings, TopicTable, topic_config_fault, topic_config_text
 from rocketpy.remoting.bodies import DataVersion, TopicConfig
+from rocketpy.remoting.json_codec import write_fastjson
 from tests.unit.broker.recorder import Clock, Recorder
 
 
@@ -161,6 +166,46 @@ def test_a_masters_table_replaces_ours(recorder: Recorder) -> None:
     assert table.replace_all({"theirs": TopicConfig("theirs", 2, 2)}, version)
     assert set(recorder.topics) == {"theirs"} and table.version == version
     assert not table.replace_all({}, version)
+
+
+ODD: tuple[dict[str, Any], ...] = (
+    {"topic_name": "b", "attributes": {"message.type": "FIFO"}, "order": True},
+    {"topic_name": '%RETRY%a\u00e4"\n\t', "extra": {"newer": {"list": [1, {"x": None, "y": "1\n\t2"}], "empty": []}}},
+    {"topic_name": "a", "read_queue_nums": 3},
+)
+
+
+def test_texts_are_those_of_the_whole_table_written_anew(recorder: Recorder) -> None:
+    topics = make_table(recorder)
+    mappings = {"mappingDataVersion": DataVersion().to_json(), "topicQueueMappingDetailMap": {}, "topicQueueMappingInfoMap": {}}
+
+    def is_as_written_anew() -> bool:
+        compact = topics.texts.compact(topics.snapshot()) == write_fastjson(topics.to_json() | mappings)
+        return compact and topics.texts.pretty(topics.snapshot()) == pretty_text(topics.to_json())
+
+    for members in ODD:
+        topics.load(SavedTopics({**{config.topic_name: config for config in topics}, "": TopicConfig(**members)}, topics.version.next()))
+        assert is_as_written_anew()
+    assert topics.update(TopicConfig("a", 5)) and is_as_written_anew()
+    piece = replace(topics.snapshot(), configs=topics.snapshot().configs[:2])
+    assert topics.texts.compact(piece).count(b'"topicName"') == 2
+    assert topics.delete("b") and is_as_written_anew()
+    nothing = replace(piece, configs=())
+    assert b'"topicConfigTable":{},' in topics.texts.compact(nothing) and '"topicConfigTable":{}' in topics.texts.pretty(nothing)
+
+
+def test_a_change_of_one_topic_writes_the_text_of_that_one_only(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics, written = make_table(recorder), list[str]()
+    real = topic_texts._member
+    monkeypatch.setattr(topic_texts, "_member", lambda config: written.append(config.topic_name) or real(config))
+    topics.update(TopicConfig("t"))
+    topics.texts.pretty(topics.snapshot())
+    assert len(written) == len(topics)
+    topics.update(TopicConfig("t", 3))
+    written.clear()
+    topics.texts.compact(replace(topics.snapshot(), configs=topics.snapshot().configs[:1]))
+    topics.texts.pretty(topics.snapshot())
+    assert written == ["t"]
 
 
 def test_what_was_written_is_read_back(recorder: Recorder) -> None:

@@ -1,0 +1,70 @@
+"""The topics as JSON: config/topics.json and what slaves are sent. With thousands of topics nearly all of a change's cost is the text, so
+that of each topic is kept until the topic changes.
+
+Threads  any: two at once make the same text twice at worst.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..remoting.bodies import DataVersion, TopicConfig
+from ..remoting.json_codec import write_fastjson
+
+_LAYOUT: Final = re.compile("\n\t*")
+"""Neither character stands inside of a JSON text as it is."""
+_NO_VERSION: Final = '{"counter":0,"stateVersion":0,"timestamp":0}'
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsOfAMoment:
+    """Configurations are never altered, a changed topic has another one."""
+
+    version: DataVersion
+    configs: tuple[TopicConfig, ...]
+
+
+class TopicTexts:
+    """One a table."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[TopicConfig, str]] = {}
+
+    def pretty(self, topics: TopicsOfAMoment) -> str:
+        """As RocketMQ writes topics.json."""
+        version = _pretty(topics.version.to_json()).replace("\n", "\n\t")
+        texts = self._texts = self._texts_of(topics.configs)
+        return f'{{\n\t"dataVersion":{version},\n\t"topicConfigTable":{_table(texts)}\n}}'
+
+    def compact(self, topics: TopicsOfAMoment) -> bytes:
+        """The body of GET_ALL_TOPIC_CONFIG, of all topics or a piece of them, and of no static ones."""
+        version = write_fastjson(topics.version.to_json()).decode()
+        texts = self._texts_of(topics.configs)
+        self._texts = self._texts | texts
+        table = _LAYOUT.sub("", _table(texts))
+        return (
+            f'{{"dataVersion":{version},"mappingDataVersion":{_NO_VERSION},"topicConfigTable":{table},'
+            '"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}'
+        ).encode()
+
+    def _texts_of(self, configs: Iterable[TopicConfig]) -> dict[str, tuple[TopicConfig, str]]:
+        before, texts = self._texts, {}
+        for config in sorted(configs, key=lambda config: config.topic_name):
+            known = before.get(config.topic_name)
+            texts[config.topic_name] = known if known is not None and known[0] is config else (config, _member(config))
+        return texts
+
+
+def _table(texts: Mapping[str, tuple[TopicConfig, str]]) -> str:
+    return "{\n\t\t" + ",\n\t\t".join([text for _, text in texts.values()]) + "\n\t}" if texts else "{}"
+
+
+def _member(config: TopicConfig) -> str:
+    return f"{_pretty(config.topic_name)}:{_pretty(config.to_json())}".replace("\n", "\n\t\t")
+
+
+def _pretty(value: Any) -> str:
+    return write_fastjson(value, pretty=True).decode()
