@@ -72,9 +72,10 @@ rp_connection *rp_connection_find(rp_reactor *reactor, uint64_t id) {
     return connection;
 }
 
+/* What leaves the inbox is in output_bytes before that, and we look in the other order: it is counted once at least. */
 int rp_connection_admit_inbox(rp_connection *connection, uint64_t size) {
+    uint64_t inbox = atomic_fetch_add_explicit(&connection->inbox_bytes, size, memory_order_acquire);
     uint64_t output = atomic_load_explicit(&connection->output_bytes, memory_order_relaxed);
-    uint64_t inbox = atomic_fetch_add_explicit(&connection->inbox_bytes, size, memory_order_relaxed);
     if (output + inbox < connection->reactor->server->options.output_bytes_max) {
         return 1;
     }
@@ -85,7 +86,7 @@ int rp_connection_admit_inbox(rp_connection *connection, uint64_t size) {
 void rp_connection_settle_inbox(rp_reactor *reactor, uint64_t id, uint64_t size) {
     /* The bytes were counted on the slot, whoever lives there now. */
     rp_connection *connection = connection_at(reactor, slot_of(id));
-    atomic_fetch_sub_explicit(&connection->inbox_bytes, size, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&connection->inbox_bytes, size, memory_order_release);
 }
 
 static void set_interest(rp_connection *connection) {

@@ -148,15 +148,18 @@ void rp_reactor_nudge(rp_reactor *reactor) {
 /* ---- a turn ---- */
 
 static void append_output(rp_reactor *reactor, rp_output_piece *piece) {
-    rp_connection *connection = rp_connection_find(reactor, piece->inbox.connection_id);
-    rp_connection_settle_inbox(reactor, piece->inbox.connection_id, piece->capacity);
+    uint64_t id = piece->inbox.connection_id;
+    uint32_t capacity = piece->capacity;
+    rp_connection *connection = rp_connection_find(reactor, id);
     if (connection == NULL || connection->is_closing) {
         free(piece);
-        return;
+    } else {
+        rp_output_append(&connection->output, &reactor->pool, piece);
+        atomic_store_explicit(&connection->output_bytes, connection->output.unsent_bytes, memory_order_relaxed); /* its flush may be far */
+        rp_count(&reactor->stats.frames_out, 1);
+        rp_connection_mark_dirty(connection);
     }
-    rp_output_append(&connection->output, &reactor->pool, piece);
-    rp_count(&reactor->stats.frames_out, 1);
-    rp_connection_mark_dirty(connection);
+    rp_connection_settle_inbox(reactor, id, capacity);
 }
 
 static void handle_inbox_item(rp_reactor *reactor, rp_inbox_item *item) {

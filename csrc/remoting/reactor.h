@@ -43,8 +43,8 @@ enum rp_pause {
 
 struct rp_connection {
     _Atomic uint64_t id;           /* 0 while free; released by the reactor, acquired by senders of other threads */
-    _Atomic uint64_t output_bytes; /* mirror of output.unsent_bytes for senders; a bound, so relaxed */
-    _Atomic uint64_t inbox_bytes;  /* in the inbox for this connection; a bound, so relaxed */
+    _Atomic uint64_t output_bytes; /* output.unsent_bytes for senders, as of its last flush or piece from the inbox */
+    _Atomic uint64_t inbox_bytes;  /* in the inbox for this connection; released behind output_bytes */
     rp_reactor *reactor;           /* fixed after the block is made */
     uint32_t slot;                 /* fixed after the block is made */
     int fd;

@@ -451,6 +451,61 @@ static void ten_thousand_idle_connections_cost_little(void) {
     harness_stop(harness);
 }
 
+/* A sender on the reactor's own thread, between what a turn took from other threads and what it sends. */
+struct late_sender {
+    rp_server *server;
+    rp_slice body;
+    _Atomic uint64_t id;
+    _Atomic int status; /* of its send behind another one; 1: not yet */
+};
+
+static int send_body(struct late_sender *sender) {
+    rp_command command;
+    rp_command_clear(&command, CODE_PYTHON, RP_SERIALIZE_JSON);
+    command.body = sender->body;
+    return rp_server_send(sender->server, atomic_load(&sender->id), &command);
+}
+
+static int tell_id(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
+    struct late_sender *sender = context;
+    atomic_store(&sender->id, rp_connection_id(connection));
+    (void)reactor, (void)command, (void)resubmitted;
+    return RP_HANDLED;
+}
+
+static void send_behind_another(void *context, rp_reactor *reactor) {
+    struct late_sender *sender = context;
+    rp_connection *connection = rp_reactor_connection(reactor, atomic_load(&sender->id));
+    if (connection != NULL && atomic_load(&sender->status) == 1 && rp_connection_unsent_bytes(connection) >= sender->body.size) {
+        atomic_store(&sender->status, send_body(sender));
+    }
+}
+
+static void what_a_turn_has_not_sent_yet_counts_for_the_bound(void) {
+    static uint8_t body[8192];
+    struct late_sender sender = {.body = {body, sizeof body}, .status = 1};
+    rp_handler handler = {.context = &sender, .on_request = tell_id, .on_turn_end = send_behind_another};
+    rp_server_options options = small_options();
+    rp_error error = {0};
+    options.bind_address = "127.0.0.1";
+    options.reactors = 1;
+    options.output_bytes_max = sizeof body;
+    CHECK(rp_server_open(&options, &handler, &sender.server, &error) == RP_OK && rp_server_start(sender.server, &error) == RP_OK);
+    int fd = dial_port(rp_server_port(sender.server), 0);
+    send_request(fd, RP_SERIALIZE_JSON, CODE_PARK, 1, NULL, (rp_slice){NULL, 0});
+    for (int waited = 0; atomic_load(&sender.id) == 0 && waited < WAIT_MS; waited++) {
+        (void)poll(NULL, 0, 1);
+    }
+    CHECK(send_body(&sender) == RP_OK);
+    for (int waited = 0; atomic_load(&sender.status) == 1 && waited < WAIT_MS; waited++) {
+        (void)poll(NULL, 0, 1);
+    }
+    CHECK(atomic_load(&sender.status) == RP_E_BUSY);
+    close(fd);
+    rp_server_stop(sender.server, 1000);
+    rp_server_close(sender.server);
+}
+
 int main(void) {
     RUN(ten_thousand_idle_connections_cost_little);
     RUN(bad_frames_close_the_connection_with_a_log_line);
@@ -458,6 +513,7 @@ int main(void) {
     RUN(a_claimed_size_allocates_nothing);
     RUN(the_ring_refuses_what_python_does_not_take);
     RUN(a_slow_reader_is_not_read_and_loses_nothing);
+    RUN(what_a_turn_has_not_sent_yet_counts_for_the_bound);
     RUN(a_client_that_never_reads_is_closed_with_a_log_line);
     RUN(an_idle_connection_is_closed_and_a_used_one_is_not);
     RUN(connections_past_the_bound_are_refused);
