@@ -34,7 +34,7 @@
 #define TAG_WAKE (UINT64_MAX - 1)
 
 struct rp_ha_master {
-    /* fixed after open, but for flow_bytes_per_second: guarded by transfer_lock */
+    /* fixed after open, but for what limit_flow and set_pace change: guarded by transfer_lock */
     rp_ha_master_options options;
     char bind_address[RP_ADDRESS_TEXT_MAX];
     int epoll_fd, listen_fd, wake_fd;
@@ -526,6 +526,24 @@ void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second) {
     master->options.flow_bytes_per_second = bytes_per_second;
     pthread_mutex_unlock(&master->transfer_lock);
     wake(master); /* it may have slept until the old limit's next bytes */
+}
+
+int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms, uint32_t housekeeping_interval_ms,
+                          rp_error *error) {
+    pthread_mutex_lock(&master->transfer_lock);
+    rp_ha_master_options changed = master->options;
+    changed.transfer_bytes = transfer_bytes;
+    changed.heartbeat_interval_ms = heartbeat_interval_ms;
+    changed.housekeeping_interval_ms = housekeeping_interval_ms;
+    int status = rp_ha_master_options_check(&changed, error);
+    if (status == RP_OK) {
+        master->options.transfer_bytes = transfer_bytes; /* field by field: the others are read without the lock */
+        master->options.heartbeat_interval_ms = heartbeat_interval_ms;
+        master->options.housekeeping_interval_ms = housekeeping_interval_ms;
+    }
+    pthread_mutex_unlock(&master->transfer_lock);
+    wake(master); /* it may have slept until the old interval's end */
+    return status;
 }
 
 /* ---- answers, any thread ---- */

@@ -80,6 +80,10 @@ int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_
 /* Changes flow_bytes_per_second, for the slaves that are connected too; 0: no limit. Any thread; waits for a transfer's turn to end. */
 void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second);
 
+/* Changes transfer_bytes for slaves that connect, and the intervals for those that are connected too. RP_OK, RP_E_INVALID. As above. */
+int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms, uint32_t housekeeping_interval_ms,
+                          rp_error *error);
+
 /* The offset that at least `slaves` (1..slaves_max) connected slaves hold; -1 with fewer slaves. */
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves);
 

@@ -70,6 +70,7 @@ struct rp_ha_slave {
     uint64_t window_bytes;
     /* atomics, relaxed: each stands alone */
     atomic_int_fast64_t last_write_ms; /* of the slave thread, for stats */
+    atomic_uint report_interval_ms, housekeeping_interval_ms; /* as in the options at first */
     atomic_int stopping;
 };
 
@@ -80,6 +81,10 @@ void rp_ha_slave_options_default(rp_ha_slave_options *options) {
         .reconnect_ms = 1000,
         .connect_timeout_ms = 3000,
     };
+}
+
+static int64_t interval_ns(const atomic_uint *interval_ms) {
+    return (int64_t)atomic_load_explicit(interval_ms, memory_order_relaxed) * RP_NS_PER_MS;
 }
 
 static int64_t now_ns(const rp_ha_slave *slave) { return rp_clock_monotonic_ns(slave->options.clock); }
@@ -444,8 +449,8 @@ static void try_connect(rp_ha_slave *slave) {
 
 static void serve_connection(rp_ha_slave *slave) {
     int64_t time_ns = now_ns(slave);
-    int64_t report_at = slave->last_write_ns + (int64_t)slave->options.report_interval_ms * RP_NS_PER_MS;
-    int64_t leave_at = slave->last_read_ns + (int64_t)slave->options.housekeeping_interval_ms * RP_NS_PER_MS;
+    int64_t report_at = slave->last_write_ns + interval_ns(&slave->report_interval_ms);
+    int64_t leave_at = slave->last_read_ns + interval_ns(&slave->housekeeping_interval_ms);
     int events = wait_for(slave, ms_until(report_at < leave_at ? report_at : leave_at, time_ns));
     rp_error error;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && receive_burst(slave, &error) < 0) {
@@ -456,7 +461,7 @@ static void serve_connection(rp_ha_slave *slave) {
         return;
     }
     time_ns = now_ns(slave);
-    if (time_ns - slave->last_read_ns > (int64_t)slave->options.housekeeping_interval_ms * RP_NS_PER_MS)
+    if (time_ns - slave->last_read_ns > interval_ns(&slave->housekeeping_interval_ms))
         disconnect(slave, "silent for longer than haHousekeepingInterval", RP_LOG_WARNING);
     else if (((events & POLLOUT) != 0 || time_ns >= report_at) && report_offset(slave, time_ns >= report_at) < 0)
         disconnect(slave, "reporting our offset failed", RP_LOG_WARNING);
@@ -505,6 +510,8 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     slave->fd = -1;
     rp_backlog_pipe_init(&slave->pipe);
     slave->stats.master_offset = -1;
+    atomic_init(&slave->report_interval_ms, options->report_interval_ms);
+    atomic_init(&slave->housekeeping_interval_ms, options->housekeeping_interval_ms);
     pthread_mutex_init(&slave->lock, NULL);
     slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     slave->transfer_fd = slave->wake_fd < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -535,6 +542,15 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
     close_fds(slave);
     pthread_mutex_destroy(&slave->lock);
     free(slave);
+}
+
+int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms) {
+    if (report_interval_ms < 1 || housekeeping_interval_ms < 1)
+        return RP_E_INVALID;
+    atomic_store_explicit(&slave->report_interval_ms, report_interval_ms, memory_order_relaxed);
+    atomic_store_explicit(&slave->housekeeping_interval_ms, housekeeping_interval_ms, memory_order_relaxed);
+    signal_fd(slave->wake_fd); /* it may have slept until the old interval's end */
+    return RP_OK;
 }
 
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave) { return slave->transfer_fd; }

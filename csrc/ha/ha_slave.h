@@ -46,6 +46,8 @@ void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
 /* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection, and the state is READY
  * when this returns. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
+/* report_interval_ms and housekeeping_interval_ms from now on. RP_OK, RP_E_INVALID. Any thread. */
+int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms);
 /* Readable since a transfer or a queue began until the caller reads it. The slave's until close; non-blocking. Any thread. */
 int rp_ha_slave_transfer_fd(const rp_ha_slave *slave);
 

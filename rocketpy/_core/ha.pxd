@@ -27,6 +27,8 @@ cdef extern from "ha/ha_master.h" nogil:
     void rp_ha_master_notify(rp_ha_master *master)
     int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min)
     void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second)
+    int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms,
+                              uint32_t housekeeping_interval_ms, rp_error *error)
     uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max)
     void rp_ha_master_read_stats(rp_ha_master *master, rp_ha_master_stats *stats)
 
@@ -42,6 +44,7 @@ cdef extern from "ha/ha_slave.h" nogil:
     int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **slave, rp_error *error)
     void rp_ha_slave_close(rp_ha_slave *slave)
     int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address)
+    int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms)
     int rp_ha_slave_transfer_fd(const rp_ha_slave *slave)
     void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats)
 

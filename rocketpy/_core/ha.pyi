@@ -22,6 +22,8 @@ class HaMaster(NativeObject):
         """How many slaves must hold a message before a SYNC_MASTER response leaves, and how many be in sync. Raises InvalidArgument."""
     def limit_flow(self, bytes_per_second: int) -> None:
         """How much each slave may be sent, from now on; 0: no limit."""
+    def set_pace(self, *, transfer_bytes: int, heartbeat_interval_ms: int, housekeeping_interval_ms: int) -> None:
+        """As at the opening, from now on; transfer_bytes for slaves that connect. Raises InvalidArgument."""
     def slaves(self) -> list[dict[str, Any]]:
         """One dict per connected slave: the fields of rp_ha_slave_row (offsets in bytes, times in wall clock ms)."""
     def stats(self) -> dict[str, Any]:
@@ -36,6 +38,8 @@ class HaSlave(NativeObject):
         """options are the fields of rp_ha_slave_options."""
     def set_master(self, address: str | None) -> None:
         """ "ip:port" of the master's HA listener, None for no master. Raises InvalidArgument."""
+    def set_intervals(self, report_interval_ms: int, housekeeping_interval_ms: int) -> None:
+        """As at the opening, from now on. Raises InvalidArgument."""
     @property
     def transfer_fd(self) -> int:
         """An eventfd, readable since a transfer or a queue began until it is read; this object's until it is closed."""

@@ -138,6 +138,18 @@ cdef class HaMaster(NativeObject):
             rp_ha_master_limit_flow(self.native, bytes_per_second)
         self.leave()
 
+    def set_pace(self, *, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms, uint32_t housekeeping_interval_ms):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_ha_master_set_pace(self.native, transfer_bytes, heartbeat_interval_ms, housekeeping_interval_ms, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
     def slaves(self):
         cdef rp_ha_slave_row rows[RP_HA_SLAVES_MAX]
         cdef uint32_t count, i
@@ -204,6 +216,13 @@ cdef class HaSlave(NativeObject):
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{address!r} is not the address of an ha listener, such as 10.0.0.1:10912")
             check(status, NULL)
+        finally:
+            self.leave()
+
+    def set_intervals(self, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms):
+        self.enter()
+        try:
+            check(rp_ha_slave_set_intervals(self.native, report_interval_ms, housekeeping_interval_ms), NULL)
         finally:
             self.leave()
 

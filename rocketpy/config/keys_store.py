@@ -201,8 +201,8 @@ _HA_KEYS: tuple[Key, ...] = (
     ),
     number("haListenPort", 0, "Port for slaves; 0 is listenPort + 1.", most=65535),
     text("haMasterAddress", None, "Master to follow, when the name server is not to say.", pattern="addresses", important=True),
-    number("haSendHeartbeatInterval", 5000, "Pause between heartbeats to slaves.", "ms", least=1),
-    number("haHousekeepingInterval", 20000, "A replication connection silent this long is closed.", "ms", least=1),
+    number("haSendHeartbeatInterval", 5000, "Pause between heartbeats to slaves.", "ms", least=1, live=True),
+    number("haHousekeepingInterval", 20000, "A replication connection silent this long is closed.", "ms", least=1, live=True),
     number(
         "haTransferBatchSize",
         32 * 1024,
@@ -210,6 +210,7 @@ _HA_KEYS: tuple[Key, ...] = (
         "bytes",
         least=1024,
         most=4 * 1024**2,
+        live=True,
     ),
     number("haMaxGapNotInSync", 256 * 1024**2, "A slave further behind does not count as in sync.", "bytes", least=1, live=True),
     number("slaveTimeout", 3000, "How long a send waits for slaves with SYNC_MASTER.", "ms", least=1, live=True),

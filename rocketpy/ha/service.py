@@ -158,14 +158,21 @@ class HaService:
                 part.close()
 
     def apply(self, settings: HaSettings) -> None:
-        """What may change while it runs: whether and how many slaves must hold a message, how far one may be behind, how fast it is sent
-        to. Who sends to slaves stays as it was at the start (appenders_send): slower for a master that was asynchronous then, not wrong.
+        """What may change while it runs: all but what it is and where it listens. Who sends to slaves stays as it was at the start
+        (appenders_send): slower for a master that was asynchronous then, not wrong.
 
         Raises InvalidArgument."""
         if self._master is not None:
             self._master.require(settings.slaves_required, settings.slaves_min)
             self._master.limit_flow(settings.flow_bytes_per_second)
-        self.settings = replace(self.settings, is_sync=settings.is_sync, gap_not_in_sync_bytes=settings.gap_not_in_sync_bytes)
+            self._master.set_pace(
+                transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
+                heartbeat_interval_ms=settings.heartbeat_interval_ms,
+                housekeeping_interval_ms=settings.housekeeping_interval_ms,
+            )
+        if self._slave is not None:
+            self._slave.set_intervals(settings.heartbeat_interval_ms, settings.housekeeping_interval_ms)
+        self.settings = replace(settings, is_slave=self.settings.is_slave, bind_address=self.settings.bind_address, port=self.settings.port)
 
     def follow(self, ha_address: str | None) -> None:
         """A slave's master as the name server knows it; None keeps the connection there is (a master that is away may come back)."""

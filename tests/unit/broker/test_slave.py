@@ -442,6 +442,28 @@ def test_the_limit_of_replication_changes_while_it_runs(tmp_path: Path) -> None:
     run(test)
 
 
+def test_how_often_both_sides_of_the_replication_speak_changes_while_they_run(tmp_path: Path) -> None:
+    async def test() -> None:
+        silent = {"haSendHeartbeatInterval": "3600000", "haHousekeepingInterval": "7200000"}
+        async with pair(tmp_path, master=silent, slave=silent) as both:
+            slave = both.slave_service.parts
+            assert slave is not None
+            ha = slave.ha
+
+            async def speaks_from_now_on(side: Peer, word: str) -> None:
+                last = ha.runtime_info()["haClientRuntimeInfo"][word]
+                assert (await side.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"haSendHeartbeatInterval=20\n")).code == 0
+                await eventually(lambda: ha.runtime_info()["haClientRuntimeInfo"][word] > last, word)
+
+            await speaks_from_now_on(both.slave, "lastWriteTimestamp")
+            await speaks_from_now_on(both.master, "lastReadTimestamp")
+            assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"haSendHeartbeatInterval=3600000\n")).code == 0
+            assert (await both.slave.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"haHousekeepingInterval=50\n")).code == 0
+            await eventually(lambda: "silent" in ha.counters()["haSlaveLastError"], "the end of a silent connection")
+
+    run(test)
+
+
 def test_how_far_a_slave_may_be_behind_changes_while_it_runs(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path, master={"haFlowControlEnable": "true", "maxHaTransferByteInSecond": "1000", "slaveTimeout": "1"}) as both:

@@ -335,6 +335,28 @@ static void the_limit_of_the_flow_changes_for_slaves_that_are_connected(void) {
     close_pair(&both);
 }
 
+static void the_size_of_frames_changes_for_slaves_that_connect(void) {
+    pair both;
+    uint8_t header[RP_HA_HEADER_SIZE];
+    rp_error error = {0};
+    open_pair(&both);
+    close_slave(&both);
+    append(&both, 500);
+    CHECK(max_of(&both.master) > 4096);
+    for (uint32_t size = 1024; size <= 2048; size *= 2) {
+        CHECK(rp_ha_master_set_pace(both.ha_master, size, 5000, 20000, &error) == RP_OK);
+        int fd = connect_to(&both);
+        report(fd, 1);
+        CHECK(recv(fd, header, sizeof header, MSG_WAITALL) == (ssize_t)sizeof header && rp_get_u32(header + 8) == size);
+        close(fd);
+    }
+    CHECK(rp_ha_master_set_pace(both.ha_master, 1 << 30, 5000, 20000, &error) == RP_E_INVALID &&
+          strstr(error.message, "haTransferBatchSize"));
+    CHECK(rp_ha_master_set_pace(both.ha_master, 1024, 0, 20000, &error) == RP_E_INVALID);
+    open_slave(&both);
+    close_pair(&both);
+}
+
 static atomic_uint looks; /* at the clock below */
 
 static int64_t counted_ns(void *context) {
@@ -406,6 +428,7 @@ int main(void) {
         RUN(a_slave_of_smaller_files_vouches_for_nothing_that_crosses_one);
         RUN(who_leaves_without_a_word_is_not_told_of_as_a_slave);
         RUN(the_limit_of_the_flow_changes_for_slaves_that_are_connected);
+        RUN(the_size_of_frames_changes_for_slaves_that_connect);
         RUN(a_limit_of_the_flow_costs_nothing_while_nothing_flows);
         RUN(strangers_that_say_nothing_take_no_slaves_place);
     }
