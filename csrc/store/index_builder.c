@@ -14,6 +14,7 @@
 #include "../base/thread.h"
 #include "commit_log_writer.h"
 #include "index_feed.h"
+#include "log_cursor.h"
 #include "message.h"
 
 #define PASS_BYTES (1u << 20) /* pinned and decoded at a time */
@@ -64,14 +65,34 @@ static void complain(rp_index_builder *builder, const char *what, const rp_error
                  error->message);
 }
 
+/* No record lies where one should: on to the next whole one, as recovery and the queues have it. Behind what the log knows to be whole,
+ * which a slave's next start cuts off, to the next file. RP_OK; RP_E_IO: the log cannot be read just now. */
+static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error *error) {
+    rp_commit_log *log = builder->options.commit_log;
+    int64_t offset = offset_of(builder), whole = rp_commit_log_whole_offset(log), next = next_file(builder, offset);
+    complain(builder, "passing over what is no record", cause);
+    if (offset < whole) {
+        rp_log_cursor cursor = {.row = rp_commit_log_files(log)};
+        rp_message message;
+        int status = rp_log_cursor_find(&cursor, offset + 1, RP_CHECK_BODY_CRC, &message, error);
+        next = status == RP_OK && message.physical_offset < whole ? message.physical_offset : whole;
+        rp_log_cursor_leave(&cursor);
+        if (status == RP_E_IO)
+            return status;
+    }
+    advance_to(builder, next);
+    return RP_OK;
+}
+
 /* Enters the whole records of a pinned range. Bytes consumed, or a negative status of the index (what was entered before it counts). */
 static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range, rp_error *error) {
     uint64_t done = 0;
     int64_t start = offset_of(builder);
-    while (range->size - done >= 8 && rp_get_u32(range->address + done) <= range->size - done) {
+    while (range->size - done >= RP_MESSAGE_BLANK_SIZE_MIN && rp_get_u32(range->address + done) <= range->size - done) {
         rp_message message;
+        int64_t offset = start + (int64_t)done;
         int kind = rp_message_decode(range->address + done, range->size - done, 0, &message, error);
-        if (kind == RP_RECORD_MESSAGE) {
+        if (kind == RP_RECORD_MESSAGE && message.physical_offset == offset) {
             int status = rp_key_index_put_message(builder->options.index, &message, error);
             if (status < 0)
                 return status;
@@ -80,10 +101,14 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
             advance_to(builder, start + (int64_t)done);
             continue;
         }
-        if (kind < 0)
-            complain(builder, "skipping to the next file", error);
-        advance_to(builder, next_file(builder, start + (int64_t)done)); /* blank, unwritten or unreadable: nothing more in this file */
-        return (int64_t)range->size;
+        if (kind == RP_RECORD_BLANK && offset + message.size == next_file(builder, offset)) {
+            advance_to(builder, next_file(builder, offset));
+            return (int64_t)range->size;
+        }
+        rp_error cause;
+        rp_error_set(&cause, RP_E_CORRUPT, 0, NULL, offset, "%s", kind < 0 ? error->message : "zero bytes, or a record of another place");
+        int status = pass_over(builder, &cause, error);
+        return status < 0 ? status : (int64_t)range->size;
     }
     return (int64_t)done;
 }
@@ -173,6 +198,12 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
     }
     int64_t used = enter_range(builder, &range, error);
     rp_log_range_release(range.pin);
+    if (used == 0 && offset < rp_commit_log_whole_offset(log)) { /* not the beginning of one that is still to come */
+        rp_error cause;
+        rp_error_set(&cause, RP_E_CORRUPT, 0, NULL, offset, "a size past the log's end");
+        used = pass_over(builder, &cause, error);
+        return used < 0 ? (int)used : 1;
+    }
     return used < 0 ? (int)used : used > 0;
 }
 

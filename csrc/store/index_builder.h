@@ -9,7 +9,7 @@
  * Threads  one ("index"). notify and figures: any thread.
  * Owns     its thread. Borrows log and index, which must be closed after it.
  * Errors   a full disk or failed write is logged once and tried again every second; a failed sync is logged once, and none is tried
- *          again (key_index.h); what cannot be decoded is logged and skipped to the next file. None of them stops sends.
+ *          again (key_index.h); what is no record is logged and passed over to the next one. None of them stops sends.
  */
 #ifndef RP_STORE_INDEX_BUILDER_H
 #define RP_STORE_INDEX_BUILDER_H
