@@ -146,8 +146,11 @@ static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_q
 
 /* Under the lock, at log->dispatched. */
 static void note_damage(rp_commit_log *log, const rp_error *cause) {
-    rp_error_set(&log->damage, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched, "the master's bytes at %lld are no record: %s",
-                 (long long)log->dispatched, cause->message);
+    rp_error_set(
+        &log->damage, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched,
+        "the master's bytes at %lld are no record: %s; if `rocketpy store verify` says so of its log too, begin with a copy of its "
+        "store, made while it is stopped, or with an empty one when it writes to a later file",
+        (long long)log->dispatched, cause->message);
     atomic_store_explicit(&log->damaged_at, log->dispatched, memory_order_release);
 }
 

@@ -276,7 +276,9 @@ static void a_slave_is_cut_where_its_master_sent_no_record(void) {
     place[damaged.commit_log_offset + 28 + 7] ^= 1; /* where it says that it lies */
     (void)rp_commit_log_commit_replicated(log, 0, size, NULL);
     rp_log_range_release(sent.pin);
-    int64_t vouched = rp_commit_log_damaged_at(log, NULL);
+    rp_error damage;
+    int64_t vouched = rp_commit_log_damaged_at(log, &damage);
+    CHECK(strstr(damage.message, "another place") != NULL && strstr(damage.message, "made while it is stopped") != NULL);
     CHECK(vouched == damaged.commit_log_offset && rp_commit_log_max_offset(log) > vouched);
     CHECK(rp_message_store_wait_flushed(slave, rp_commit_log_max_offset(log), 30000) == RP_OK);
     fixture_close(slave);
