@@ -25,6 +25,8 @@ from .config import Config, ConfigError, Problem, Value
 
 NATIVE_LOGGER = "rocketpy.native"
 NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
+SAID = {"is_said": True}
+"""The `extra` of a record that its program tells standard error itself: it is for the file, and for who collects records."""
 logging.addLevelName(NOTICE, "NOTICE")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+,;~*#$&!?()[]{}<>|^'")
 
@@ -121,6 +123,8 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
         terminal = logging.StreamHandler(sys.stderr)
         terminal.setFormatter(TerminalFormatter() if foreground else formatter)
         terminal.setLevel(NOTICE if foreground else logging.NOTSET)
+        if foreground:
+            terminal.addFilter(lambda record: not hasattr(record, "is_said"))
         handlers.append(terminal)
     root = logging.getLogger()
     for handler in root.handlers[:]:

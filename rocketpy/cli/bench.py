@@ -243,11 +243,11 @@ def describe(load: LoadOptions, address: str) -> str:
 
 def run_bench(options: BenchOptions) -> int:
     """0 when nothing failed and nothing was refused."""
-    from .._core.errors import NetworkError, RocketpyError
+    from .._core.errors import InvalidArgument, NetworkError, RocketpyError
     from .._core.load import Load
     from .bench_report import is_good, print_result, refusal, to_json, watch
     from .bench_target import find_target
-    from .process import complain, say
+    from .process import EXIT_USAGE, complain, say
 
     load_options = options.load
     try:
@@ -285,5 +285,5 @@ def run_bench(options: BenchOptions) -> int:
         return 1
     except RocketpyError as error:
         complain("rocketpy bench", error)
-        return 1
+        return EXIT_USAGE if isinstance(error, InvalidArgument) else 1
     return 0 if is_good(result) else 1

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from .._core.errors import InvalidArgument, NetworkError, NotFound
-from ..remoting.client import RemotingClient
+from ..remoting.client import RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import check_success
 from ..remoting.headers import CreateTopicRequestHeader, GetRouteInfoRequestHeader, GetTopicConfigRequestHeader
@@ -27,21 +27,31 @@ class Target:
 
 
 def find_target(address: str | None, namesrv: str, topic: str, queues: int, *, broker_name: str | None, create: bool) -> Target:
-    """Raises NotFound, NetworkError, CommandError. queues is what the topic is made with when it does not exist."""
+    """Raises InvalidArgument, NotFound, NetworkError, CommandError. queues is what the topic is made with when it does not exist."""
     return asyncio.run(_find_target(address, namesrv, topic, queues, broker_name, create))
+
+
+def checked_address(text: str, option: str, example: str) -> str:
+    """The address, blanks trimmed. Raises InvalidArgument that names the option."""
+    try:
+        split_address(text)
+    except NetworkError:
+        raise InvalidArgument(f"{option} {text.strip()!r} is not HOST:PORT, such as {example}") from None
+    return text.strip()
 
 
 async def _find_target(address: str | None, namesrv: str, topic: str, queues: int, broker_name: str | None, create: bool) -> Target:
     async with RemotingClient() as client:
         if address is not None:
-            return await _at_broker(client, address, topic, queues, create)
+            return await _at_broker(client, checked_address(address, "-a", "127.0.0.1:10911"), topic, queues, create)
         silent = None
-        for namesrv_address in filter(None, map(str.strip, namesrv.replace(",", ";").split(";"))):
+        given = filter(None, map(str.strip, namesrv.replace(",", ";").split(";")))
+        for namesrv_address in [checked_address(part, "-n", "127.0.0.1:9876") for part in given]:
             try:
                 return await _at_name_server(client, namesrv_address, topic, queues, broker_name, create)
             except NetworkError as error:
                 silent = error  # one of the others may answer
-    raise silent or InvalidArgument("no name server given")
+    raise silent or InvalidArgument("-n names no name server; it is HOST:PORT, such as 127.0.0.1:9876")
 
 
 async def _at_name_server(client: RemotingClient, namesrv: str, topic: str, queues: int, broker_name: str | None, create: bool) -> Target:

@@ -1,6 +1,7 @@
 """Entry points of the commands. The servers are started without the command line library: it takes longer to import than they to start.
 
-Exit codes of every command: 0 done, 1 failed, 2 wrong usage, 3 unhealthy or damaged, 130 interrupted (0 or 1 from who listens itself).
+Exit codes of every command: 0 done, 1 failed, 2 wrong usage or configuration, 3 unhealthy or damaged, 130 interrupted (0 or 1 from who
+listens itself).
 """
 
 from __future__ import annotations

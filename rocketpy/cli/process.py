@@ -20,10 +20,12 @@ from typing import Protocol
 from .._core.base import report_faults
 from .._core.errors import RocketpyError
 from ..config import Config, ConfigError
-from ..logs import NativeLog
+from ..logs import SAID, NativeLog
 
 log = logging.getLogger(__name__)
 
+EXIT_USAGE = 2
+"""Of a command line or a configuration that cannot be."""
 EXECUTOR_THREADS = 6
 """What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
 
@@ -197,8 +199,8 @@ def run(
     try:
         code = asyncio.run(_serve(configs, make, announce, work))
     except (RocketpyError, ConfigError, OSError) as error:
-        log.error("%s ends: %s", program, error)
+        log.error("%s ends: %s", program, error, extra=SAID)
         complain(program, error)
-        return 1
+        return EXIT_USAGE if isinstance(error, ConfigError) else 1
     log.info("stopped")
     return code

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..logs import NativeLog, start_logging
-from .process import Service, complain, run, say
+from .process import EXIT_USAGE, Service, complain, run, say
 
 if TYPE_CHECKING:
     from ..broker.service import BrokerService
@@ -74,7 +74,7 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
             start_logging(known, config, foreground=bool(config.text("logPath")))
     except ConfigError as error:
         complain(program, error)
-        return 1
+        return EXIT_USAGE
     if options.printConfigItem or important:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
         config.report_remarks()

@@ -17,7 +17,7 @@ from ..config import Config, ConfigError, load_config, registered_host
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs
-from .process import Service, StopSignal, complain, run, say, wait_for_signal
+from .process import EXIT_USAGE, Service, StopSignal, complain, run, say, wait_for_signal
 from .servers import announce_broker, announce_namesrv
 
 PROGRAM = "rocketpy up"
@@ -148,7 +148,7 @@ def run_up(options: UpOptions) -> int:
             start_logging("rocketpy", broker_config, foreground=True)
         except (ConfigError, NotFound) as error:
             complain(PROGRAM, error)
-            return 2
+            return EXIT_USAGE
         started: list[Embedded] = []
 
         def make(native_log: NativeLog) -> list[Service]:

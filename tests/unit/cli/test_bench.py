@@ -72,6 +72,21 @@ def test_nobody_listening_is_one_line_and_exit_code_1() -> None:
     assert len(output.splitlines()) == 1
 
 
+@pytest.mark.parametrize("option", ["-n", "-a"])
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:²", "127.0.0.1:99999"])
+def test_an_address_that_cannot_be_is_wrong_usage(option: str, address: str) -> None:
+    code, output = run("send", option, address, "--count", "1")
+    assert code == 2 and output.startswith(f"rocketpy bench: {option} {address!r} is not HOST:PORT, such as 127.0.0.1:"), output
+    assert len(output.splitlines()) == 1
+
+
+def test_one_bad_name_server_among_others_is_not_passed_over() -> None:
+    code, output = run("send", "-n", "127.0.0.1:1;nonsense", "--count", "1")
+    assert code == 2 and "-n 'nonsense' is not HOST:PORT" in output
+    code, output = run("send", "-n", " ; ", "--count", "1")
+    assert code == 2 and "-n names no name server" in output
+
+
 def test_a_run_of_which_nothing_was_acknowledged_says_why(broker: RocketpyServer) -> None:
     code, output = run("send", "-a", broker.namesrv, "-d", "3600", "-c", "1")
     assert code == 1 and "no message was sent or received" in output and "REQUEST_CODE_NOT_SUPPORTED" in output

@@ -178,7 +178,7 @@ def test_a_bad_value_stops_the_start_with_file_line_key_and_what_was_expected(tm
     conf = tmp_path / "broker.conf"
     conf.write_text("# a broker\nbrokerName = broker-a\nlistenPort = 1o911\nflushDiskType = SOMETIMES\n")
     done = run("broker", "-c", str(conf))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     port, flush = done.stderr.splitlines()
     assert f"{conf}:3: listenPort" in port
@@ -264,7 +264,7 @@ def test_a_server_starts_without_the_command_line_library(role: str) -> None:
 def test_a_log_directory_that_cannot_be_is_named_with_its_key(role: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = run(role, "-o", f"logPath={tmp_path}/file/logs")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == f"rocketpy {role}: logPath: {tmp_path}/file/logs cannot be made: Not a directory\n"
 
 
