@@ -196,7 +196,7 @@ def print_table(figures: Figures, options: CheckOptions) -> None:
         ("start-up", f"{figures.started_s:.2f} s from process start to registered"),
         (
             "memory",
-            f"{figures.rss_without_files_mb:,.0f} MiB without file pages, {figures.rss_mb:,.0f} MiB with them; generator included",
+            f"{figures.rss_without_files_mb:,.0f} MiB, {figures.rss_mb:,.0f} MiB with file pages; generator included",
         ),
     ]
     rows += [("error", text) for text in figures.error_causes]

@@ -16,7 +16,7 @@ from ..config import Config, load_config, registered_host
 PACKAGE = Path(__file__).resolve().parents[1]
 SAMPLES = PACKAGE / "conf" if (PACKAGE / "conf").is_dir() else PACKAGE.parent / "conf"
 """In the package where it is installed, beside it in a source tree."""
-DEPLOYED_ELSEWHERE = ("storePathCommitLog", "namesrvAddr", "advertise", "advertiseHa", "haMasterAddress")
+DEPLOYED_ELSEWHERE = ("storePathCommitLog", "namesrvAddr", "advertise", "advertiseHa", "haMasterAddress", "metricsPromExporterHost")
 """Directories and addresses of the deployment that a broker does without: a trial keeps its hands off them."""
 
 
@@ -42,6 +42,7 @@ def cluster_configs(name: str, host: str, directory: Path) -> list[Config]:
             "brokerIP2": registered_host(host),
             "listenPort": "0",
             "haListenPort": "0",
+            "metricsPromExporterPort": "0",
             "storePathRootDir": str(directory / path.stem),
             **dict.fromkeys(DEPLOYED_ELSEWHERE, ""),
         }

@@ -27,6 +27,8 @@ STANDARD_PORT = -1  # the usual one when it is free, any other when not
 BROKER_PORT_NEIGHBOURS = (-2, 0, 1)  # VIP channel, clients, slaves
 SLAVES_WAIT_S = 30.0
 SLAVES_LOOK_S = 0.02
+SLAVE_LEAVES = "ha: slave "
+"""How a master begins to say that it lost a slave; here the slaves end first, and everything after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Embedded:
     async def stop(self) -> None:
         """Stops all of them, whatever fails. Raises StoreIOError with each broker that did not stop cleanly."""
         faults: list[str] = []
+        self._native_log.expect(SLAVE_LEAVES)
         for broker in reversed(self.brokers):
             try:
                 await broker.stop()
@@ -170,7 +173,7 @@ def run_up(options: UpOptions) -> int:
                 return await wait_for_signal(stop)
             from .check import CheckOptions, run_check
 
-            durability = f"as conf/{options.cluster} says" if options.cluster else f"{options.flush}, no slave"
+            durability = f"as the files of {options.cluster} say" if options.cluster else f"{options.flush}, no slave"
             check_options = CheckOptions(options.check_count, options.message_size, durability, options.json)
 
             async def checked() -> int:

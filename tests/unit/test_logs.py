@@ -9,12 +9,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from rocketpy._core.remoting import Server
 from rocketpy.config import load_config
-from rocketpy.logs import NOTICE, JsonFormatter, LogfmtFormatter, NativeLog, start_logging
+from rocketpy.logs import NOTICE, SAID, JsonFormatter, LogfmtFormatter, NativeLog, start_logging
 from tests.processes import PATIENCE_S
 
 
@@ -108,6 +109,37 @@ def test_a_terminal_beside_the_file_shows_notices_and_warnings(tmp_path: Path, c
     assert "a queue is rebuilt" in shown
     assert "only in the file" not in shown
     assert "level=NOTICE" in (tmp_path / "broker.log").read_text()
+
+
+def test_what_its_program_tells_is_not_told_twice_on_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("broker", load_config("broker", None, {"logPath": str(tmp_path)}), foreground=True)
+    logging.getLogger("rocketpy").error("%s ends", "it", extra=SAID)
+    assert capsys.readouterr().err == "" and "it ends" in (tmp_path / "broker.log").read_text()
+
+
+class Lines:
+    """A tap that holds lines until they are taken."""
+
+    event_fd, dropped = -1, 0
+
+    def __init__(self, *lines: tuple[int, int, str]) -> None:
+        self.lines = list(lines)
+
+    def take(self) -> list[tuple[int, int, str]]:
+        lines, self.lines = self.lines, []
+        return lines
+
+
+def test_warnings_that_are_expected_are_news_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    native_log = NativeLog()
+    native_log.tap.close()
+    tap = Lines((logging.WARNING, 0, "ha: slave a left"))
+    native_log.tap = cast(Any, tap)
+    with caplog.at_level(logging.INFO, logger="rocketpy.native"):
+        native_log.expect("ha: slave ")
+        tap.lines += [(logging.WARNING, 0, "ha: slave b left"), (logging.ERROR, 0, "ha: slave c lies"), (logging.WARNING, 0, "disk")]
+        native_log.drain()
+    assert [found.levelname for found in caplog.records] == ["WARNING", "INFO", "ERROR", "WARNING"]
 
 
 def test_native_lines_reach_logging(caplog: pytest.LogCaptureFixture) -> None:

@@ -36,6 +36,7 @@ def test_a_trial_of_a_deployment_touches_none_of_its_directories_and_addresses(t
         "advertise": "198.51.100.7:10911",
         "advertiseHa": "198.51.100.7",
         "haMasterAddress": "198.51.100.8:10912",
+        "metricsPromExporterHost": "198.51.100.7",
     }
     keys = {"storePathRootDir": tmp_path / "live", "storePathCommitLog": tmp_path / "live" / "commitlog", "brokerIP1": "198.51.100.7"}
     write_properties(deployment / "broker-a.properties", keys | taken)
@@ -97,6 +98,28 @@ def test_updating_a_broker_of_a_sample_deployment_changes_no_sample(tmp_path: Pa
     assert {path: path.read_bytes() for path in sorted(SAMPLES.rglob("*")) if path.is_file()} == before
 
 
+def test_every_broker_of_a_trial_serves_its_metrics(tmp_path: Path) -> None:
+    """On machines of their own they all have the same port."""
+    deployment = tmp_path / "deployment"
+    deployment.mkdir()
+    for name in ("broker-a", "broker-b"):
+        keys = {"brokerName": name, "metricsExporterType": "PROM", "metricsPromExporterPort": 5557, "mappedFileSizeCommitLog": 1 << 20}
+        write_properties(deployment / f"{name}.properties", keys)
+
+    async def start_both() -> None:
+        native_log = NativeLog()
+        namesrv = load_config("namesrv", None, {"bindAddress": "127.0.0.1", "listenPort": "0", "kvConfigPath": str(tmp_path / "kv.json")})
+        cluster = Embedded(namesrv, cluster_configs(str(deployment), "127.0.0.1", tmp_path / "trial"), native_log)
+        try:
+            await cluster.start()
+            assert [broker.name for broker in cluster.brokers] == ["broker-a", "broker-b"]
+        finally:
+            await cluster.stop()
+            native_log.close()
+
+    asyncio.run(start_both())
+
+
 def test_an_unknown_deployment_names_those_there_are() -> None:
     with pytest.raises(NotFound, match="2m-2s-async, 2m-2s-sync, 2m-noslave"):
         deployment_files("3m-9s")
@@ -140,3 +163,4 @@ def test_a_synchronous_cluster_takes_messages_and_gives_them_back(tmp_path: Path
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "every message came back as it was sent" in done.stdout
     assert "nothing in this release uses them" not in done.stderr, "a sample sets what does something"
+    assert "closed the connection" not in done.stderr, "that its slaves end is no news to who ends them"
