@@ -113,9 +113,21 @@ def check_memory(directory: Path) -> Finding:
 
 def existing(directory: Path) -> Path:
     """The nearest directory upward that exists: a store is made at the first start."""
-    while not os.access(directory, os.F_OK) and directory != directory.parent:
+    while not os.path.isdir(directory) and directory != directory.parent:  # noqa: PTH112 - Path.is_dir raises where it may not look
         directory = directory.parent
     return directory
+
+
+def check_directory(directory: Path) -> Finding:
+    """What the findings behind it are about: a misspelt path has a disk and a file system too, those of what is above it."""
+    place = existing(directory)
+    if place == directory:
+        return Finding("store", "ok", str(directory))
+    below = place / directory.relative_to(place).parts[0]
+    if os.path.lexists(below):
+        return Finding("store", "bad", f"{below} is not a directory; mend it, or choose another storePathRootDir")
+    text = f"{directory} is not there: a broker makes it at its first start; looked at {place} instead"
+    return Finding("store", "ok" if directory == default_directory() else "note", text)
 
 
 def check_disk(directory: Path) -> Finding:
@@ -165,6 +177,7 @@ CHECKS: tuple[Callable[[Path], Finding], ...] = (
     check_open_files,
     check_maps,
     check_memory,
+    check_directory,
     check_disk,
     check_file_system,
     check_address,
@@ -186,6 +199,11 @@ def print_findings(findings: Sequence[Finding]) -> int:
     return 3 if any(finding.grade == "bad" for finding in findings) else 0
 
 
+def default_directory() -> Path:
+    """As storePathRootDir's."""
+    return home_directory() / "store"
+
+
 def run_doctor(directory: Path | None) -> int:
-    place = directory or home_directory() / "store"
+    place = default_directory() if directory is None else directory.absolute()
     return print_findings([check(place) for check in CHECKS])

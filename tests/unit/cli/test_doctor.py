@@ -93,3 +93,27 @@ def test_a_long_path_is_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> N
     path = "/".join(["", *["directory"] * 12])
     doctor.print_findings([Finding("sync", "ok", f"by {path}")])
     assert path in capsys.readouterr().out
+
+
+def test_a_directory_that_is_not_there_is_told_with_the_one_that_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = tmp_path / "sotre" / "below"
+    finding = doctor.check_directory(missing)
+    assert finding.grade == "note" and f"{missing} is not there" in finding.text and f"looked at {tmp_path} instead" in finding.text
+    assert doctor.check_directory(tmp_path).grade == "ok"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert doctor.check_directory(tmp_path / "store").grade == "ok", "nobody has named it: it is there after the first start"
+
+
+def test_a_file_in_the_place_of_the_directory_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for directory in (tmp_path / "file", tmp_path / "file" / "store"):
+        finding = doctor.check_directory(directory)
+        assert finding.grade == "bad" and f"{tmp_path}/file is not a directory" in finding.text
+        assert doctor.check_sync(directory).grade == "ok", "of the directory it is in"
+
+
+def test_a_relative_directory_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "CHECKS", (doctor.check_directory,))
+    assert run_doctor(Path("store")) == 0
+    assert str(tmp_path / "store") in capsys.readouterr().out
