@@ -18,7 +18,9 @@ HEAD = """# Configuration
 Made from the tables in `rocketpy/config/keys_*.py` by `python -m rocketpy.config.document`; do not edit.
 
 Names, defaults and units are RocketMQ's (5.5.0); a file written for RocketMQ works here. Files are Java's `.properties`: `key = value`,
-`#` begins a comment. Values are trimmed at both ends.
+`#` begins a comment. Values are trimmed at both ends. Files are UTF-8; RocketMQ takes
+them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path, say) is another one for it. The start names both;
+`\\uXXXX` means the same to both, and is what an update writes.
 
 * A bad value ends the start: every bad line at once, as `FILE:LINE: KEY: 'VALUE' is not valid: expected …`.
 * An unknown key is kept (`getBrokerConfig` shows it) and reported once, with the nearest known name.

@@ -23,7 +23,7 @@ from .keys_broker import BROKER_KEYS, FORMER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
 from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
 from .keys_store import STORE_KEYS
-from .properties import Entry, edit_properties, format_properties, properties_text, read_properties, readable
+from .properties import Entry, as_latin, edit_properties, escaped, format_properties, properties_text, read_properties, readable
 from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 
 log = logging.getLogger(__name__)
@@ -314,11 +314,14 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
     config = Config(role, file=path)
     problems: list[Problem] = []
     lines: dict[str, int] = {}
+    foreign: dict[int, str] = {}
     for entry in _file_entries(path):
         name, line = readable(entry.key), entry.line
         if name in lines:
             _note(config, f"{path}:{line}: {name} was set in line {lines[name]} already; the later value counts")
         lines[name] = line
+        if not entry.is_ascii and readable(entry.value) == entry.value:
+            foreign[line] = entry.value
         _set(config, name, entry.value, str(path), line, problems)
     for name, text in (overrides or {}).items():
         lines.pop(name, None)
@@ -333,6 +336,8 @@ def load_config(role: Role, file: str | Path | None = None, overrides: Mapping[s
         raise ConfigError(problems)
     for name, line in lines.items():
         _remark(config, name, f"{path}:{line}")
+        if line in foreign:
+            _note(config, f"{path}:{line}: {_two_readings(name, foreign[line])}")
     for name in overrides or ():
         _remark(config, name, COMMAND_LINE)
     for name, value, reason in derive_values(role, config._values):
@@ -398,6 +403,13 @@ def _remark(config: Config, name: str, place: str) -> None:
             _note(config, f"{place}: {name} is a key of the {role}, not of the {config.role}; it is kept and has no effect")
             return
     _note(config, f"{place}: unknown key {name} is kept and has no effect{_suggestion(name, config.table)}")
+
+
+def _two_readings(name: str, value: str) -> str:
+    return (
+        f"{name} is {value!r} here, where files are UTF-8, and {as_latin(value)!r} for RocketMQ, which reads ISO-8859-1; "
+        f"{name}={escaped(value)} is the same for both"
+    )
 
 
 def _suggestion(name: str, table: Mapping[str, Key]) -> str:

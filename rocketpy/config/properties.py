@@ -3,11 +3,13 @@ RocketMQ: java.util.Properties, MixAll.properties2String (5.3.3 common/).
 
 A line is a comment (# or ! first), blank, or key, separator (=, : or blanks), value. A backslash at the end continues the line; \\t \\n
 \\r \\f and \\uXXXX are escapes, a backslash before anything else vanishes. Values are trimmed at both ends, which Java does not do: there a
-blank behind a number costs an operator the whole setting.
+blank behind a number costs an operator the whole setting. Files are UTF-8, which Java takes for ISO-8859-1: what is written here is ASCII,
+with \\uXXXX for the rest.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +25,8 @@ class Entry:
     value: str
     line: int
     line_last: int
+    is_ascii: bool = True
+    """False where characters beyond ASCII stand as they are, not as \\uXXXX: readers differ in what they take them for."""
 
 
 def properties_text(data: bytes) -> str:
@@ -43,12 +47,22 @@ def readable(text: str) -> str:
 
 def read_properties(text: str) -> list[Entry]:
     """Every entry in order, duplicates included. Never fails: any text is some properties."""
-    return [Entry(*_split(logical), line, last) for line, last, logical in _logical_lines(text)]
+    return [Entry(*_split(logical), line, last, logical.isascii()) for line, last, logical in _logical_lines(text)]
 
 
 def format_properties(values: Mapping[str, str]) -> str:
     """Sorted `key=value` lines, as RocketMQ shows and keeps its configuration."""
     return "".join(f"{_escape(key, is_key=True)}={_escape(value)}\n" for key, value in sorted(values.items()))
+
+
+def as_latin(value: str) -> str:
+    """What a reader of ISO-8859-1, as java.util.Properties is, takes a value for that stands in a file as UTF-8."""
+    return file_bytes(value).decode("latin-1")
+
+
+def escaped(value: str) -> str:
+    """The value as it stands in a file: ASCII, which every reader takes for the same."""
+    return _escape(value)
 
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
@@ -140,8 +154,13 @@ def _unescape(text: str) -> str:
 
 def _escape(text: str, *, is_key: bool = False) -> str:
     """Only what a reader would take for something else; `;` and `:` of addresses stay readable."""
-    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    safe = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
     if is_key:
         for special in "=: #!":
-            escaped = escaped.replace(special, "\\" + special)
-    return escaped
+            safe = safe.replace(special, "\\" + special)
+    return safe if safe.isascii() else re.sub("[^\x00-\x7f\udc80-\udcff]", _unicode_escapes, safe)
+
+
+def _unicode_escapes(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2))

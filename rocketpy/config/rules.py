@@ -76,7 +76,7 @@ def _integer(values: Mapping[str, Value], name: str) -> int:
 def _check_ports(name: str, value: Value) -> Iterator[tuple[str, str]]:
     for address in str(value or "").split(";"):
         port = address.strip().rpartition(":")[2]
-        if port.isdigit() and not 0 < int(port) <= PORT_MAX:
+        if port.isascii() and port.isdigit() and not 0 < int(port) <= PORT_MAX:
             yield name, f"{address.strip()!r} is not valid: expected a port from 1 to 65535"
 
 

@@ -52,6 +52,10 @@ def test_a_file_beats_the_environment_and_the_command_line_beats_both(file: Path
 def test_a_bad_value_of_the_environment_is_told_like_any_other(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by the broker that has opened its store already, and with no word of where it comes from."""
     monkeypatch.setenv("NAMESRV_ADDR", "namesrv")
+    monkeypatch.setenv("NAMESRV_ADDR", "namesrv:²")
+    with pytest.raises(ConfigError, match="'namesrv:²' is not valid"):
+        load_config("broker")
+    monkeypatch.setenv("NAMESRV_ADDR", "namesrv")
     with pytest.raises(
         ConfigError, match=r"^namesrvAddr: 'namesrv' is not valid: expected addresses .* \(the environment's NAMESRV_ADDR\)$"
     ):
