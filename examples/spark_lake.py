@@ -3,7 +3,7 @@
     python examples/spark_lake.py                                  starts a name server and a broker of its own
     python examples/spark_lake.py --name-server 127.0.0.1:9876     uses yours
 
-Needs `pip install 'rocketpy-mq[spark]'` and Java 17 (`rocketpy spark doctor` tells).
+Needs `pip install 'pyspark>=4.2' 'pyarrow>=18'` and Java 17 (`rocketpy spark doctor` tells).
 """
 
 from __future__ import annotations

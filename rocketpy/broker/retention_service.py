@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
 from datetime import datetime
 from pathlib import Path
@@ -69,7 +70,7 @@ class RetentionService:
             return Decision(0, False, fault, 0)
         low, safe = stats["commit_log_min_offset"], min(stats["flushed_offset"], stats["commit_log_max_offset"])
         files = []
-        for path in sorted(path for path in self._log_path.iterdir() if len(path.name) == 20 and path.name.isdigit()):
+        for path in sorted(path for path in self._log_path.iterdir() if re.fullmatch("[0-9]{20}", path.name)):
             info = path.stat()
             if low <= int(path.name) and int(path.name) + info.st_size < safe:
                 files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000, info.st_size))

@@ -20,6 +20,7 @@ from ..remoting.json_codec import read_object
 from .doctor import Finding, print_findings
 
 JAVA_MIN = 17
+SPARK_PACKAGES = "'pyspark>=4.2' 'pyarrow>=18'"
 TIMEOUT_S = 3.0
 JAVA_TIMEOUT_S, PYTHON_TIMEOUT_S = 30, 120  # both are started on a busy machine too
 
@@ -64,7 +65,8 @@ def check_worker_python() -> Finding:
         return Finding("worker Python", "bad", f"PYSPARK_PYTHON={program}: {_why_not_run(error)}; unset it, or name a Python")
     if done.returncode != 0:
         cause = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
-        return Finding("worker Python", "bad", f"{program}: {cause}; {program} -m pip install 'rocketpy-mq[spark]'")
+        missing = "'.[spark]' in a clone of rocketpy" if "rocketpy" in cause else SPARK_PACKAGES
+        return Finding("worker Python", "bad", f"{program}: {cause}; {program} -m pip install {missing}")
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     if done.stdout.strip() != mine:
         remedy = "use the same minor version: unset PYSPARK_PYTHON, or set it to the driver's"

@@ -1,7 +1,7 @@
 """Topics and store directories as Spark tables: `import rocketpy.spark` registers format("rocketmq") and format("rocketmq-store") with the
 active session when there is one, `rocketpy.spark.register(session)` with a given one.
 
-Needs PySpark 4.2 or later and pyarrow: pip install 'rocketpy-mq[spark]'. docs/spark.md has the options.
+Needs PySpark 4.2 or later and pyarrow: pip install 'pyspark>=4.2' 'pyarrow>=18'. docs/spark.md has the options.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ try:
     import pyarrow  # noqa: F401
     import pyspark
 except ImportError as _error:
-    raise ImportError(f"rocketpy.spark needs PySpark and pyarrow ({_error}): pip install 'rocketpy-mq[spark]'") from _error
+    raise ImportError(f"rocketpy.spark needs PySpark and pyarrow ({_error}): pip install 'pyspark>=4.2' 'pyarrow>=18'") from _error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 PYSPARK_MIN = (4, 2)
 
 if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < PYSPARK_MIN:
-    raise ImportError(f"rocketpy.spark needs PySpark 4.2 or later, this is {pyspark.__version__}: pip install -U 'rocketpy-mq[spark]'")
+    raise ImportError(
+        f"rocketpy.spark needs PySpark 4.2 or later, this is {pyspark.__version__}: pip install -U 'pyspark>=4.2' 'pyarrow>=18'"
+    )
 
 
 def register(session: SparkSession) -> SparkSession:

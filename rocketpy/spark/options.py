@@ -70,7 +70,7 @@ def _addresses(text: str) -> tuple[str, ...]:
     addresses = name_server_addresses(text)
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isascii() or not port.isdigit():
             raise ValueError(f"{address!r} is not HOST:PORT")
     if not addresses:
         raise ValueError("names no address")
@@ -181,7 +181,7 @@ def _queue_numbers(text: str, least: int, wanted: str, number: str) -> QueueNumb
             if not isinstance(queues, dict):
                 raise ValueError(f"{topic}.{broker}: expected an object of queues")
             for queue, value in queues.items():
-                if not str(queue).isdigit() or not isinstance(value, int) or isinstance(value, bool) or value < least:
+                if not re.fullmatch("[0-9]+", str(queue)) or not isinstance(value, int) or isinstance(value, bool) or value < least:
                     raise ValueError(f"{topic}.{broker}.{queue}: expected a queue number and {number}")
                 numbers.setdefault(topic, {}).setdefault(broker, {})[str(int(queue))] = value
     return numbers
@@ -238,7 +238,8 @@ OPTIONS: tuple[Option, ...] = (
         "startingOffsetsByTimestampStrategy", _choice("error", "latest"), "error", READS,
         "What a starting time behind a queue's last message is: an error, or its end.",
     ),
-    Option("failOnDataLoss", _boolean, True, READS, "Whether offsets that the broker no longer has end the query; else they are skipped."),
+    Option("failOnDataLoss", _boolean, True, READS | {Use.STORE},
+           "Whether what the broker no longer has, offsets or files, ends the query; else it is skipped."),
     Option("minPartitions", _positive, None, READS, "Large queues are split until there are this many partitions."),
     Option("maxRecordsPerPartition", _positive, None, READS, "A partition holds at most this many offsets."),
     Option("maxOffsetsPerTrigger", _positive, None, frozenset({Use.STREAM}), "Offsets per micro-batch, shared among queues by backlog."),

@@ -22,8 +22,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from .._core.arrow import RecordBatch, SegmentReader
-from .._core.errors import InvalidArgument, NotFound, RocketpyError, StoreCorrupt
-from ..store.directory import StoreDirectory, file_size
+from .._core.errors import InvalidArgument, NotFound, OffsetOutOfRange, RocketpyError, StoreCorrupt
+from ..store.directory import StoreDirectory, file_size, is_numbered
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import AS_VIEW, TIME_MAX_MS, Use, options_of, parse_options
 from .plan import share_out
@@ -136,7 +136,19 @@ class StoreTableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark runs a table without partitions as one task without a partition.
-        return self.read_file(partition) if isinstance(partition, FilePartition) else iter(())
+        return self.read_kept(partition) if isinstance(partition, FilePartition) else iter(())
+
+    def read_kept(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a stretch; none, with failOnDataLoss=false, of a file that the broker deleted since the work was planned."""
+        try:
+            yield from self.read_file(partition)
+        except (NotFound, FileNotFoundError):  # when it is opened; what is open can be read to its end
+            if self.options["failOnDataLoss"]:
+                raise OffsetOutOfRange(
+                    "the broker has deleted this file since the query was planned, as fileReservedTime and the disk's fill say; run the "
+                    "query again, or set failOnDataLoss=false to leave out what is gone",
+                    file=partition.path,
+                ) from None
 
     @abstractmethod
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
@@ -177,8 +189,15 @@ class LogTableReader(StoreTableReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LogPartition):
-            return chain.from_iterable(map(self.read_file, partition.pieces))
+            return chain.from_iterable(map(self.read_kept, partition.pieces))
         return self._tell_missing(partition) if isinstance(partition, MissingPartition) else super().read(partition)
+
+    def read_kept(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:
+        """A broker deletes from the oldest on: a file that is gone while an older one is there is damage."""
+        path = Path(partition.path)
+        if not path.exists() and any(int(other.name) < int(path.name) for other in _directory(self.options).log_files()):
+            return self._tell_missing(MissingPartition(str(path.parent), partition.begin, partition.end))
+        return super().read_kept(partition)
 
     def _tell_missing(self, partition: MissingPartition) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -288,7 +307,7 @@ class IndexTableReader(StoreTableReader):
         if self.options["topic"] is not None:
             raise InvalidArgument("an index has no topics: leave option 'topic' out of table=index")
         root = _directory(self.options).root / "index"
-        files = sorted(path for path in root.iterdir() if path.name.isdigit()) if root.is_dir() else []
+        files = sorted(path for path in root.iterdir() if is_numbered(path)) if root.is_dir() else []
         return [FilePartition(str(path), 0, size) for path in files if (size := file_size(path)) is not None]
 
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:

@@ -77,7 +77,7 @@ class StoreDirectory:
     def queues(self) -> Iterator[QueueFiles]:
         """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
         for topic in sorted(_listed(self.root / "consumequeue")):
-            numbered = [path for path in _listed(topic) if path.name.isdigit()]
+            numbered = [path for path in _listed(topic) if is_numbered(path)]
             for path in sorted(numbered, key=lambda path: int(path.name)):
                 if queue := _describe_queue(path):
                     yield queue
@@ -125,6 +125,11 @@ class StoreDirectory:
             config_files=_names(self.root / "config"),
             checkpoint=self.checkpoint(),
         )
+
+
+def is_numbered(path: Path) -> bool:
+    """Whether the name is digits only, ASCII ones: Python takes others for digits too that int() does not ("²")."""
+    return path.name.isascii() and path.name.isdigit()
 
 
 def file_size(path: Path) -> int | None:

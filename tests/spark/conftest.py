@@ -19,7 +19,7 @@ try:
     import pyarrow  # noqa: F401
     import pyspark  # noqa: F401
 except ImportError as error:
-    REASON = f"{error}: pip install 'rocketpy-mq[spark]'"
+    REASON = f"{error}: pip install 'pyspark>=4.2' 'pyarrow>=18'"
 if REASON is None and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
     REASON = "no Java: apt-get install -y default-jre-headless"
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 
 from tests.spark.servers import Cluster
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 
 
-def test_the_examples_run(spark: Any, cluster: Cluster) -> None:
+def test_the_examples_run(spark: Any, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where their lake goes, as pytest's own directories do
     cluster.create_topic("Orders")
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

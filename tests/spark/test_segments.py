@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 
-from rocketpy._core.errors import InvalidArgument, NotFound, StoreCorrupt
+from rocketpy._core.errors import InvalidArgument, NotFound, OffsetOutOfRange, StoreCorrupt
 from rocketpy.spark.store_source import RocketMQStoreDataSource
 from tests.crash.broker_process import BrokerProcess, NameServerProcess
 from tests.spark.servers import Cluster, copy_store, create_topic, send
@@ -166,6 +166,36 @@ def test_files_that_retention_takes_while_the_work_is_planned_are_left_out(store
     assert sum(1 for row in rows(store, table="consumequeue") if row["queueId"] == 0) == 300
     source = RocketMQStoreDataSource({"storePath": str(store), "table": "index"})
     assert source.reader(source.schema()).partitions() == []
+
+
+def read_after(store: Path, gone: str, **options: str) -> list[dict[str, Any]]:
+    """The rows of a query between whose planning and reading a file went."""
+    source = RocketMQStoreDataSource({"storePath": str(store), **options})
+    table = source.reader(source.schema())
+    parts = table.partitions()
+    (store / gone).unlink()
+    return [row for part in parts for batch in table.read(part) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(("table", "directory"), [("commitlog", "commitlog"), ("consumequeue", "consumequeue/Cut/0")])
+def test_a_file_that_retention_takes_before_it_is_read_is_an_error_or_left_out(store: Path, table: str, directory: str) -> None:
+    oldest = f"{directory}/{0:020}"
+    kept = (store / oldest).read_bytes()
+    with pytest.raises(OffsetOutOfRange, match=r"deleted this file since the query was planned.*failOnDataLoss=false") as told:
+        read_after(store, oldest, table=table, splitBytes="100k")
+    assert told.value.file == str(store / oldest)
+    (store / oldest).write_bytes(kept)
+    before = rows(store, table=table, splitBytes="100k")
+    left = read_after(store, oldest, table=table, splitBytes="100k", failOnDataLoss="false")
+    assert 0 < len(left) < len(before) and all(row in before for row in left)
+
+
+def test_a_file_that_goes_from_the_middle_is_damage_whatever_is_allowed(store: Path) -> None:
+    middle = f"commitlog/{SEGMENT:020}"
+    found = read_after(store, middle, audit="true", failOnDataLoss="false")
+    assert [(row["commitLogOffset"], row["damage"]) for row in found if not row["valid"]] == [
+        (SEGMENT, f"{SEGMENT} bytes are missing: no file has them")
+    ]
 
 
 def test_a_live_store_is_read_while_it_grows_without_a_word_of_damage(cluster: Cluster, topic: str) -> None:

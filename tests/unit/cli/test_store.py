@@ -293,3 +293,9 @@ def test_a_repair_loses_nothing_behind_damage_in_the_log_and_a_second_one_has_no
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     assert "commit log damage stays" in rocketpy("repair", root, *SHAPE, "--yes").stdout
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_digits_that_are_no_numbers_name_no_queue(root: Path) -> None:
+    """ "²".isdigit() is true, and int("²") an error."""
+    (root / "consumequeue" / "T" / "²").mkdir()
+    assert [queue.queue_id for queue in StoreDirectory(root).queues()] == [0, 1, 2, 3]

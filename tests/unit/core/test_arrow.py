@@ -14,7 +14,7 @@ import pytest
 from rocketpy._core.arrow import COLUMN_NAMES, BufferPool, RecordBatch, SegmentReader, column_mask
 from rocketpy._core.errors import Closed, InvalidArgument, StoreCorrupt
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 
 MAGIC_V1 = 0xDAA320A7
 HOST = bytes([127, 0, 0, 1]) + struct.pack(">i", 10911)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rocketpy._core.arrow import MessagePacker, Parcel
 from rocketpy._core.errors import AlreadyExists, Closed, InvalidArgument, NotFound, TooLarge
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 
 PREFIX = "ABCDEF0123456789ABCDEF01"
 

@@ -15,7 +15,7 @@ from rocketpy._core.errors import Busy, InvalidArgument, NetworkError, NotFound,
 from rocketpy._core.remoting import Command, decode_command, encode_command
 from tests.unit.core.test_arrow import record
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 
 SUCCESS, NOT_FOUND, RETRY, MOVED = 0, 19, 20, 21
 Answer = tuple[int, int, bytes]
