@@ -86,6 +86,16 @@ static bool is_kept_elsewhere(int fd) {
     return fstat(fd, &status) != 0 || status.st_nlink > 0;
 }
 
+/* Another process has it open (a query on the files, a copy): what it has mapped shall not vanish below it, which is a SIGBUS. A lease for
+ * writing is given for a file that nobody else has open, and without a name nobody comes later. */
+static bool is_read_elsewhere(int fd) {
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
+        return errno == EAGAIN;
+    }
+    (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return false;
+}
+
 /* Under lock: what nobody reads any more loses its blocks step by step. What sendfile took last is in the file's pages until the network
  * has it, and cutting a page or a folio in two zeroes what is behind the cut: so each cut is at a multiple of STEP_BYTES, where no folio
  * lies across. */
@@ -98,7 +108,7 @@ static void reclaim(rp_retention *retention) {
             retention->leaving[kept++] = *leaving;
             continue;
         }
-        bool is_cut = leaving->fd >= 0 && leaving->size > STEP_BYTES && !is_kept_elsewhere(leaving->fd);
+        bool is_cut = leaving->fd >= 0 && leaving->size > STEP_BYTES && !is_kept_elsewhere(leaving->fd) && !is_read_elsewhere(leaving->fd);
         while (is_cut && leaving->size > STEP_BYTES) {
             leaving->size = (leaving->size - 1) / STEP_BYTES * STEP_BYTES;
             if (ops->truncate(ops->context, leaving->fd, leaving->size) != 0) {

@@ -240,9 +240,10 @@ static void a_queue_that_ended_with_a_file_keeps_its_offset(int was_killed) {
 #define SENT_BYTES (64 * 1024)
 
 /* A store whose first file is full, on disk, and so long that its blocks are given back in steps. */
-static rp_message_store *open_with_long_file(const char *path) {
+static rp_message_store *open_with_long_file(const char *path, const rp_file_ops *ops) {
     rp_message_store_options options;
     fixture_options(&options, path);
+    options.file_ops = ops;
     options.commit_log_file_size = GENTLE_STEP + 5000;
     options.index_enable = 0;
     rp_message_store *store = fixture_open(&options);
@@ -263,7 +264,7 @@ static void a_file_with_another_name_keeps_its_bytes(void) {
     char path[512], first[600], linked[600];
     struct stat before, after;
     fixture_directory(path, sizeof path);
-    rp_message_store *store = open_with_long_file(path);
+    rp_message_store *store = open_with_long_file(path, NULL);
     snprintf(first, sizeof first, "%s/commitlog/%020d", path, 0);
     snprintf(linked, sizeof linked, "%s/linked", path);
     CHECK(link(first, linked) == 0 && stat(linked, &before) == 0);
@@ -274,12 +275,39 @@ static void a_file_with_another_name_keeps_its_bytes(void) {
     fixture_remove(path);
 }
 
+static int cut_and_count(void *context, int fd, int64_t size) {
+    atomic_fetch_add((atomic_int *)context, 1);
+    return ftruncate(fd, size);
+}
+
+/* A query on the store's files, a copy of them: by another process mostly, which the kernel tells apart no more than another descriptor. */
+static void a_file_that_another_process_reads_is_not_cut_below_it(void) {
+    for (int is_read = 0; is_read < 2; is_read++) {
+        char path[512], first[600];
+        fixture_directory(path, sizeof path);
+        snprintf(first, sizeof first, "%s/commitlog/%020d", path, 0);
+        atomic_int cuts = 0;
+        rp_file_ops ops = *rp_file_ops_system();
+        ops.context = &cuts;
+        ops.truncate = cut_and_count;
+        rp_message_store *store = open_with_long_file(path, &ops);
+        int fd = is_read ? open(first, O_RDONLY) : -1;
+        int before = atomic_load(&cuts); /* files are made by it too */
+        CHECK(rp_message_store_expire_file(store, NULL) == RP_OK && reclaims_to(store, 0));
+        struct stat status;
+        CHECK(atomic_load(&cuts) - before == !is_read);
+        CHECK(!is_read || (fstat(fd, &status) == 0 && status.st_size == GENTLE_STEP + 5000 && close(fd) == 0));
+        fixture_close(store);
+        fixture_remove(path);
+    }
+}
+
 /* sendfile has returned, so nobody has the file pinned: but what it sent is still in the file's pages, which wait for the network. */
 static void what_is_on_its_way_to_a_consumer_stays_as_it_is(void) {
     char path[512];
     static uint8_t before[SENT_BYTES], after[SENT_BYTES];
     fixture_directory(path, sizeof path);
-    rp_message_store *store = open_with_long_file(path);
+    rp_message_store *store = open_with_long_file(path, NULL);
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_log_range range;
     CHECK(rp_commit_log_read(log, 0, SENT_BYTES, &range) == RP_OK);
@@ -339,6 +367,7 @@ int main(void) {
     a_queue_that_ended_with_a_file_keeps_its_offset(1);
     RUN(what_is_on_its_way_to_a_consumer_stays_as_it_is);
     RUN(a_file_with_another_name_keeps_its_bytes);
+    RUN(a_file_that_another_process_reads_is_not_cut_below_it);
     RUN(a_power_cut_between_two_files_leaves_no_hole);
     return 0;
 }
