@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from .._core.errors import NetworkError, NoMemory, ProtocolError, TimedOut
 from .._core.load import Load
 from ..remoting.codes import response_name
+from .tables import Output
 
 Row = tuple[str, str]
 REFRESH_S = 0.2
@@ -71,7 +71,7 @@ def watch(load: Load, title: str, *, quiet: bool) -> Samples:
     samples = Samples()
     next_sample = time.monotonic()
     before = load.progress()
-    with Live(_live_table(title, before, before), auto_refresh=False, transient=True, console=Console(quiet=quiet)) as live:
+    with Live(_live_table(title, before, before), auto_refresh=False, transient=True, console=Output(quiet=quiet)) as live:
         finished = False
         while not finished:
             try:
@@ -117,7 +117,7 @@ def rates(result: Mapping[str, Any]) -> tuple[float, float]:
 
 def print_result(result: Mapping[str, Any], title: str) -> None:
     """A column for what was sent, received and came from end to end, as far as there is any."""
-    console = Console()
+    console = Output()
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     columns = list(_columns(result))

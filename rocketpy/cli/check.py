@@ -157,6 +157,8 @@ async def run_check(address: str, options: CheckOptions, started_s: float) -> in
 async def show_progress(load: Load, count: int, *, quiet: bool) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+    from .tables import Output
+
     columns = (
         TextColumn("{task.description:<9}"),
         BarColumn(),
@@ -165,7 +167,7 @@ async def show_progress(load: Load, count: int, *, quiet: bool) -> None:
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, disable=quiet) as progress:
+    with Progress(*columns, console=Output(), disable=quiet) as progress:
         sent = progress.add_task("sent", total=count, rate="")
         received = progress.add_task("received", total=count, rate="")
         finished = False
@@ -179,9 +181,10 @@ async def show_progress(load: Load, count: int, *, quiet: bool) -> None:
 
 def print_table(figures: Figures, options: CheckOptions) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from .tables import Output
 
     failed = {name: value for name, value in figures.failures.items() if value}
     sound = "count, bodies and order of every queue" if figures.received == figures.messages else "bodies and order of what came back"
@@ -203,7 +206,7 @@ def print_table(figures: Figures, options: CheckOptions) -> None:
     table = Table(box=box.SIMPLE, show_header=False)
     for name, text in rows:
         table.add_row(name, Text(text))
-    console = Console()
+    console = Output()
     console.print(table)
     if figures.first_failure:
         console.print(f"first failure: {figures.first_failure}", highlight=False, markup=False)

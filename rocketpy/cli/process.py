@@ -176,7 +176,14 @@ def _announced(announce: Callable[[], None]) -> None:
         announce()
     except OSError as error:
         log.warning("standard output cannot be written: %s", error.strerror)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what it still holds, which would end us with 120
+        forget_output()
+
+
+def forget_output() -> None:
+    """What standard output still holds, and what comes, goes nowhere: nobody takes it, and the interpreter would end us with 120."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 async def wait_for_signal(stop: StopSignal) -> int:

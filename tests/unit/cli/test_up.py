@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from rocketpy.config import local_address
+from tests.processes import ROCKETPY
 from tests.unit.cli.processes import run, serve
 
 
@@ -61,6 +63,19 @@ def test_a_bad_option_exits_with_two() -> None:
 def test_an_option_of_one_broker_is_not_taken_with_a_cluster(option: tuple[str, str]) -> None:
     done = run("up", "--cluster", "2m-noslave", "--namesrv-port", "0", "--check", "1", *option)
     assert done.returncode == 2 and option[0] in done.stderr and "not with --cluster" in done.stderr
+
+
+def test_a_reader_who_has_seen_enough_ends_the_check_in_one_line() -> None:
+    """`make quickstart | head`."""
+    command = [*ROCKETPY, "up", "--namesrv-port", "0", "--broker-port", "0", "--check", "300000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stderr is not None
+        while "Registered" not in child.stdout.readline():  # all that is said before the bars
+            pass
+        child.stdout.close()
+        told = child.stderr.read()
+        assert child.wait() == 1
+    assert told.splitlines() == ["rocketpy up: [Errno 32] Broken pipe"]
 
 
 def test_json_without_a_check_says_where_it_listens(tmp_path: Path) -> None:
