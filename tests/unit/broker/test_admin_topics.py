@@ -35,7 +35,7 @@ def read(home: Path, table: str) -> Any:
 
 def test_a_topic_whose_queues_cannot_be_deleted_does_not_come_back_with_the_next_start() -> None:
     parts = Mock()
-    parts.settings = SimpleNamespace(validate_system_topic=False, clear_retry_topics=False)
+    parts.settings = SimpleNamespace(validate_system_topic=False, clear_retry_topics=False, is_slave=False)
     parts.deletion = TopicDeletion(Mock(side_effect=StoreIOError("the disk says no")))
     parts.saved = SimpleNamespace(topics=AsyncMock(), offsets=AsyncMock())
     delete = TopicAdmin(parts).handlers()[RequestCode.DELETE_TOPIC_IN_BROKER]

@@ -227,6 +227,24 @@ def test_offsets_of_a_group_that_is_deleted_at_a_living_master_go_at_its_slave(t
     run(test)
 
 
+def test_a_slave_answers_the_deletion_of_a_topic_and_leaves_it_to_its_master(tmp_path: Path) -> None:
+    """`mqadmin deleteSubGroup -c` sends that of the group's retry topic to every broker of the cluster, in any order, until one refuses."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("Doomed")  # makes it
+            await both.copy_tables()
+            assert both.slave_service.parts is not None
+            topics = both.slave_service.parts.topics
+            assert (await both.slave.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "Doomed"})).code == 0 and "Doomed" in topics
+            assert (await both.slave.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"})).code == ResponseCode.INVALID_PARAMETER
+            assert (await both.master.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "Doomed"})).code == 0
+            await both.copy_tables()
+            assert "Doomed" not in topics
+
+    run(test)
+
+
 def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
