@@ -25,7 +25,7 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spa
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-quickstart: $(VENV)/.built ## name server + broker, a million messages through them and back, each one checked, figures
+quickstart: $(VENV)/.built ## name server + broker, a million messages (N=…) through them and back, each one checked, figures; DIR=directory keeps the data
 	@$(VENV)/bin/rocketpy up --namesrv-port 0 --broker-port 0 --check $(or $(N),1000000) $(if $(DIR),--dir "$(DIR)")
 
 up: $(VENV)/.built ## name server + broker, left running until Ctrl-C; DIR=directory keeps the data

@@ -17,6 +17,7 @@ from typing import Literal
 from .. import __version__
 from ..broker.store_directory import is_mounted_read_only
 from ..config import home_directory, local_address, reach_warning
+from .place import existing, file_system_kind
 
 Grade = Literal["ok", "note", "bad"]
 NOFILE_WANTED = 65536
@@ -111,13 +112,6 @@ def check_memory(directory: Path) -> Finding:
     return Finding("memory", "note" if small else "ok", text + (": little is left for the page cache" if small else ""))
 
 
-def existing(directory: Path) -> Path:
-    """The nearest directory upward that exists: a store is made at the first start."""
-    while not os.path.isdir(directory) and directory != directory.parent:  # noqa: PTH112 - Path.is_dir raises where it may not look
-        directory = directory.parent
-    return directory
-
-
 def check_directory(directory: Path) -> Finding:
     """What the findings behind it are about: a misspelt path has a disk and a file system too, those of what is above it."""
     place = existing(directory)
@@ -150,12 +144,7 @@ def check_disk(directory: Path) -> Finding:
 
 
 def check_file_system(directory: Path) -> Finding:
-    place = existing(directory).resolve()
-    kind, best = "unknown", -1
-    for line in _read("/proc/self/mounts").splitlines():
-        _, mount, found, *_ = line.split()
-        if place.is_relative_to(mount.replace("\\040", " ")) and len(mount) >= best:  # of two in one place the later hides the other
-            kind, best = found, len(mount)
+    kind = file_system_kind(directory, _read("/proc/self/mounts"))
     if kind in NETWORK_FILE_SYSTEMS:
         return Finding("file system", "note", f"{kind}: syncs over the network are slow, and locks may not hold between machines")
     if kind == "tmpfs":

@@ -11,12 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core.errors import NotFound, RocketpyError, StoreIOError
+from .._core.errors import DiskFull, NotFound, RocketpyError, StoreIOError
 from ..broker.service import BrokerService
 from ..config import Config, ConfigError, load_config, registered_host
 from ..logs import NativeLog, start_logging
 from ..namesrv.service import NameServer
 from .cluster import cluster_configs
+from .place import bytes_of, free_bytes, trial_place
 from .process import EXIT_USAGE, Service, StopSignal, complain, run, say, wait_for_signal
 from .servers import announce_broker, announce_namesrv
 
@@ -137,12 +138,24 @@ class Embedded:
             raise StoreIOError("; ".join(faults))
 
 
+def no_room(options: UpOptions, directory: Path, free: int, wanted: int) -> DiskFull:
+    return DiskFull(
+        f"{options.check_count:,} messages of {options.message_size:,} bytes need about {wanted / 1024**3:,.1f} GiB, {directory} has "
+        f"{free / 1024**3:,.1f} free; name another directory (--dir; of make DIR) or fewer messages (--check; of make N)"
+    )
+
+
 def run_up(options: UpOptions) -> int:
+    wanted_bytes = bytes_of(options.check_count, options.message_size)
     with ExitStack() as stack:
         directory = options.directory
         if directory is None:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-", ignore_cleanup_errors=True)))
+            place = trial_place(wanted_bytes)
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rocketpy-", dir=place, ignore_cleanup_errors=True)))
         directory = directory.absolute()
+        if (free := free_bytes(directory)) < wanted_bytes:
+            complain(PROGRAM, no_room(options, directory, free, wanted_bytes))
+            return 1
         try:
             namesrv_config, broker_config = configs_of(options, directory)
             broker_configs = [broker_config]

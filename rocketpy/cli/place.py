@@ -1,0 +1,63 @@
+"""Where a trial's data goes when nobody says: on a disk with room for it. Many systems keep /tmp in memory (Debian 13 does), a store's
+first two files are 1 GiB each, and figures of a disk that is none mean nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+LASTING = Path("/var/tmp")
+"""The other directory for everybody's temporary files: it outlives a reboot, so it is on a disk."""
+AHEAD_BYTES = 2 << 30
+"""Of the commit log: the file that is written and the next one."""
+BESIDE_BODY_BYTES = 256
+"""Of a message: header, properties, topic, its entries in queue and index."""
+FILL_MAX = 0.9
+"""diskSpaceWarningLevelRatio: above it a broker takes no messages."""
+
+
+def bytes_of(messages: int, body_size: int) -> int:
+    """What so many messages take of a disk that was empty before."""
+    return int(messages * (body_size + BESIDE_BODY_BYTES) / FILL_MAX)
+
+
+def existing(directory: Path) -> Path:
+    """The nearest directory upward that exists: a store is made at the first start."""
+    while not os.path.isdir(directory) and directory != directory.parent:  # noqa: PTH112 - Path.is_dir raises where it may not look
+        directory = directory.parent
+    return directory
+
+
+def free_bytes(directory: Path) -> int:
+    return shutil.disk_usage(existing(directory)).free
+
+
+def file_system_kind(directory: Path, mounts: str) -> str:
+    """ext4, tmpfs, nfs4 …, by the text of /proc/self/mounts."""
+    place = existing(directory).resolve()
+    kind, best = "unknown", -1
+    for line in mounts.splitlines():
+        _, mount, found, *_ = line.split()
+        if place.is_relative_to(mount.replace("\\040", " ")) and len(mount) >= best:  # of two in one place the later hides the other
+            kind, best = found, len(mount)
+    return kind
+
+
+def trial_place(wanted_bytes: int) -> Path:
+    """The directory to make a trial's own in: TMPDIR where it is set; else the first that is a disk with room for so much, or that has room
+    at all, or the one with most of it."""
+    usual = Path(tempfile.gettempdir())
+    if os.environ.get("TMPDIR") or not os.access(LASTING, os.W_OK | os.X_OK):
+        return usual
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    wanted_bytes += AHEAD_BYTES
+
+    def merit(place: Path) -> tuple[bool, bool, int]:
+        free = free_bytes(place)
+        has_room = free >= wanted_bytes
+        return has_room and file_system_kind(place, mounts) != "tmpfs", has_room, 0 if has_room else free
+
+    return max((usual, LASTING), key=merit)  # the first of two equal ones
