@@ -22,8 +22,8 @@ import pytest
 
 from bench.conftest import Size
 
-pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'rocketpy-mq[spark]'")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rocketpy-mq[spark]'")
+pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'pyspark>=4.2' 'pyarrow>=18'")
 if shutil.which("java") is None:
     pytest.skip("no Java: apt-get install -y default-jre-headless", allow_module_level=True)
 
