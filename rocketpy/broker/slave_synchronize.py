@@ -6,6 +6,7 @@ row. Nothing is copied from a master that does not have our log: one that lost i
 have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
 have committed here since. Only what was set back at a master that has been there all the time is set back here too. With
 topics that were deleted there their queues go here (deleted_topics.py).
+that are gone go with them.
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -191,6 +192,9 @@ def copied_states(
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
+        # Of topics that were deleted while one of us was away: made anew, their messages would be passed over up to the old offsets.
+        known = copied.topics
+        changed += offsets.forget_topics(lambda topic: topic not in topics and topic not in known)
         offsets.assign_version(copied.version)
         return changed > 0
 

@@ -265,6 +265,31 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
     run(test)
 
 
+def test_offsets_of_a_topic_that_was_deleted_while_the_slave_was_away_go_at_it(tmp_path: Path) -> None:
+    """Made anew, the topic would have its first messages passed over by who asks the slave, and by the master after its next start."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            for topic in ("t", "other"):
+                await both.master.send(topic)
+                await both.master.pull("g", topic)
+                await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"topic": topic, "commitOffset": 1})
+            await both.copy_tables()
+            parts = both.slave_service.parts
+            assert parts is not None and parts.offsets.of("g", "t") == {0: 1}
+            address = parts.ha.counters()["haMasterAddress"]
+            both.lead_slave_to("127.0.0.1:1")
+            await eventually(lambda: parts.ha.connection() is None, "the end of the connection")
+            assert (await both.master.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
+            both.lead_slave_to(address)
+            await eventually(lambda: parts.ha.connection() is not None, "the next connection")
+            await both.copy_tables()
+            assert "t" not in parts.topics and parts.offsets.of("g", "t") == {}
+            assert parts.offsets.of("g", "other") == {0: 1}
+
+    run(test)
+
+
 def test_a_slave_refuses_sends_and_serves_the_messages_it_was_sent(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
