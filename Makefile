@@ -19,7 +19,7 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spa
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
     --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
-.PHONY: wheel spark bench bench-peer bench-recovery help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster sanitize exports clean
+.PHONY: wheel spark bench bench-peer bench-recovery help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -81,6 +81,9 @@ crash: $(VENV)/.built ## kills brokers under load, N=how often (default 200), S=
 
 cluster: $(VENV)/.built ## a master and its slave over a link that delays, loses, stalls, cuts and crumbles; as root also in network namespaces
 	@$(PY) -m pytest -q -s tests/cluster -m "slow or not slow" $(if $(T),-k "$(T)")
+
+soak: $(VENV)/.built ## a cluster under everything at once, MINUTES=30 of it, S=seed: nothing grows, nothing is left behind, nothing is lost; LOGS=directory keeps its logs
+	@ROCKETPY_SOAK_MINUTES=$(or $(MINUTES),30) $(if $(S),ROCKETPY_SEED=$(S)) $(if $(LOGS),ROCKETPY_SOAK_LOGS="$(LOGS)") $(PY) -m pytest -q -s tests/soak
 
 sanitize: $(VENV)/.built ## the C tests under ASan + UBSan and under TSan, the wrappers' tests under ASan + UBSan
 	@$(PY) tests/sanitize.py tests
