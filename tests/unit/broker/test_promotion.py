@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import rocketpy.broker.service
+import rocketpy.broker.housekeeping
 from rocketpy._core.store import MessageStore
 from rocketpy.broker.deleted_topics import DeletedTopics
 from rocketpy.broker.service import BrokerService
@@ -28,7 +28,7 @@ TOPIC = {
 
 @pytest.fixture(autouse=True)
 def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocketpy.broker.service, "SLAVE_SYNCHRONIZE_S", 3600.0)
+    monkeypatch.setattr(rocketpy.broker.housekeeping, "SLAVE_SYNCHRONIZE_S", 3600.0)
 
 
 @asynccontextmanager
