@@ -83,7 +83,7 @@ class Housekeeping:
         assert self._synchronize is not None
         if self._parts.ha.connection() is None or self._synchronize.master_address is None:
             await self._parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
-        await self._synchronize.run_once()
+        await self._synchronize.run_due()
 
     async def save_all(self) -> None:
         """Tables whose change had no request to wait for it: retry topics, automatic groups."""

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
 TOPICS = "topic config"
+WHOLE_S = 3.0
+"""Rounds for new topics may come without end; the rest is not copied less often for that."""
 
 
 class Log(Protocol):
@@ -43,6 +45,8 @@ class Log(Protocol):
 
     @property
     def is_stranger(self) -> bool: ...
+
+    def connection(self) -> int | None: ...
 
 
 class Followed(Protocol):
@@ -69,7 +73,7 @@ class CopiedState:
 
 
 class SlaveSynchronize:
-    """`follow(address)` whenever the master is known; `run_once()` every few seconds, and at once when is_due is set."""
+    """`follow(address)` whenever the master is known; `run_due()` every few seconds, and at once when is_due is set."""
 
     def __init__(self, caller: Caller, states: tuple[CopiedState, ...], own_log: Log) -> None:
         self._caller = caller
@@ -78,6 +82,9 @@ class SlaveSynchronize:
         self._failing: set[str] = set()
         self.master_address: str | None = None
         self.is_due = asyncio.Event()
+        self._is_for_topics = False  # is_due, for new topics only
+        self._whole_connection: int | None = None  # the log's, in the last round that copied everything
+        self._whole_s = 0.0
         self._has_complained = False
         self._is_waiting = False
         self._rounds = asyncio.Lock()  # one at a time: an older answer behind a newer one looks like offsets that were set back
@@ -86,15 +93,24 @@ class SlaveSynchronize:
         if address and address != self.master_address:
             log.info("Update master address from %s to %s", self.master_address, address)
             self.master_address = address
+            self._is_for_topics = False
             self.is_due.set()
 
     def is_to_copy(self) -> None:
         """The master has just proved to have our log, which run_once waits for, or a queue's first message has come: its topic may be one
         that was not there when we copied last, and with the master it would be lost."""
-        if self.master_address is not None:
-            self.is_due.set()
+        if self.master_address is None:
+            return
+        is_known = self._own_log.connection() == self._whole_connection is not None
+        self._is_for_topics = is_known and (self._is_for_topics or not self.is_due.is_set())
+        self.is_due.set()
 
-    async def run_once(self) -> int:
+    async def run_due(self) -> int:
+        """As run_once, but of topics only where a new one is all that there may be and the rest was copied a moment ago."""
+        is_for_topics, self._is_for_topics = self._is_for_topics, False
+        return await self.run_once(is_for_topics=is_for_topics)
+
+    async def run_once(self, *, is_for_topics: bool = False) -> int:
         """Copies everything from the master; how many states changed. Nothing without a master."""
         if self.master_address is None:
             if not self._has_complained:
@@ -109,8 +125,11 @@ class SlaveSynchronize:
         self._is_waiting = False
         changed = 0
         async with self._rounds:
-            address = self.master_address
-            for state in self._states:
+            address, connection, now_s = self.master_address, self._own_log.connection(), asyncio.get_running_loop().time()
+            is_whole = not is_for_topics or now_s - self._whole_s >= WHOLE_S
+            if is_whole:
+                self._whole_connection, self._whole_s = connection, now_s
+            for state in self._states if is_whole else [state for state in self._states if state.name == TOPICS]:
                 if self.master_address != address or self._own_log.is_stranger:  # another one came meanwhile, and waits its turn
                     break
                 changed += await self._copy(state, address)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 import rocketpy.broker.housekeeping
+from rocketpy._core.remoting import Command
 from rocketpy._core.store import MessageStore
+from rocketpy.broker import slave_synchronize
 from rocketpy.broker.deleted_topics import DeletedTopics
 from rocketpy.broker.service import BrokerService
+from rocketpy.broker.slave_synchronize import TOPICS, CopiedState, SlaveSynchronize
 from rocketpy.broker.topics import SavedTopics
 from rocketpy.broker.unlisted_topics import unlisted_topics
 from rocketpy.remoting.bodies import DataVersion, TopicConfig
@@ -68,6 +74,56 @@ def test_the_first_message_of_a_new_topic_brings_its_configuration_to_the_slave(
             assert (await both.master.send("t")).code == 0
             await eventually(lambda: "t" in parts.topics, "the copy")
             assert parts.topics.get("t").write_queue_nums == 2
+
+    run(test)
+
+
+@dataclass
+class Master:
+    """Of a slave that is connected to its log for the number-th time; answers everything with nothing."""
+
+    number: int | None = 1
+    is_stranger: bool = False
+
+    def connection(self) -> int | None:
+        return self.number
+
+    async def call(self, *request: Any, **limits: Any) -> Command:
+        return Command(0)
+
+
+def test_new_topics_have_only_topics_copied_while_the_rest_is_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+
+    def row(name: str) -> CopiedState:
+        return CopiedState(name, RequestCode.GET_ALL_TOPIC_CONFIG, lambda _: bool(copied.append(name)), AsyncMock())
+
+    async def test() -> None:
+        master = Master()
+        synchronize = SlaveSynchronize(master, (row(TOPICS), row("rest")), master)
+
+        async def round_copies(*names: str) -> bool:
+            copied.clear()
+            synchronize.is_due.clear()
+            await synchronize.run_due()
+            return copied == list(names)
+
+        synchronize.follow("127.0.0.1:1")
+        synchronize.is_to_copy()
+        assert await round_copies(TOPICS, "rest")
+        synchronize.is_to_copy()
+        assert await round_copies(TOPICS)
+        assert await round_copies(TOPICS, "rest"), "its period came"
+        synchronize.is_to_copy()
+        synchronize.follow("127.0.0.1:2")
+        synchronize.is_to_copy()
+        assert await round_copies(TOPICS, "rest"), "another master"
+        master.number = 2
+        synchronize.is_to_copy()
+        assert await round_copies(TOPICS, "rest"), "it was away"
+        monkeypatch.setattr(slave_synchronize, "WHOLE_S", 0.0)
+        synchronize.is_to_copy()
+        assert await round_copies(TOPICS, "rest"), "new topics without end"
 
     run(test)
 
