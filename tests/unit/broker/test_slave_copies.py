@@ -112,9 +112,9 @@ def test_a_slave_takes_no_topic_for_unused_that_it_has_not_heard_of_yet(tmp_path
         async with pair(tmp_path) as both:
             await both.copy_tables()
             slave = both.slave_service
-            assert slave.parts is not None and slave._synchronize is not None
+            assert slave.parts is not None and slave._synchronize is not None and slave._housekeeping is not None
             topics, store = slave.parts.topics, slave.parts.store
-            slave.parts.ha.unwatch()  # its first message would bring the topic
+            await slave._housekeeping.stop()  # its first message would bring the topic
             assert (await both.master.send("new")).code == 0
             await both.in_sync()
             assert "new" not in topics and ("new", 0) in store.queues()
