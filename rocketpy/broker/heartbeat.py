@@ -33,8 +33,6 @@ _SUBSCRIPTION_MEMBERS = ("topic", "subString", "expressionType", "tagsSet", "cod
 
 HEARTBEAT_LIST_MAX: Final = 10_000
 """Members of one list of a heartbeat: its groups, or the subscriptions of one. A client of a thousand groups is already an odd one."""
-
-
 TAGS_MAX: Final = 4096
 """Of a subscription: what the native filter holds (RP_SUBSCRIPTION_CODES_MAX)."""
 

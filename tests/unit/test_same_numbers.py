@@ -1,0 +1,37 @@
+"""Numbers that Python and C each write down for themselves are the same on both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from rocketpy import logs
+from rocketpy._core import remoting
+from rocketpy.broker import heartbeat, native_options, settings, topics
+from rocketpy.cli import bench, check
+from tests.unit.native import lib
+
+SAME = {
+    "RP_LOG_NOTICE": logs.NOTICE,
+    "RP_SUBSCRIPTION_CODES_MAX": heartbeat.TAGS_MAX,
+    "RP_TOPIC_QUEUES_MAX": topics.QUEUES_MAX,
+    "RP_ROLE_ASYNC_MASTER": settings.ROLES.index("ASYNC_MASTER"),
+    "RP_ROLE_SYNC_MASTER": settings.ROLES.index("SYNC_MASTER"),
+    "RP_ROLE_SLAVE": settings.ROLES.index("SLAVE"),
+    "RP_FLUSH_ASYNC": native_options.FLUSH_MODES.index("ASYNC_FLUSH"),
+    "RP_FLUSH_SYNC": native_options.FLUSH_MODES.index("SYNC_FLUSH"),
+    "RP_FLUSH_BACKEND_AUTO": native_options.FLUSH_BACKENDS.index("AUTO"),
+    "RP_FLUSH_BACKEND_SYSCALL": native_options.FLUSH_BACKENDS.index("SYSCALL"),
+    "RP_FLUSH_BACKEND_IO_URING": native_options.FLUSH_BACKENDS.index("IO_URING"),
+    "RP_REQUEST_COMMAND": remoting.KIND_COMMAND,
+    "RP_REQUEST_RESPONSE": remoting.KIND_RESPONSE,
+    "RP_REQUEST_OPENED": remoting.KIND_OPENED,
+    "RP_REQUEST_CLOSED": remoting.KIND_CLOSED,
+    "RP_LOAD_SEND": bench.SEND,
+    "RP_LOAD_PULL": bench.PULL,
+    "RP_LOAD_BOTH": check.MODE_BOTH,
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_number_is_the_same_in_python_and_in_c(name: str) -> None:
+    assert getattr(lib, name) == SAME[name]
