@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -159,6 +160,15 @@ def test_python_modules_import_in_no_circle() -> None:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
         pytest.fail(f"move what they share into a file of its own: {' imports '.join(relative(path) for path in reversed(error.args[1]))}")
+
+
+def test_every_dependency_is_one_that_the_package_imports() -> None:
+    """By a statement, or by its name where only a file of it is wanted."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    modules = {re.match(r"[\w-]+", text)[0].replace("-", "_") for text in named}  # type: ignore[index]
+    source = "\n".join(path.read_text() for path in files(".py", under="rocketpy/"))
+    unused = {name for name in modules if not re.search(rf"^\s*(import|from) {name}\b|find_spec\(\"{name}\"\)", source, re.MULTILINE)}
+    assert not unused, f"nothing in rocketpy/ imports {unused}: an extra, or nothing at all"
 
 
 def test_the_umbrella_header_includes_every_public_header_once() -> None:
