@@ -133,6 +133,11 @@ static void check_body(rp_load_worker *worker, rp_load_reading *reading, const r
         worker->unverified++;
         return;
     }
+    if (verdict == RP_PAYLOAD_CORRUPT && record->body.size != load->options.message_size) {
+        rp_load_worker_fail(worker, &worker->corrupted, 1, "queue %d offset %lld: the body has %u bytes, of %u were to be read (--size)",
+                            record->queue_id, (long long)record->queue_offset, (unsigned)record->body.size, load->options.message_size);
+        return;
+    }
     if (verdict == RP_PAYLOAD_CORRUPT) {
         rp_load_worker_fail(worker, &worker->corrupted, 1, "queue %d offset %lld: the body is not what producer %u sent as sequence %llu",
                             record->queue_id, (long long)record->queue_offset, head.producer, (unsigned long long)head.sequence);

@@ -5,14 +5,13 @@ RocketMQ: NamesrvStartup, BrokerStartup (5.3.3): same options, same boot lines.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..logs import NativeLog, start_logging
-from .process import EXIT_USAGE, Service, complain, run, say
+from .process import EXIT_USAGE, Service, complain, forget_output, run, say
 
 if TYPE_CHECKING:
     from ..broker.service import BrokerService
@@ -78,8 +77,10 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
     if options.printConfigItem or important:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
         config.report_remarks()
-        with contextlib.suppress(BrokenPipeError):  # the reader has seen enough: `rocketpy broker -p | head`
+        try:
             say("\n".join(config.print_lines(important=important)))
+        except BrokenPipeError:  # the reader has seen enough: `rocketpy broker -p | head`
+            forget_output()
         return 0
     if known == "namesrv":
         return run_namesrv(program, config)

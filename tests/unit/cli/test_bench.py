@@ -87,6 +87,14 @@ def test_one_bad_name_server_among_others_is_not_passed_over() -> None:
     assert code == 2 and "-n names no name server" in output
 
 
+def test_messages_of_another_size_are_told_as_such(broker: RocketpyServer) -> None:
+    """Who sends with --size and pulls without is not to look for a broker that damages messages."""
+    assert run("send", "-n", broker.namesrv, "-t", "sized", "--count", "20", "-s", "100", "-c", "1")[0] == 0
+    code, output = run("pull", "-n", broker.namesrv, "-t", "sized", "-c", "1")
+    assert code == 1 and "the body has 100 bytes, of 1024 were to be read (--size)" in output.replace("\n", " ")
+    assert run("pull", "-n", broker.namesrv, "-t", "sized", "-c", "1", "-s", "100")[0] == 0
+
+
 def test_a_run_of_which_nothing_was_acknowledged_says_why(broker: RocketpyServer) -> None:
     code, output = run("send", "-a", broker.namesrv, "-d", "3600", "-c", "1")
     assert code == 1 and "no message was sent or received" in output and "REQUEST_CODE_NOT_SUPPORTED" in output

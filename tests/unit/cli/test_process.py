@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 
 from rocketpy._core.errors import RocketpyError
+from rocketpy.cli import servers
 from rocketpy.cli.process import ready_executor
 
 THREADS = 4
@@ -41,3 +43,11 @@ def test_a_process_that_gets_too_few_threads_says_so(monkeypatch: pytest.MonkeyP
     with pytest.raises(RocketpyError, match="no more threads; raise the limit"):
         ready_executor(THREADS)
     assert threading.active_count() == before
+
+
+def test_a_reader_who_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rocketpy broker -p | head`: what is left in the buffer is nobody's, and the interpreter shall not try it at its end."""
+    forgotten: list[bool] = []
+    monkeypatch.setattr(servers, "say", Mock(side_effect=BrokenPipeError))
+    monkeypatch.setattr(servers, "forget_output", lambda: forgotten.append(True))
+    assert servers.run_server("broker", ["-p"], "rocketpy broker") == 0 and forgotten == [True]
