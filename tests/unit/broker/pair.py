@@ -12,7 +12,7 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import PATIENCE_S
 
-from .running import Peer, Running, broker_config, running
+from .running import Peer, Running, broker_config, eventually, running
 
 
 @dataclass
@@ -30,6 +30,19 @@ class Pair:
         synchronize = self.slave_service._synchronize
         assert synchronize is not None
         await synchronize.run_once()
+
+    async def settled(self) -> None:
+        """Until what the slave was to copy as it found its master is copied: from now on it copies when a queue begins."""
+        synchronize = self.slave_service._synchronize
+        assert synchronize is not None
+        await eventually(lambda: not synchronize.is_due.is_set(), "the round that was due")
+        await self.copy_tables()
+
+    async def quiet(self) -> None:
+        """As settled, and not when a queue begins either."""
+        assert self.slave_service.parts is not None
+        self.slave_service.parts.ha.unwatch()
+        await self.settled()
 
     def lead_slave_to(self, ha_address: str) -> None:
         """Where the slave follows the log, also when it registers again: it does as soon as it has no master."""

@@ -66,7 +66,7 @@ def slave_store(both: Pair) -> MessageStore:
 def test_the_first_message_of_a_new_topic_brings_its_configuration_to_the_slave(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:
-            await both.copy_tables()
+            await both.settled()
             parts = both.slave_service.parts
             assert parts is not None
             assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
@@ -138,7 +138,7 @@ def test_messages_of_a_topic_made_just_before_its_master_died_are_read_at_the_pr
             await both.copy_tables()
             parts = both.slave_service.parts
             assert parts is not None and "old" in parts.topics
-            parts.ha.unwatch()  # as if the master had died before it could be asked
+            await both.quiet()  # as if the master died before it could be asked
             assert (await both.master.send("new", queue_id=2)).code == 0
             await both.in_sync()
             assert "new" not in parts.topics
@@ -196,7 +196,7 @@ def test_messages_of_a_topic_made_again_while_its_old_queues_go_stay_at_the_slav
             await both.copy_tables()
             parts = both.slave_service.parts
             assert parts is not None
-            parts.ha.unwatch()
+            await both.quiet()
             await deleted(both, "t")
             real = parts.deletion.delete_old
 
