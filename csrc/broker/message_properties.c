@@ -162,7 +162,8 @@ static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_prop
     return RP_OK;
 }
 
-int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties) {
+/* Up to the first pair that is not stored; how many bytes that are. */
+static uint32_t look_at_stored(rp_slice text, rp_sent_properties *properties) {
     *properties = (rp_sent_properties){.text = text, .wait = 1};
     uint32_t at = 0;
     while (at < text.size) {
@@ -170,9 +171,22 @@ int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *
         rp_slice pair = {start, (uint32_t)(find_byte(start, text.data + text.size, RP_PROPERTY_VALUE_END) - start)};
         rp_slice name, value;
         if (!split_pair(pair, &name, &value) || note_pair(properties, name, value) == DROPPED)
-            return copy_rest(text, at, arena, properties);
+            break;
         at += pair.size + 1;
     }
+    return at;
+}
+
+int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties) {
+    uint32_t at = look_at_stored(text, properties);
+    if (at < text.size)
+        return copy_rest(text, at, arena, properties);
     settle_special(properties);
     return RP_OK;
+}
+
+int rp_batch_properties_scan(rp_slice text, rp_sent_properties *properties) {
+    int is_whole = look_at_stored(text, properties) >= text.size;
+    settle_special(properties);
+    return is_whole;
 }

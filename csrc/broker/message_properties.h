@@ -30,5 +30,8 @@ typedef struct rp_sent_properties {
 
 /* RP_OK or RP_E_NO_MEMORY. */
 int rp_sent_properties_scan(rp_slice text, rp_arena *arena, rp_sent_properties *properties);
+/* Of one message of a batch, which is stored as it came. 0: a pair is there that others would lose, and what stands behind it was not
+ * looked at. */
+int rp_batch_properties_scan(rp_slice text, rp_sent_properties *properties);
 
 #endif

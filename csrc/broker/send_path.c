@@ -254,6 +254,12 @@ static int make_unique_key(send_request *request, rp_append_item *item) {
     return RP_OK;
 }
 
+/* What the index needs of a message, if that is its unique key alone: else it reads the record. */
+static void set_index_key(rp_append_item *item, const rp_sent_properties *properties) {
+    item->index_key = properties->has_keys ? (rp_slice){NULL, 0} : properties->unique_key;
+    item->index_tags = properties->tags;
+}
+
 static int add_single(send_request *request) {
     rp_send_batch *batch = &request->lane->sends;
     if (make_room(request->lane, 1) != RP_OK)
@@ -266,8 +272,7 @@ static int add_single(send_request *request) {
         batch->item_count--;
         return RP_E_NO_MEMORY;
     }
-    item->index_key = request->properties.has_keys ? (rp_slice){NULL, 0} : request->properties.unique_key;
-    item->index_tags = request->properties.tags;
+    set_index_key(item, &request->properties);
     add_send(request, 1, 0);
     return RP_OK;
 }
@@ -287,9 +292,13 @@ static int add_batch(send_request *request) {
     position = 0;
     while (rp_batch_next(body, &position, &message) == 1) {
         rp_append_item *item = add_item(request, message.flag, message.body);
-        item->tags_code = rp_message_tags_code(message.properties);
+        rp_sent_properties properties;
+        int is_whole = rp_batch_properties_scan(message.properties, &properties);
+        item->tags_code = is_whole ? properties.tags_code : rp_message_tags_code(message.properties);
         item->properties[0] = message.properties;
         item->properties[1] = tail_behind(message.properties, request->lane->broker->property_tail);
+        if (is_whole)
+            set_index_key(item, &properties);
     }
     add_send(request, (uint32_t)count, 1);
     return RP_OK;

@@ -14,6 +14,7 @@
 #include "broker/send_batch.h"
 #include "broker/tag_filter.h"
 #include "broker/unique_id.h"
+#include "store/index_key.h"
 #include "check.h"
 
 static rp_slice text(const char *chars) { return (rp_slice){(const uint8_t *)chars, (uint32_t)strlen(chars)}; }
@@ -70,6 +71,34 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
     CHECK(rp_sent_properties_scan(text("TAGS\1TagA\2UNIQ_KEY\1ABC\2"), arena, &properties) == RP_OK);
     CHECK(properties.tags_code == 2598919 && is(properties.unique_key, "ABC"));
     rp_arena_destroy(arena);
+}
+
+/* The appender is handed the key of a message whose properties can be taken as they are; the index finds the same in the record. */
+static void the_key_of_a_batchs_message_is_the_one_that_its_record_shows(void) {
+    static const char *const sent[] = {
+        "UNIQ_KEY\1A\2",
+        "UNIQ_KEY\1A\2TAGS\1TagA\2",
+        "TAGS\1TagA\2other\1x\2UNIQ_KEY\1A",
+        "WAIT\1true\2UNIQ_KEY\1A\2",
+    };
+    static const char *const left_to_the_record[] = {
+        "", "TAGS\1TagA\2", "UNIQ_KEY\1A\2KEYS\1k\2", "UNIQ_KEY\1A\2CLUSTER\1c\2KEYS\1k\2", "UNIQ_KEY\1A\2\1x\2KEYS\1k\2",
+    };
+    rp_sent_properties properties;
+    for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
+        const rp_message message = {.topic = text("T"), .properties = text(sent[i])};
+        rp_index_keys keys = rp_index_keys_of(&message);
+        int32_t hash = 0;
+        CHECK(rp_batch_properties_scan(message.properties, &properties) && !properties.has_keys);
+        CHECK(rp_index_keys_next(&keys, &hash) && hash == rp_index_key_hash(message.topic, properties.unique_key));
+        CHECK(rp_index_keys_next(&keys, &hash) == (properties.tags.data != NULL));
+        CHECK(properties.tags.data == NULL || hash == rp_index_tags_hash(message.topic, properties.tags));
+        CHECK(properties.tags_code == rp_message_tags_code(message.properties));
+    }
+    for (size_t i = 0; i < sizeof left_to_the_record / sizeof left_to_the_record[0]; i++) {
+        int is_whole = rp_batch_properties_scan(text(left_to_the_record[i]), &properties);
+        CHECK(!is_whole || properties.has_keys || properties.unique_key.data == NULL);
+    }
 }
 
 static void tags_codes_are_those_of_the_tags_property(void) {
@@ -255,6 +284,7 @@ static void written_responses_decode_to_what_was_written(void) {
 
 int main(void) {
     RUN(properties_are_kept_unless_the_broker_owns_them);
+    RUN(the_key_of_a_batchs_message_is_the_one_that_its_record_shows);
     RUN(tags_codes_are_those_of_the_tags_property);
     RUN(tag_expressions_are_cut_as_filter_api_cuts_them);
     RUN(a_send_header_is_read_in_both_spellings);
