@@ -9,6 +9,7 @@ import os
 import platform
 import resource
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..broker.store_directory import is_mounted_read_only
 from ..config import home_directory, local_address, reach_warning
 from .place import existing, file_system_kind
 
+EXIT_UNHEALTHY = 3
 Grade = Literal["ok", "note", "bad"]
 NOFILE_WANTED = 65536
 MAP_COUNT_WANTED = 65530
@@ -178,14 +180,20 @@ def print_findings(findings: Sequence[Finding]) -> int:
     from rich.table import Table
     from rich.text import Text
 
+    from .process import say
     from .tables import output
 
+    code = EXIT_UNHEALTHY if any(finding.grade == "bad" for finding in findings) else 0
+    if not sys.stdout.isatty():  # a line each, with nothing behind it
+        width = max(len(finding.name) for finding in findings)
+        say("\n".join(f"{finding.grade:<4}  {finding.name:<{width}}  {finding.text}" for finding in findings))
+        return code
     colours = {"ok": "green", "note": "yellow", "bad": "red"}
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for finding in findings:
         table.add_row(f"[{colours[finding.grade]}]{finding.grade}[/]", finding.name, Text(finding.text, overflow="fold"))
     output().print(table)
-    return 3 if any(finding.grade == "bad" for finding in findings) else 0
+    return code
 
 
 def default_directory() -> Path:

@@ -117,3 +117,9 @@ def test_a_relative_directory_is_shown_whole(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(doctor, "CHECKS", (doctor.check_directory,))
     assert run_doctor(Path("store")) == 0
     assert str(tmp_path / "store") in capsys.readouterr().out
+
+
+def test_into_a_file_go_lines_of_their_own_length(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = [Finding("disk", "ok", "µ" * 300), Finding("open files", "bad", "few [of] them")]
+    assert doctor.print_findings(findings) == 3
+    assert capsys.readouterr().out == f"ok    disk        {'µ' * 300}\nbad   open files  few [of] them\n"
