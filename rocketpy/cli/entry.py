@@ -7,6 +7,7 @@ listens itself).
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -18,16 +19,37 @@ def main() -> int:
 
 def _guarded(command: Callable[[], int]) -> int:
     """The exit code; what an operator can cause is one line, not a traceback."""
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # bodies, properties and paths hold what a terminal's encoding may not
     try:
-        return command()
+        try:
+            return command()
+        finally:
+            sys.stdout.flush()  # here it can be told in a line
     except OSError as error:  # a file, a full disk, a closed pipe
         place = f" [{error.filename}]" if error.filename else ""
         print(f"rocketpy: {error.strerror or error}{place}", file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it was standard output itself, and what it holds would end us with 120 and a word of the interpreter's
+            from .process import forget_output
+
+            forget_output()
         return 1
     except KeyboardInterrupt:  # before a command listens to signals itself
         return 130
+
+
+def _open_closed_streams() -> None:
+    """Who closed standard output or error wants to read nothing. Files of ours, which would get their numbers, shall not be printed to."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False))  # noqa: SIM115
 
 
 def _run(arguments: list[str]) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import threading
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from rocketpy._core.errors import RocketpyError
 from rocketpy.cli import servers
 from rocketpy.cli.process import ready_executor
+from tests.processes import ROCKETPY
+from tests.unit.cli.processes import WAIT_S
 
 THREADS = 4
 
@@ -51,3 +56,16 @@ def test_a_reader_who_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(servers, "say", Mock(side_effect=BrokenPipeError))
     monkeypatch.setattr(servers, "forget_output", lambda: forgotten.append(True))
     assert servers.run_server("broker", ["-p"], "rocketpy broker") == 0 and forgotten == [True]
+
+
+@pytest.mark.parametrize("command", ["doctor", "broker -p", "version"])
+def test_a_full_disk_behind_standard_output_is_one_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*ROCKETPY, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT_S, check=False)
+    assert (done.returncode, done.stderr) == (1, "rocketpy: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", ["doctor", "broker -p", "version", "--help"])
+def test_standard_output_and_error_may_be_closed(command: str) -> None:
+    script = f"{shlex.join([*ROCKETPY, *command.split()])} >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", script], timeout=WAIT_S, check=False).returncode == 0
