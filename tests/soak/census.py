@@ -3,7 +3,8 @@
 SIGUSR2 makes it write FILE: the entries of every table of its Python objects, the native counters, the bytes malloc has given out. So what
 is left behind by topics, groups and connections that are gone is seen where it lies, and long before the resident memory shows it.
 
-    tables   "Class.attribute" → entries of all such containers together, of objects whose class is rocketpy's
+    tables   "Class.attribute" → entries of all such containers together, and of those in them, of objects whose class is rocketpy's;
+             an attribute that is a text counts as one
     objects  living objects that the collector knows, by class
     names    for each prefix of NAMED, how many strings in tables begin with it
     native   the counters of the data plane, its stores and servers, by class
@@ -21,7 +22,7 @@ import runpy
 import signal
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,21 @@ def attributes(thing: object) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def names_in(container: Any) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for each in container:
-        texts = each if isinstance(each, tuple) else (each,)
-        found.update(kind for text in texts if isinstance(text, str) for kind, mark in NAMED.items() if mark in text)
-    return found
+def members(container: Any) -> Iterator[Any]:
+    """Its own, and those of containers in it: tables of groups hold tables of clients."""
+    if isinstance(container, dict):
+        yield from container
+        inner: Any = container.values()
+    else:
+        yield from container
+        inner = container
+    for each in inner:
+        if isinstance(each, CONTAINERS):
+            yield from members(each)
+
+
+def names_in(texts: Iterable[Any]) -> Counter[str]:
+    return Counter(kind for text in texts if isinstance(text, str) for kind, mark in NAMED.items() if mark in text)
 
 
 def census() -> dict[str, Any]:
@@ -81,9 +91,10 @@ def census() -> dict[str, Any]:
         if not module.startswith("rocketpy"):
             continue
         for name, value in attributes(thing):
-            if isinstance(value, CONTAINERS):
-                tables[f"{kind.__qualname__}.{name}"] += len(value)
-                names.update({f"{kind.__qualname__}.{name}: {named}": count for named, count in names_in(value).items()})
+            if isinstance(value, (str, *CONTAINERS)):
+                held = [value] if isinstance(value, str) else list(members(value))
+                tables[f"{kind.__qualname__}.{name}"] += len(held)
+                names.update({f"{kind.__qualname__}.{name}: {named}": count for named, count in names_in(held).items()})
             elif type(value).__name__ in NATIVE and callable(getattr(value, "stats", None)):
                 _note(native, value)
         for value in (each for _, many in attributes(thing) if isinstance(many, list) for each in many):

@@ -19,7 +19,7 @@ from tests.crash.broker_process import BrokerProcess, NameServerProcess, Server
 from tests.interop.wire import call
 from tests.processes import free_port, wait_until
 
-from .course import Course, Extent
+from .course import RESTARTS, Course, Extent
 from .disk import bytes_in
 from .measures import Bounds, Holdings, holdings, memory_fault, running_faults
 
@@ -40,7 +40,7 @@ def broker_keys(extent: Extent, names_address: str) -> dict[str, object]:
         **INDEX_KEYS, "retentionBytes": extent.retention_bytes, "deleteWhen": EVERY_HOUR,
         "cleanResourceInterval": 1000, "deleteCommitLogFilesInterval": 10, "diskMaxUsedSpaceRatio": 95, "diskSpaceCleanForciblyRatio": 99,
         "diskSpaceWarningLevelRatio": 100, "flushConsumerOffsetInterval": 1000, "serverChannelMaxIdleTimeSeconds": 20,
-    "stallTimeoutMillis": 3000, "channelExpiredTimeout": 20_000, "haHousekeepingInterval": 60_000, "osPageCacheBusyTimeOutMills": 60_000,
+        "stallTimeoutMillis": 3000, "haHousekeepingInterval": 60_000, "osPageCacheBusyTimeOutMills": 60_000,
     }  # fmt: skip
 
 
@@ -178,7 +178,7 @@ class Restarts:
         self._dice = course.dice("restarts")
 
     async def run(self) -> None:
-        async for number in self._course.turns("restarts", 20.0, 2, until=0.3):
+        async for number in self._course.turns("restarts", 20.0, RESTARTS, until=0.3):
             await self._course.until_done("sends", SENDS_BETWEEN_RESTARTS * (number + 1))
             server = self._cluster.master if number % 5 == 1 else self._cluster.slave
             async with self._course.restarting:

@@ -29,6 +29,8 @@ class Extent:
 
 SPREAD_S = 3.0
 """Over how long the short form spreads the turns of each of its parts."""
+RESTARTS = 2
+"""Of the short form: the slave, then the master."""
 SHORT = Extent(0.0, 2 << 20, 8 << 20, 16, 1500, 400.0)
 
 

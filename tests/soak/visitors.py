@@ -15,8 +15,8 @@ from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
-from .course import Course
-from .names import LASTING_GROUPS, LASTING_TOPICS, QUEUES, TAGS, VISITOR
+from .course import RESTARTS, Course
+from .names import EMPTY_QUEUE, LASTING_GROUPS, LASTING_TOPICS, PROBE_TOPIC, QUEUES, TAGS, VISITOR
 from .wire import ask, messages_of, pull_fields, queue_bound
 
 HELD_MAX = 16
@@ -37,13 +37,20 @@ class Consumer:
 
     async def run(self) -> None:
         async for visit in self._course.turns("consumers' visits", 0.3, 6):
-            group = self._dice.choice(LASTING_GROUPS)
-            topic = self._dice.choice(LASTING_TOPICS)
-            tags = self._dice.choice(("*", " || ".join(self._dice.sample(TAGS, 2))))
-            async with RemotingClient(frame_size_max=64 << 20) as client:
-                await self._visit(client, f"{VISITOR}{self._number}-{visit}@{group}", group, topic, tags)
+            await self._visit(str(visit), end=self._dice.random())
+        if not self._course.is_long:
+            await self._course.until_done("restarts", RESTARTS)
+        await self._visit("last", end=1.0)  # without a goodbye: what is left of it is looked for
 
-    async def _visit(self, client: RemotingClient, client_id: str, group: str, topic: str, tags: str) -> None:
+    async def _visit(self, name: str, end: float) -> None:
+        group = self._dice.choice(LASTING_GROUPS)
+        topic = self._dice.choice(LASTING_TOPICS)
+        tags = self._dice.choice(("*", " || ".join(self._dice.sample(TAGS, 2))))
+        async with RemotingClient(frame_size_max=64 << 20) as client:
+            await self._consume(client, f"{VISITOR}{self._number}-{name}@{group}", group, topic, tags, end)
+
+    async def _consume(self, client: RemotingClient, client_id: str, group: str, topic: str, tags: str, end: float) -> None:
+        """end, from 0 to 1: how it leaves."""
         if not await self._ask(client, RequestCode.HEART_BEAT, body=heartbeat(client_id, group, {topic: tags})):
             return
         queue_id = self._dice.randrange(QUEUES)
@@ -56,14 +63,13 @@ class Consumer:
         offset = await self._read(client, group, topic, queue_id, tags)
         if offset is not None:
             await self._ask(client, RequestCode.UPDATE_CONSUMER_OFFSET, {**place, "commitOffset": str(offset)})
-        chance = self._dice.random()
-        if chance < 0.6:
+        if end < 0.6:
             await self._ask(client, RequestCode.UNLOCK_BATCH_MQ, body=lock)
-        if chance < 0.5:
+        if end < 0.5:
             goodbye = {"clientID": client_id, "consumerGroup": group, "producerGroup": group}
             await self._ask(client, RequestCode.UNREGISTER_CLIENT, goodbye)
-        elif chance < 0.8:  # away while a pull of its own waits at the end of a queue
-            fields = pull_fields(group, topic, queue_id, 1 << 40, tags=tags, suspend_ms=15_000)
+        elif end < 0.8:  # away while a pull of its own waits
+            fields = pull_fields(group, PROBE_TOPIC, EMPTY_QUEUE, 0, tags=tags, suspend_ms=15_000)
             with contextlib.suppress(Exception):
                 await client.invoke_oneway(self._address, RequestCode.PULL_MESSAGE, fields)
 
@@ -159,8 +165,7 @@ class Strangers:
 
     async def _waiting(self, connection: socket.socket, dice: random.Random) -> None:
         """Gone while its pull waits for messages."""
-        topic, queue_id = dice.choice(LASTING_TOPICS), dice.randrange(QUEUES)
-        fields = pull_fields("soak-stranger", topic, queue_id, 1 << 40, suspend_ms=15_000, tags=dice.choice(("*", "A || C")))
+        fields = pull_fields("soak-stranger", PROBE_TOPIC, EMPTY_QUEUE, 0, suspend_ms=15_000, tags=dice.choice(("*", "A || C")))
         await self._write(connection, encode_command(RequestCode.PULL_MESSAGE, fields, opaque=1))
         dice.choice((connection.close, lambda: self._abort(connection), lambda: self._hold(connection)))()
 
