@@ -5,8 +5,7 @@ One table says what is copied: the request that asks for it, how its body is rea
 row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
 have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
 have committed here since. Only what was set back at a master that has been there all the time is set back here too. With
-topics that were deleted there their queues go here (deleted_topics.py).
-that are gone go with them.
+topics that were deleted there their queues (deleted_topics.py) and offsets go here.
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -26,6 +25,7 @@ from ..remoting.json_codec import read_json
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .deleted_topics import DeletedTopics
+from .names import LIGHT_QUEUE_PREFIX
 from .parts import SavedStates
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
@@ -208,12 +208,15 @@ def copied_states(
             if topics.is_system_topic(topic) or await deletion.delete_old(topic, deleted.log_offset):
                 deleted.topics.discard(topic)
 
+    def is_gone(topic: str) -> bool:
+        return topic not in topics and not topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX)
+
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         # Of topics that were deleted while one of us was away: made anew, their messages would be passed over up to the old offsets.
         known = copied.topics
-        changed += offsets.forget_topics(lambda topic: topic not in topics and topic not in known)
+        changed += offsets.forget_topics(lambda topic: is_gone(topic) and topic not in known)
         offsets.assign_version(copied.version)
         return changed > 0
 
