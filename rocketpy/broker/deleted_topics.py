@@ -1,8 +1,9 @@
 """Which topics were deleted at the master, as far as its slave can know: their queues go here too. RocketMQ's slave keeps them, and when
-such a topic is made again its queues show the old messages.
+such a topic is made again its queues show the old messages. Their consumers' offsets go with them.
 
     copy ─ same connection ─ next copy without the topic, its version as many changes on ─► deleted
-    a connection of another number in between ─► nobody knows: the master may have lost its table, or its disk
+    a connection of another number, or another master asked, in between ─► nobody knows: the table or the disk may have been lost
+                             its version as many changes on ─► offsets go: a table that was lost counts its changes from the beginning
 
 What it must never do is drop queues of a topic that is there. A master that runs cannot lose its table, and counts each change of it. The
 topic may be made again while its queues go, and its messages come before it does: so only queues go whose last message had come before
@@ -23,22 +24,31 @@ class DeletedTopics:
         self.topics: set[str] = set()
         self.log_offset = 0
         """Messages below it that are of one of these topics are of one that was deleted."""
-        self._connection: int | None = None
+        self.of_offsets: set[str] = set()
+        """Whose consumer offsets are to go, deleted while one of the two was away or not. Whoever has done it discards them."""
         self._before: SavedTopics | None = None
-        self._asked_by: int | None = None
+        self._source: tuple[str, int] | None = None
+        self._asked: tuple[str, int | None] = ("", None)
 
-    def asked(self, connection: int | None, log_end: int) -> None:
-        self._asked_by = connection
+    def asked(self, master: str, connection: int | None, log_end: int) -> None:
+        """master: whom for the table; connection: to whom for the log."""
+        self._asked = (master, connection)
         self.log_offset = log_end
 
-    def take(self, copied: SavedTopics, connection: int | None) -> None:
-        before = self._before
-        if connection is None or not connection == self._asked_by == self._connection:
+    def take(self, copied: SavedTopics, connection: int | None, listed: SavedTopics) -> None:
+        """listed: the slave's own table until now, what tells of the time before its start."""
+        master, asked_by = self._asked
+        source = (master, connection) if connection is not None and connection == asked_by else None
+        before = self._before or listed
+        gone = before.configs.keys() - copied.configs.keys()
+        if len(gone) > copied.version.counter - before.version.counter:
+            gone = set()
+        if source is None or source != self._source:
             self.topics.clear()
-        elif before is not None:
-            gone = before.configs.keys() - copied.configs.keys()
-            if len(gone) <= copied.version.counter - before.version.counter:
-                self.topics |= gone
+        else:
+            self.topics |= gone
+        self.of_offsets |= gone
         self.topics -= copied.configs.keys()
+        self.of_offsets -= copied.configs.keys()
         self._before = copied
-        self._connection = connection
+        self._source = source

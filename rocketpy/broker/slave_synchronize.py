@@ -5,7 +5,7 @@ One table says what is copied: the request that asks for it, how its body is rea
 row. Nothing is copied from a master that does not have our log: one that lost its store would take topics away whose messages only we
 have. Consumer offsets only ever move forward: after a role change or a master that was away, its file may be older than what consumers
 have committed here since. Only what was set back at a master that has been there all the time is set back here too. With
-topics that were deleted there their queues (deleted_topics.py) and offsets go here.
+topics that were deleted there their queues and offsets go here (deleted_topics.py).
 
 Threads  one event loop. A row that fails is logged and tried again the next time; the others are not held up by it.
 """
@@ -66,8 +66,8 @@ class CopiedState:
     code: RequestCode
     take: Callable[[Any], bool]
     save: Callable[[], Awaitable[object]]
-    asked: Callable[[], object] | None = None
-    """Called just before the request goes out."""
+    asked: Callable[[str], object] | None = None
+    """Called just before the request goes out, with the master's address."""
     finish: Callable[[], Awaitable[object]] | None = None
     """What is left to do behind each answer, changed or not."""
 
@@ -148,7 +148,7 @@ class SlaveSynchronize:
     async def _copy(self, state: CopiedState, address: str) -> bool:
         try:
             if state.asked is not None:
-                state.asked()
+                state.asked(address)
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
             is_changed = state.take(read_json(answer.body) if answer.body else None)
             if is_changed:
@@ -168,17 +168,23 @@ class SlaveSynchronize:
         return is_changed
 
 
-@dataclass(slots=True)
 class MasterOffsets:
-    """The master's offsets as copied last, and during which of its connections to us."""
+    """The master's offsets as copied last, whose they were, and during which of our connections to a log."""
 
-    connection: int | None = None
-    saved: SavedOffsets | None = None
+    def __init__(self) -> None:
+        self._saved: SavedOffsets | None = None
+        self._source: tuple[str, int] | None = None
+        self._asked: tuple[str, int | None] = ("", None)
+
+    def asked(self, master: str, connection: int | None) -> None:
+        self._asked = (master, connection)
 
     def replace(self, saved: SavedOffsets, connection: int | None) -> SavedOffsets | None:
-        """Keeps these; returns the ones before if the master has not been away since then."""
-        before = self.saved if connection is not None and connection == self.connection else None
-        self.saved, self.connection = saved, connection
+        """Keeps these; returns the ones before if they were the same master's, which has not been away since then."""
+        master, asked_by = self._asked
+        source = (master, connection) if connection is not None and connection == asked_by else None
+        before = self._saved if source is not None and source == self._source else None
+        self._saved, self._source = saved, source
         return before
 
 
@@ -195,12 +201,16 @@ def copied_states(
     masters_offsets = MasterOffsets()
     deleted = DeletedTopics()
 
-    def topics_asked() -> None:
-        deleted.asked(own_log.connection(), own_log.log_end())
+    def topics_asked(master: str) -> None:
+        deleted.asked(master, own_log.connection(), own_log.log_end())
+
+    def offsets_asked(master: str) -> None:
+        masters_offsets.asked(master, own_log.connection())
 
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
-        deleted.take(copied, own_log.connection())
+        listed = SavedTopics({config.topic_name: config for config in topics}, topics.version)
+        deleted.take(copied, own_log.connection(), listed)
         return topics.replace_all(copied.configs, copied.version)
 
     async def delete_queues() -> None:
@@ -214,9 +224,10 @@ def copied_states(
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
-        # Of topics that were deleted while one of us was away: made anew, their messages would be passed over up to the old offsets.
-        known = copied.topics
-        changed += offsets.forget_topics(lambda topic: is_gone(topic) and topic not in known)
+        if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
+            known = copied.topics
+            changed += offsets.forget_topics(lambda topic: topic in deleted.of_offsets and is_gone(topic) and topic not in known)
+            deleted.of_offsets &= known  # the master has yet to forget them
         offsets.assign_version(copied.version)
         return changed > 0
 
@@ -228,7 +239,7 @@ def copied_states(
 
     return (
         CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
-        CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save),
+        CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save, offsets_asked),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),
     )

@@ -252,15 +252,37 @@ def test_a_table_of_too_few_changes_deleted_nothing() -> None:
         (2, saved(9), set()),
         (None, saved(10), set()),
     ):
-        deleted.asked(connection, 100)
-        deleted.take(copied, connection)
+        deleted.asked("m", connection, 100)
+        deleted.take(copied, connection, saved(0))
         assert deleted.topics == expected, copied
 
 
 def test_an_answer_that_came_behind_a_new_connection_deletes_nothing() -> None:
     deleted = DeletedTopics()
-    deleted.asked(1, 100)
-    deleted.take(saved(5, "a"), 1)
-    deleted.asked(1, 100)
-    deleted.take(saved(6), 2)
-    assert not deleted.topics
+    for asked_by, copied, connection in ((1, saved(5, "a", "b"), 1), (1, saved(6, "b"), 2), (2, saved(7), 2)):
+        deleted.asked("m", asked_by, 100)
+        deleted.take(copied, connection, saved(0))
+        assert not deleted.topics, copied
+
+
+def test_the_table_of_another_master_deletes_nothing() -> None:
+    """With haMasterAddress the log stays that of one when the name servers name the other."""
+    deleted = DeletedTopics()
+    for master, copied in (("one", saved(5, "a")), ("other", saved(900)), ("one", saved(5, "a"))):
+        deleted.asked(master, 1, 100)
+        deleted.take(copied, 1, saved(0))
+        assert not deleted.topics, master
+
+
+def test_offsets_go_with_topics_that_were_deleted_while_one_was_away_and_stay_when_the_table_was_lost() -> None:
+    deleted = DeletedTopics()
+    for connection, copied, expected in (
+        (1, saved(6, "b", "c"), {"a"}),  # since the slave saved its own
+        (2, saved(7, "c"), {"a", "b"}),
+        (2, saved(8, "b", "c"), {"a"}),  # made again
+        (3, saved(0), {"a"}),  # lost
+        (3, saved(9, "d"), {"a"}),
+    ):
+        deleted.asked("m", connection, 100)
+        deleted.take(copied, connection, saved(5, "a", "b", "c"))
+        assert deleted.of_offsets == expected, copied

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import rocketpy.broker.housekeeping
+from rocketpy.broker.consumer_offsets import SavedOffsets
 from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.slave_synchronize import CopiedState
+from rocketpy.broker.slave_synchronize import CopiedState, MasterOffsets
+from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .pair import pair
@@ -287,6 +289,48 @@ def test_offsets_of_a_topic_that_was_deleted_while_the_slave_was_away_go_at_it(t
             assert all(parts.offsets.of("g", topic) == {0: 1} for topic in ("other", *kept))
 
     run(test)
+
+
+def test_offsets_stay_at_a_slave_whose_master_came_back_without_its_tables(tmp_path: Path) -> None:
+    """config/ was lost or another one named; the log is the same. The slave's offsets are then all there is."""
+
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("t")
+            await both.master.pull("g", "t")
+            await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 1})
+            await both.in_sync()
+            await both.copy_tables()
+            parts, masters = both.slave_service.parts, both.at.broker.parts
+            assert parts is not None and masters is not None and parts.offsets.of("g", "t") == {0: 1}
+            address = parts.ha.counters()["haMasterAddress"]
+            both.lead_slave_to("127.0.0.1:1")
+            await eventually(lambda: parts.ha.connection() is None, "the end of the connection")
+            masters.topics.delete("t")
+            masters.topics.version = DataVersion(masters.topics.version.timestamp)
+            masters.offsets.delete_topic("t")
+            both.lead_slave_to(address)
+            await eventually(lambda: parts.ha.connection() is not None, "the next connection")
+            for _ in range(2):
+                await both.copy_tables()
+            assert "t" not in parts.topics and parts.offsets.of("g", "t") == {0: 1}
+
+    run(test)
+
+
+def test_offsets_are_not_set_back_to_those_of_another_master() -> None:
+    offsets = MasterOffsets()
+    one, other = (SavedOffsets({"t@g": {0: offset}}, DataVersion()) for offset in (9, 3))
+    for master, asked_by, saved, connection, expected in (
+        ("one", 1, one, 1, None),
+        ("one", 1, one, 1, one),
+        ("other", 1, other, 1, None),  # named by the name servers, while haMasterAddress keeps the log where it is
+        ("other", 1, other, 2, None),  # answered by the one before
+        ("other", 2, other, 2, None),
+        ("other", 2, one, 2, other),
+    ):
+        offsets.asked(master, asked_by)
+        assert offsets.replace(saved, connection) is expected
 
 
 def test_a_round_that_began_at_one_master_does_not_go_on_at_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
