@@ -35,6 +35,7 @@ struct rp_index_builder {
     int is_dirty;
     int has_complained;
     int has_failed_sync;
+    int64_t doubted; /* where a pass found no whole record that the log had one of a moment later; -1: nowhere */
     /* atomics */
     atomic_int_fast64_t offset;      /* release: the entries below it are there */
     atomic_int sleeping;             /* sequentially consistent against the log's max offset, as in ha_master.c */
@@ -199,6 +200,10 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
     int64_t used = enter_range(builder, &range, error);
     rp_log_range_release(range.pin);
     if (used == 0 && offset < rp_commit_log_whole_offset(log)) { /* not the beginning of one that is still to come */
+        if (builder->doubted != offset) { /* a slave may have got the rest of it since max was read: looked at once more */
+            builder->doubted = offset;
+            return 1;
+        }
         rp_error cause;
         rp_error_set(&cause, RP_E_CORRUPT, 0, NULL, offset, "a size past the log's end");
         used = pass_over(builder, &cause, error);
@@ -288,6 +293,7 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the index builder");
     builder->options = *options;
     int64_t start = rp_key_index_next_offset(options->index), min = rp_commit_log_min_offset(options->commit_log);
+    builder->doubted = -1;
     atomic_init(&builder->offset, start > min ? start : min);
     atomic_init(&builder->stop_at_ns, INT64_MAX);
     builder->last_sync_ns = rp_clock_monotonic_ns(options->clock);
