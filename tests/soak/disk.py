@@ -46,6 +46,6 @@ def _queue_files(store: Path, low: int) -> Iterator[Path]:
     """A queue keeps its last file, which says where it ends."""
     for queue in (store / "consumequeue").glob("*/*"):
         for path in sorted(queue.iterdir())[:-1]:
-            (last,) = struct.unpack_from(">q", path.read_bytes(), path.stat().st_size - ENTRY_BYTES)
-            if last < low:
+            last, size = struct.unpack_from(">qi", path.read_bytes(), path.stat().st_size - ENTRY_BYTES)
+            if size > 0 and last < low:  # else it is being written, and the next one was made ahead
                 yield path

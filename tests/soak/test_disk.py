@@ -27,7 +27,8 @@ def test_files_behind_the_log_are_found(tmp_path: Path) -> None:
     queue = tmp_path / "consumequeue" / "t" / "0"
     make(queue / "00000000000000000000", entries(0, 4000))
     make(queue / "00000000000000000040", entries(4050, 4100))
-    make(queue / "00000000000000000080", entries(0, 0))  # the last one, not yet written
+    make(queue / "00000000000000000080", entries(4200) + bytes(ENTRY_BYTES))  # is being written
+    make(queue / "00000000000000000120", bytes(2 * ENTRY_BYTES))  # made ahead
     for name, end in (("20260101000000000", 4095), ("20260101000000001", 4096), ("20260101000000002", 0)):
         make(tmp_path / "index" / name, index(end))
     assert len(entries(0)) == ENTRY_BYTES
