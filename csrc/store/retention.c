@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -87,8 +88,10 @@ static bool is_kept_elsewhere(int fd) {
 }
 
 /* Another process has it open (a query on the files, a copy): what it has mapped shall not vanish below it, which is a SIGBUS. A lease for
- * writing is given for a file that nobody else has open, and without a name nobody comes later. */
+ * writing is given for a file that nobody else has open, and without a name nobody comes later; but by way of /proc, and who comes while
+ * we hold the lease has us told by a signal: by default one that ends the process. */
 static bool is_read_elsewhere(int fd) {
+    (void)fcntl(fd, F_SETSIG, SIGURG); /* ignored unless somebody asks for it */
     if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
         return errno == EAGAIN;
     }
