@@ -1,11 +1,18 @@
-/* index_damage_test.c: the index that is built again from a log with damage in it has every message but the damaged one. */
+/* index_damage_test.c: the index that is built again from a log with damage in it has every message but the damaged one; and what a slave
+ * gets piece by piece is no damage. */
 #include "../../../csrc/store/message_store.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "../../../csrc/base/clock.h"
+#include "../../../csrc/store/commit_log_inl.h"
 #include "check.h"
 #include "store_fixture.h"
 
@@ -45,7 +52,79 @@ static void index_is_built_past(const char *what, const uint8_t head[8], size_t 
     fixture_remove(path);
 }
 
+static atomic_bool is_over;
+
+enum { REPLICATED = 400, HELD_NS = 6000000 };
+
+static const struct timespec GAP = {.tv_nsec = 100000}; /* the lock goes to whoever asks next, and that would be us again */
+
+/* The lock that both take is held most of the time: who waits for it has others go first. */
+static void *hold_append_lock(void *context) {
+    rp_commit_log *log = context;
+    for (bool goes_on = true; goes_on;) {
+        pthread_mutex_lock(&log->append_lock);
+        int64_t until_ns = rp_clock_monotonic_ns(NULL) + HELD_NS;
+        while (rp_clock_monotonic_ns(NULL) < until_ns) {
+        }
+        goes_on = !atomic_load(&is_over);
+        pthread_mutex_unlock(&log->append_lock);
+        nanosleep(&GAP, NULL);
+    }
+    return NULL;
+}
+
+/* A record's rest comes between two looks of the index: at where the log ends, and at where its last whole record does. */
+static void a_record_that_comes_in_pieces_is_in_the_index(void) {
+    char paths[2][128];
+    rp_message_store *stores[2];
+    for (int i = 0; i < 2; i++) {
+        rp_message_store_options options;
+        fixture_directory(paths[i], sizeof paths[i]);
+        fixture_options(&options, paths[i]);
+        options.commit_log_file_size = 8 << 20;
+        options.index_enable = i;
+        stores[i] = fixture_open(&options);
+    }
+    for (int64_t i = 0; i < REPLICATED; i++) {
+        CHECK(fixture_append(stores[0], fixture_queue(stores[0], "T", 0), i) == RP_OK);
+    }
+    rp_commit_log *from = rp_message_store_commit_log(stores[0]), *to = rp_message_store_commit_log(stores[1]);
+    pthread_t holder;
+    CHECK(pthread_create(&holder, NULL, hold_append_lock, to) == 0);
+    for (int64_t i = 0; i < REPLICATED; i++) {
+        rp_queue_entry entry;
+        CHECK(rp_consume_queue_read(fixture_queue(stores[0], "T", 0), i, &entry, 1) == 1);
+        rp_message_store_stats stats;
+        do { /* nothing else is left to enter: the index looks at this record, again and again */
+            rp_message_store_read_stats(stores[1], &stats);
+            sched_yield();
+        } while (stats.indexed_offset < entry.commit_log_offset);
+        rp_log_range range;
+        uint8_t *address;
+        int64_t at = entry.commit_log_offset;
+        uint32_t room, size = (uint32_t)entry.size, half = size / 2;
+        CHECK(rp_commit_log_read(from, at, size, &range) == RP_OK);
+        CHECK(rp_commit_log_reserve_replicated(to, at, &address, &room, NULL) == RP_OK && room >= size);
+        memcpy(address, range.address, size);
+        rp_log_range_release(range.pin);
+        CHECK(rp_commit_log_commit_replicated(to, at, half, NULL) == RP_OK);
+        CHECK(rp_commit_log_commit_replicated(to, at + half, size - half, NULL) == RP_OK);
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(holder, NULL) == 0);
+    int64_t found = fixture_found_by_key(stores[1], "T");
+    if (found != REPLICATED) {
+        fprintf(stderr, "%lld of %d replicated messages are found\n", (long long)found, REPLICATED);
+    }
+    CHECK(found == REPLICATED);
+    for (int i = 0; i < 2; i++) {
+        fixture_close(stores[i]);
+        fixture_remove(paths[i]);
+    }
+}
+
 int main(void) {
+    a_record_that_comes_in_pieces_is_in_the_index();
     index_is_built_past("zero bytes", (const uint8_t[8]){0}, 8);
     index_is_built_past("another magic", (const uint8_t[8]){0, 0, 1, 0, 1, 2, 3, 4}, 8);
     index_is_built_past("a size past the log's end", (const uint8_t[8]){0, 15, 0, 0}, 4);
