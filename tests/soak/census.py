@@ -3,10 +3,9 @@
 SIGUSR2 makes it write FILE: the entries of every table of its Python objects, the native counters, the bytes malloc has given out. So what
 is left behind by topics, groups and connections that are gone is seen where it lies, and long before the resident memory shows it.
 
-    tables   "Class.attribute" → entries of all such containers together, and of those in them, of objects whose class is rocketpy's;
-             an attribute that is a text counts as one
+    tables   "Class.attribute" → entries of all such containers together, and of those in them, of objects whose class is rocketpy's
     objects  living objects that the collector knows, by class
-    names    for each prefix of NAMED, how many strings in tables begin with it
+    names    for each prefix of NAMED, how many strings in tables, and as attributes, have it in them
     native   the counters of the data plane, its stores and servers, by class
     heap     bytes in use (malloc and mmap), as mallinfo2 has them; -1 where libc has no such thing
 
@@ -93,7 +92,7 @@ def census() -> dict[str, Any]:
         for name, value in attributes(thing):
             if isinstance(value, (str, *CONTAINERS)):
                 held = [value] if isinstance(value, str) else list(members(value))
-                tables[f"{kind.__qualname__}.{name}"] += len(held)
+                tables[f"{kind.__qualname__}.{name}"] += 0 if isinstance(value, str) else len(held)
                 names.update({f"{kind.__qualname__}.{name}: {named}": count for named, count in names_in(held).items()})
             elif type(value).__name__ in NATIVE and callable(getattr(value, "stats", None)):
                 _note(native, value)
