@@ -32,7 +32,11 @@ RUNNING: list[Process] = []
 
 
 def wait_until(
-    condition: Callable[[], T], timeout: float = PATIENCE_S, what: str = "", every: float = 0.01, not_yet: type[Exception] | tuple[()] = ()
+    condition: Callable[[], T],
+    timeout: float = PATIENCE_S,
+    what: str = "",
+    every: float = 0.01,
+    not_yet: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> T:
     """The first true value of condition(). After the time-out an AssertionError says what was awaited and what came last.
 

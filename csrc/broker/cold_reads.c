@@ -43,7 +43,9 @@ static void want(rp_cold_looks *looks, int64_t begin, int64_t end) {
         looks->wanted[looks->wanted_count++] = (rp_cold_stretch){begin, end};
 }
 
-static rp_cold_region *place_of(rp_lane *lane, int64_t region) { return &lane->looks.regions[(uint64_t)region % RP_COLD_SEEN]; }
+static uint32_t place_number(int64_t region) { return (uint64_t)region % RP_COLD_SEEN; }
+
+static rp_cold_region *place_of(rp_lane *lane, int64_t region) { return &lane->looks.regions[place_number(region)]; }
 
 static bool has_seen(const rp_lane *lane, const rp_cold_region *place, int64_t region) {
     return place->region == region && place->in_memory && rp_reactor_now_ns(lane->reactor) - place->looked_at_ns < SEEN_NS;
@@ -52,7 +54,7 @@ static bool has_seen(const rp_lane *lane, const rp_cold_region *place, int64_t r
 int rp_cold_reads_saw(const void *context, int64_t log_offset) {
     const rp_lane *lane = context;
     int64_t region = log_offset / REGION_BYTES;
-    return has_seen(lane, &lane->looks.regions[(uint64_t)region % RP_COLD_SEEN], region);
+    return has_seen(lane, &lane->looks.regions[place_number(region)], region);
 }
 
 static rp_cold_stretch stretch_of(const rp_lane *lane, int64_t region, int64_t log_max) {

@@ -134,14 +134,6 @@ class ConsumerOffsets:
             self._table.delete_offsets(group, topic)
             log.warning("Clean topic's offset, %s", topic + SEPARATOR + group)
 
-    def forget_topics(self, is_gone: Callable[[str], bool]) -> int:
-        """Of all topics that are gone; how many these were."""
-        self._index = None
-        gone = [topic for topic in self._indexed().groups if is_gone(topic)]
-        for topic in gone:
-            self.delete_topic(topic)
-        return len(gone)
-
     def clone(self, source_group: str, target_group: str, topic: str) -> int:
         """Copies the offsets of one topic; returns how many queues were copied."""
         self._index = None

@@ -14,41 +14,42 @@ Threads  none: decisions only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from .masters_answers import MastersAnswers
 from .topics import SavedTopics
 
 
 class DeletedTopics:
     """`asked` before each request for the master's topics, `take` with its answer; then `topics` have queues to drop."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_system_topic: Callable[[str], bool]) -> None:
+        """is_system_topic: topics that every broker has of its own, whatever its master's table says."""
         self.topics: set[str] = set()
         self.log_offset = 0
         """Messages below it that are of one of these topics are of one that was deleted."""
         self.of_offsets: set[str] = set()
         """Whose consumer offsets are to go, deleted while one of the two was away or not. Whoever has done it discards them."""
+        self._is_system_topic = is_system_topic
         self._before: SavedTopics | None = None
-        self._source: tuple[str, int] | None = None
-        self._asked: tuple[str, int | None] = ("", None)
+        self._answers = MastersAnswers()
 
     def asked(self, master: str, connection: int | None, log_end: int) -> None:
-        """master: whom for the table; connection: to whom for the log."""
-        self._asked = (master, connection)
+        """As MastersAnswers.asked; log_end: the slave's own, at that moment."""
+        self._answers.asked(master, connection)
         self.log_offset = log_end
 
-    def take(self, copied: SavedTopics, connection: int | None, listed: SavedTopics) -> None:
+    def take(self, copied: SavedTopics, connection: int | None, listed: Callable[[], SavedTopics]) -> None:
         """listed: the slave's own table until now, what tells of the time before its start."""
-        master, asked_by = self._asked
-        source = (master, connection) if connection is not None and connection == asked_by else None
-        before = self._before or listed
-        gone = before.configs.keys() - copied.configs.keys()
+        before = self._before if self._before is not None else listed()
+        gone = {topic for topic in before.configs.keys() - copied.configs.keys() if not self._is_system_topic(topic)}
         if len(gone) > copied.version.counter - before.version.counter:
-            gone = set()
-        if source is None or source != self._source:
-            self.topics.clear()
-        else:
+            gone.clear()
+        if self._answers.follows_on(connection):
             self.topics |= gone
+        else:
+            self.topics.clear()
         self.of_offsets |= gone
         self.topics -= copied.configs.keys()
         self.of_offsets -= copied.configs.keys()
         self._before = copied
-        self._source = source

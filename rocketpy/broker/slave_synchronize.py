@@ -25,7 +25,7 @@ from ..remoting.json_codec import read_json
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
 from .deleted_topics import DeletedTopics
-from .names import LIGHT_QUEUE_PREFIX
+from .masters_answers import MastersAnswers
 from .parts import SavedStates
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
@@ -169,22 +169,17 @@ class SlaveSynchronize:
 
 
 class MasterOffsets:
-    """The master's offsets as copied last, whose they were, and during which of our connections to a log."""
+    """The master's offsets as copied last. `asked` before each request for them."""
 
     def __init__(self) -> None:
         self._saved: SavedOffsets | None = None
-        self._source: tuple[str, int] | None = None
-        self._asked: tuple[str, int | None] = ("", None)
-
-    def asked(self, master: str, connection: int | None) -> None:
-        self._asked = (master, connection)
+        self._answers = MastersAnswers()
+        self.asked = self._answers.asked
 
     def replace(self, saved: SavedOffsets, connection: int | None) -> SavedOffsets | None:
         """Keeps these; returns the ones before if they were the same master's, which has not been away since then."""
-        master, asked_by = self._asked
-        source = (master, connection) if connection is not None and connection == asked_by else None
-        before = self._saved if source is not None and source == self._source else None
-        self._saved, self._source = saved, source
+        before = self._saved if self._answers.follows_on(connection) else None
+        self._saved = saved
         return before
 
 
@@ -199,7 +194,7 @@ def copied_states(
 ) -> tuple[CopiedState, ...]:
     """Everything a slave has today. Delay offsets and timer state join when the broker has them."""
     masters_offsets = MasterOffsets()
-    deleted = DeletedTopics()
+    deleted = DeletedTopics(topics.is_system_topic)
 
     def topics_asked(master: str) -> None:
         deleted.asked(master, own_log.connection(), own_log.log_end())
@@ -209,24 +204,22 @@ def copied_states(
 
     def take_topics(value: Any) -> bool:
         copied = SavedTopics.from_json(value)
-        listed = SavedTopics({config.topic_name: config for config in topics}, topics.version)
-        deleted.take(copied, own_log.connection(), listed)
+        deleted.take(copied, own_log.connection(), lambda: SavedTopics({config.topic_name: config for config in topics}, topics.version))
         return topics.replace_all(copied.configs, copied.version)
 
     async def delete_queues() -> None:
         for topic in sorted(deleted.topics):
-            if topics.is_system_topic(topic) or await deletion.delete_old(topic, deleted.log_offset):
+            if await deletion.delete_old(topic, deleted.log_offset):
                 deleted.topics.discard(topic)
-
-    def is_gone(topic: str) -> bool:
-        return topic not in topics and not topics.is_system_topic(topic) and not topic.startswith(LIGHT_QUEUE_PREFIX)
 
     def take_offsets(value: Any) -> bool:
         copied = SavedOffsets.from_json(value)
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
             known = copied.topics
-            changed += offsets.forget_topics(lambda topic: topic in deleted.of_offsets and is_gone(topic) and topic not in known)
+            for topic in deleted.of_offsets - known:
+                offsets.delete_topic(topic)
+                changed += 1
             deleted.of_offsets &= known  # the master has yet to forget them
         offsets.assign_version(copied.version)
         return changed > 0

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
+from rocketpy._core.inspect import Damage, verify_store
 from rocketpy._core.remoting import encode_command
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import BROKER_PORTS, Process, free_port, write_properties
@@ -13,6 +14,8 @@ from tests.processes import BROKER_PORTS, Process, free_port, write_properties
 START_LIMIT_S = 120.0
 # A short test fills several files of these sizes.
 SMALL_FILES = {"mappedFileSizeCommitLog": 16 << 20, "mappedFileSizeConsumeQueue": 20_000, "maxHashSlotNum": 1000, "maxIndexNum": 4000}
+
+INDEX_SIZES = {"slot_count": "maxHashSlotNum", "entry_count_max": "maxIndexNum"}
 
 
 class Server:
@@ -90,3 +93,11 @@ class BrokerProcess(Server):
             "mappedFileSizeCommitLog": 8 * 1024 * 1024, **settings,
         }  # fmt: skip
         super().__init__("broker", directory, free_port(BROKER_PORTS), keys, host=host, inside=inside)
+        self._index_sizes = {size: int(str(keys.get(key, 0))) for size, key in INDEX_SIZES.items()}
+
+    def check_store(self) -> dict[str, int]:
+        """What verify counts in the stopped broker's store, in which nothing is damaged."""
+        damages: list[Damage] = []
+        counts = verify_store(str(self.store), on_damage=damages.append, **self._index_sizes)
+        assert not damages, damages[:5]
+        return counts

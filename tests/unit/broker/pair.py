@@ -49,6 +49,18 @@ class Pair:
         self.slave_service.config.override("haMasterAddress", ha_address)
         self.slave_service.parts.ha.follow(ha_address)  # type: ignore[union-attr]
 
+    @asynccontextmanager
+    async def master_away(self) -> AsyncIterator[None]:
+        """The slave's connection to the master's log has ended; behind the block there is another one."""
+        assert self.slave_service.parts is not None
+        ha = self.slave_service.parts.ha
+        address, before = ha.counters()["haMasterAddress"], ha.connection()
+        self.lead_slave_to("127.0.0.1:1")
+        await eventually(lambda: ha.connection() is None and ha.is_stranger, "the end of the connection")
+        yield
+        self.lead_slave_to(address)
+        await eventually(lambda: ha.connection() not in (None, before), "the next connection")
+
     async def in_sync(self) -> None:
         """Until the slave acknowledges the master's whole log."""
         end = asyncio.get_running_loop().time() + PATIENCE_S

@@ -125,6 +125,19 @@ async def running(home: Path, **settings: str) -> AsyncIterator[Running]:
         await namesrv.stop()
 
 
+@asynccontextmanager
+async def started(home: Path, **settings: str) -> AsyncIterator[Peer]:
+    """The client of one more broker, beside those of `running`, or of one that starts again."""
+    service = BrokerService(broker_config(home, **settings))
+    await service.start()
+    peer = Peer(service.address)
+    try:
+        yield peer
+    finally:
+        await peer.client.stop()
+        await service.stop()
+
+
 def has_ipv6_loopback() -> bool:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()

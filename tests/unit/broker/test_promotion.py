@@ -16,7 +16,6 @@ from rocketpy._core.remoting import Command
 from rocketpy._core.store import MessageStore
 from rocketpy.broker import slave_synchronize
 from rocketpy.broker.deleted_topics import DeletedTopics
-from rocketpy.broker.service import BrokerService
 from rocketpy.broker.slave_synchronize import TOPICS, CopiedState, SlaveSynchronize
 from rocketpy.broker.topics import SavedTopics
 from rocketpy.broker.unlisted_topics import unlisted_topics
@@ -24,12 +23,14 @@ from rocketpy.remoting.bodies import DataVersion, TopicConfig
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 
 from .pair import Pair, pair
-from .running import Peer, broker_config, eventually, run
+from .running import Peer, eventually, run, started
 
 TOPIC = {
     "topic": "t", "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6,
     "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": False,
 }  # fmt: skip
+
+SYSTEM = "SCHEDULE_TOPIC_XXXX"
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +42,8 @@ def no_period(monkeypatch: pytest.MonkeyPatch) -> None:
 async def promoted(both: Pair) -> AsyncIterator[Peer]:
     """The slave, started again as the master."""
     await both.slave_service.stop()
-    service = BrokerService(broker_config(both.slave_home.parent, namesrvAddr=f"127.0.0.1:{both.at.namesrv.port}", haListenPort="0"))
-    await service.start()
-    peer = Peer(service.address)
-    try:
+    async with started(both.slave_home.parent, namesrvAddr=f"127.0.0.1:{both.at.namesrv.port}", haListenPort="0") as peer:
         yield peer
-    finally:
-        await peer.client.stop()
-        await service.stop()
 
 
 async def deleted(both: Pair, topic: str) -> None:
@@ -223,12 +218,8 @@ def test_a_master_that_came_back_without_its_topics_takes_no_queue_away(tmp_path
             await both.copy_tables()
             parts = both.slave_service.parts
             assert parts is not None and both.at.broker.parts is not None
-            address, before = parts.ha.counters()["haMasterAddress"], parts.ha.connection()
-            both.lead_slave_to("127.0.0.1:1")
-            await eventually(lambda: parts.ha.is_stranger, "a master that is away")
-            both.at.broker.parts.topics.delete("t")  # the table alone, as if topics.json had been lost
-            both.lead_slave_to(address)
-            await eventually(lambda: parts.ha.connection() not in (None, before), "a master that is back")
+            async with both.master_away():
+                both.at.broker.parts.topics.delete("t")  # the table alone, as if topics.json had been lost
             for _ in range(2):
                 await both.copy_tables()
             assert "t" not in parts.topics and slave_store(both).max_offset("t", 0) == 1
@@ -241,7 +232,7 @@ def saved(counter: int, *topics: str) -> SavedTopics:
 
 
 def test_a_table_of_too_few_changes_deleted_nothing() -> None:
-    deleted = DeletedTopics()
+    deleted = DeletedTopics(lambda topic: topic == SYSTEM)
     for connection, copied, expected in (
         (1, saved(5, "a", "b", "c"), set()),
         (1, saved(6, "b", "c"), {"a"}),
@@ -253,29 +244,29 @@ def test_a_table_of_too_few_changes_deleted_nothing() -> None:
         (None, saved(10), set()),
     ):
         deleted.asked("m", connection, 100)
-        deleted.take(copied, connection, saved(0))
+        deleted.take(copied, connection, lambda: saved(0))
         assert deleted.topics == expected, copied
 
 
 def test_an_answer_that_came_behind_a_new_connection_deletes_nothing() -> None:
-    deleted = DeletedTopics()
+    deleted = DeletedTopics(lambda topic: topic == SYSTEM)
     for asked_by, copied, connection in ((1, saved(5, "a", "b"), 1), (1, saved(6, "b"), 2), (2, saved(7), 2)):
         deleted.asked("m", asked_by, 100)
-        deleted.take(copied, connection, saved(0))
+        deleted.take(copied, connection, lambda: saved(0))
         assert not deleted.topics, copied
 
 
 def test_the_table_of_another_master_deletes_nothing() -> None:
     """With haMasterAddress the log stays that of one when the name servers name the other."""
-    deleted = DeletedTopics()
+    deleted = DeletedTopics(lambda topic: topic == SYSTEM)
     for master, copied in (("one", saved(5, "a")), ("other", saved(900)), ("one", saved(5, "a"))):
         deleted.asked(master, 1, 100)
-        deleted.take(copied, 1, saved(0))
+        deleted.take(copied, 1, lambda: saved(0))
         assert not deleted.topics, master
 
 
 def test_offsets_go_with_topics_that_were_deleted_while_one_was_away_and_stay_when_the_table_was_lost() -> None:
-    deleted = DeletedTopics()
+    deleted = DeletedTopics(lambda topic: topic == SYSTEM)
     for connection, copied, expected in (
         (1, saved(6, "b", "c"), {"a"}),  # since the slave saved its own
         (2, saved(7, "c"), {"a", "b"}),
@@ -284,5 +275,5 @@ def test_offsets_go_with_topics_that_were_deleted_while_one_was_away_and_stay_wh
         (3, saved(9, "d"), {"a"}),
     ):
         deleted.asked("m", connection, 100)
-        deleted.take(copied, connection, saved(5, "a", "b", "c"))
+        deleted.take(copied, connection, lambda: saved(5, SYSTEM, "a", "b", "c"))
         assert deleted.of_offsets == expected, copied

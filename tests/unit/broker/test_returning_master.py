@@ -7,7 +7,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.codes import RequestCode
 from rocketpy.remoting.json_codec import read_json
 
-from .running import Peer, broker_config, eventually, run, running
+from .running import Peer, broker_config, eventually, run, running, started
 
 MESSAGES = 10
 
@@ -38,17 +38,9 @@ class Away:
         fields = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": offset}
         assert (await self.slave.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code == 0
 
-    @asynccontextmanager
-    async def master_returns(self, **settings: str) -> AsyncIterator[Peer]:
+    def master_returns(self, **settings: str) -> AbstractAsyncContextManager[Peer]:
         """Its first answers: all that is asked here was on its way before it served anybody."""
-        service = BrokerService(broker_config(self.home / "master", **self.settings, **settings))
-        await service.start()
-        peer = Peer(service.address)
-        try:
-            yield peer
-        finally:
-            await peer.client.stop()
-            await service.stop()
+        return started(self.home / "master", **self.settings, **settings)
 
 
 @asynccontextmanager

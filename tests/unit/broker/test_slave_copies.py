@@ -93,15 +93,12 @@ def test_a_slave_copies_as_soon_as_it_has_found_its_masters_log_again(tmp_path: 
             await both.in_sync()
             slave = both.slave_service
             assert slave.parts is not None and slave._synchronize is not None
-            ha, topics, synchronize = slave.parts.ha, slave.parts.topics, slave._synchronize
-            address = ha.counters()["haMasterAddress"]
-            both.lead_slave_to("127.0.0.1:1")
-            await eventually(lambda: ha.is_stranger, "a master that is away")
-            synchronize.is_due.set()
-            await eventually(lambda: synchronize._is_waiting, "a round that copies nothing")
-            assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC | {"topic": "new"})).code == 0
-            assert "new" not in topics
-            both.lead_slave_to(address)
+            topics, synchronize = slave.parts.topics, slave._synchronize
+            async with both.master_away():
+                synchronize.is_due.set()
+                await eventually(lambda: synchronize._is_waiting, "a round that copies nothing")
+                assert (await both.master.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC | {"topic": "new"})).code == 0
+                assert "new" not in topics
             await eventually(lambda: "new" in topics, "the copy")
 
     run(test)
@@ -251,11 +248,10 @@ def test_a_master_that_was_away_sets_no_offset_back(tmp_path: Path) -> None:
             await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 9})
             await both.copy_tables()
             ha = both.slave_service.parts.ha  # type: ignore[union-attr]
-            address, first = ha.counters()["haMasterAddress"], ha.connection()
-            for other in ("127.0.0.1:1", address):  # as when the master starts anew
-                both.lead_slave_to(other)
-                await eventually(lambda other=other: (ha.connection() is not None) == (other == address), "the slave's connection")
+            first = ha.connection()
+            async with both.master_away():  # as when the master starts anew
                 await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
+            await both.master.ask(RequestCode.UPDATE_CONSUMER_OFFSET, CONSUMER_OFFSET | {"commitOffset": 2})
             assert first is not None and ha.connection() == first + 1
             await both.copy_tables()
             assert (await both.slave.ask(RequestCode.QUERY_CONSUMER_OFFSET, CONSUMER_OFFSET)).fields == {"offset": "9"}
@@ -278,12 +274,8 @@ def test_offsets_of_a_topic_that_was_deleted_while_the_slave_was_away_go_at_it(t
             kept = ("%LMQ%light", "rmq_sys_of_another_release")  # in no table of topics
             for topic in kept:
                 parts.offsets.commit("g", topic, 0, 1, "")
-            address = parts.ha.counters()["haMasterAddress"]
-            both.lead_slave_to("127.0.0.1:1")
-            await eventually(lambda: parts.ha.connection() is None, "the end of the connection")
-            assert (await both.master.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
-            both.lead_slave_to(address)
-            await eventually(lambda: parts.ha.connection() is not None, "the next connection")
+            async with both.master_away():
+                assert (await both.master.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "t"})).code == 0
             await both.copy_tables()
             assert "t" not in parts.topics and parts.offsets.of("g", "t") == {}
             assert all(parts.offsets.of("g", topic) == {0: 1} for topic in ("other", *kept))
@@ -303,14 +295,10 @@ def test_offsets_stay_at_a_slave_whose_master_came_back_without_its_tables(tmp_p
             await both.copy_tables()
             parts, masters = both.slave_service.parts, both.at.broker.parts
             assert parts is not None and masters is not None and parts.offsets.of("g", "t") == {0: 1}
-            address = parts.ha.counters()["haMasterAddress"]
-            both.lead_slave_to("127.0.0.1:1")
-            await eventually(lambda: parts.ha.connection() is None, "the end of the connection")
-            masters.topics.delete("t")
-            masters.topics.version = DataVersion(masters.topics.version.timestamp)
-            masters.offsets.delete_topic("t")
-            both.lead_slave_to(address)
-            await eventually(lambda: parts.ha.connection() is not None, "the next connection")
+            async with both.master_away():
+                masters.topics.delete("t")
+                masters.topics.version = DataVersion(masters.topics.version.timestamp)
+                masters.offsets.delete_topic("t")
             for _ in range(2):
                 await both.copy_tables()
             assert "t" not in parts.topics and parts.offsets.of("g", "t") == {0: 1}
