@@ -22,6 +22,7 @@
 
 #include "../base/clock_inl.h"
 #include "../base/thread.h"
+#include "acked_offsets.h"
 #include "ha_connection.h"
 #include "ha_master_options.h"
 
@@ -55,6 +56,7 @@ struct rp_ha_master {
     /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required, slaves_min;
+    atomic_int_fast64_t fewer_gap_bytes;
     atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
@@ -72,16 +74,21 @@ static int watch(rp_ha_master *master, int operation, int fd, uint32_t events, u
 
 /* ---- slaves, ha thread ---- */
 
-/* The ha thread's, and rp_ha_master_require's. */
+/* The ha thread's, rp_ha_master_open's and rp_ha_master_require's. */
 static void tell_acked(rp_ha_master *master) {
     const rp_ha_master_options *options = &master->options;
     pthread_mutex_lock(&master->tell_lock);
-    uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
     uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
     if (options->on_in_sync != NULL && min > 0)
         options->on_in_sync(options->context, rp_ha_master_acked_offset(master, min));
-    int64_t acked = rp_ha_master_acked_offset(master, required);
-    master->settled = acked > master->settled ? acked : master->settled;
+    int64_t end = rp_commit_log_max_offset(options->commit_log);
+    uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
+    int64_t gap = atomic_load_explicit(&master->fewer_gap_bytes, memory_order_acquire);
+    if (gap > 0)
+        required = rp_acked_required(master->acked, options->slaves_max, required, min, end - gap);
+    int64_t acked = required > 0 ? rp_ha_master_acked_offset(master, required) : INT64_MAX;
+    int64_t settled = acked < end ? acked : end; /* nobody waits for what is below, whoever connects */
+    master->settled = settled > master->settled ? settled : master->settled;
     if (options->on_acked != NULL)
         options->on_acked(options->context, acked);
     pthread_mutex_unlock(&master->tell_lock);
@@ -191,8 +198,11 @@ static void receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_
     }
     int64_t acked = rp_ha_connection_acked(connection);
     count(&master->counters.acks, moved > 0);
-    if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed))
+    if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed)) {
+        if (atomic_load_explicit(&master->fewer_gap_bytes, memory_order_relaxed) > 0)
+            tell_acked(master); /* it may have stayed too far behind to count */
         return;
+    }
     if (is_new) {
         if (may_tell(master)) /* not when it came: it may have been no slave */
             rp_log_write(master->options.log, RP_LOG_INFO, "ha: slave %s connected", rp_ha_connection_address(connection));
@@ -477,6 +487,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     master->options = *options;
     atomic_init(&master->slaves_required, options->slaves_required);
     atomic_init(&master->slaves_min, options->slaves_min);
+    atomic_init(&master->fewer_gap_bytes, options->fewer_gap_bytes);
     snprintf(master->bind_address, sizeof master->bind_address, "%s", options->bind_address);
     master->options.bind_address = master->bind_address;
     master->epoll_fd = master->listen_fd = master->wake_fd = -1;
@@ -489,6 +500,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
         atomic_init(&master->acked[slot], -1);
     status = open_descriptors(master, error);
     if (status == RP_OK) {
+        tell_acked(master);
         status = rp_thread_start(&master->thread, "ha-master", ha_master_run, master);
         if (status < 0)
             rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
@@ -512,11 +524,13 @@ void rp_ha_master_close(rp_ha_master *master) {
 
 uint16_t rp_ha_master_port(const rp_ha_master *master) { return master->port; }
 
-int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min) {
-    if (slaves_required < 1 || slaves_required > master->options.slaves_max || slaves_min > master->options.slaves_max)
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min, int64_t fewer_gap_bytes) {
+    if (slaves_required < 1 || slaves_required > master->options.slaves_max || slaves_min > master->options.slaves_max ||
+        fewer_gap_bytes < 0)
         return RP_E_INVALID;
     atomic_store_explicit(&master->slaves_required, slaves_required, memory_order_release);
     atomic_store_explicit(&master->slaves_min, slaves_min, memory_order_release);
+    atomic_store_explicit(&master->fewer_gap_bytes, fewer_gap_bytes, memory_order_release);
     tell_acked(master);
     return RP_OK;
 }
@@ -549,18 +563,7 @@ int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_
 /* ---- answers, any thread ---- */
 
 int64_t rp_ha_master_acked_offset(const rp_ha_master *master, uint32_t slaves) {
-    int64_t sorted[RP_HA_SLAVES_MAX];
-    uint32_t sorted_count = 0;
-    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++) {
-        int64_t acked = atomic_load_explicit(&master->acked[slot], memory_order_acquire);
-        if (acked < 0)
-            continue;
-        uint32_t place = sorted_count++;
-        for (; place > 0 && sorted[place - 1] < acked; place--)
-            sorted[place] = sorted[place - 1];
-        sorted[place] = acked;
-    }
-    return slaves >= 1 && slaves <= sorted_count ? sorted[slaves - 1] : -1;
+    return rp_acked_offset(master->acked, master->options.slaves_max, slaves);
 }
 
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max) {

@@ -60,6 +60,10 @@ typedef struct rp_ha_master_options {
     void (*on_acked)(void *context, int64_t acked_offset);
     uint32_t slaves_min; /* as slaves_required, for on_in_sync; 0, the default: it is not told */
     void (*on_in_sync)(void *context, int64_t acked_offset);
+    /* Not 0: a slave that many bytes behind or more is not in sync, and with fewer in sync than slaves_required their acks will do, down
+     * to slaves_min; with none required on_acked is told INT64_MAX. Looked at whenever a slave speaks, comes or goes. 0, the default:
+     * slaves_required it is. */
+    int64_t fewer_gap_bytes;
     void *context; /* of both */
 } rp_ha_master_options;
 
@@ -74,8 +78,9 @@ uint16_t rp_ha_master_port(const rp_ha_master *master);
  * sendmsg to each slave that has kept up, unless another appender is about to. Never waits for a lock. */
 void rp_ha_master_notify(rp_ha_master *master);
 
-/* Changes slaves_required (1..slaves_max) and slaves_min (0..slaves_max) and tells both. RP_OK, RP_E_INVALID. */
-int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min);
+/* Changes slaves_required (1..slaves_max), slaves_min (0..slaves_max) and fewer_gap_bytes (0 or more) and tells both.
+ * RP_OK, RP_E_INVALID. */
+int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min, int64_t fewer_gap_bytes);
 
 /* Changes flow_bytes_per_second, for the slaves that are connected too; 0: no limit. Any thread; waits for a transfer's turn to end. */
 void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second);

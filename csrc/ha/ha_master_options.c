@@ -27,6 +27,9 @@ int rp_ha_master_options_check(const rp_ha_master_options *options, rp_error *er
     if (options->slaves_required < 1 || options->slaves_required > options->slaves_max)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "inSyncReplicas needs %u slaves, must be 1..%u", options->slaves_required,
                             options->slaves_max);
+    if (options->fewer_gap_bytes < 0)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "fewer_gap_bytes is %lld, must be 0 or more",
+                            (long long)options->fewer_gap_bytes);
     if (options->transfer_bytes_max < 1 || options->transfer_bytes_max > RP_HA_FRAME_BYTES_MAX)
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "transfer_bytes_max is %u, must be 1..%u", options->transfer_bytes_max,
                             RP_HA_FRAME_BYTES_MAX);

@@ -25,7 +25,7 @@ cdef extern from "ha/ha_master.h" nogil:
     void rp_ha_master_close(rp_ha_master *master)
     uint16_t rp_ha_master_port(const rp_ha_master *master)
     void rp_ha_master_notify(rp_ha_master *master)
-    int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min)
+    int rp_ha_master_require(rp_ha_master *master, uint32_t slaves_required, uint32_t slaves_min, int64_t fewer_gap_bytes)
     void rp_ha_master_limit_flow(rp_ha_master *master, int64_t bytes_per_second)
     int rp_ha_master_set_pace(rp_ha_master *master, uint32_t transfer_bytes, uint32_t heartbeat_interval_ms,
                               uint32_t housekeeping_interval_ms, rp_error *error)

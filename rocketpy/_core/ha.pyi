@@ -18,8 +18,9 @@ class HaMaster(NativeObject):
         """options are the fields of rp_ha_master_options. Acks of slaves_required slaves complete the broker's parked responses."""
     @property
     def port(self) -> int: ...
-    def require(self, slaves_required: int, slaves_min: int = 0) -> None:
-        """How many slaves must hold a message before a SYNC_MASTER response leaves, and how many be in sync. Raises InvalidArgument."""
+    def require(self, slaves_required: int, slaves_min: int = 0, fewer_gap_bytes: int = 0) -> None:
+        """How many slaves must hold a message before a SYNC_MASTER response leaves, how many be in sync, and, unless 0, from which gap on
+        one is not and fewer will do. Raises InvalidArgument."""
     def limit_flow(self, bytes_per_second: int) -> None:
         """How much each slave may be sent, from now on; 0: no limit."""
     def set_pace(self, *, transfer_bytes: int, heartbeat_interval_ms: int, housekeeping_interval_ms: int) -> None:

@@ -16,7 +16,8 @@ cdef extern from *:
     static const rp_field_row ha_master_option_rows[] = {
         ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
         ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(flow_bytes_per_second),
-        ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), RP_FIELD_END};
+        ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), ROW(fewer_gap_bytes),
+        RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
     static const rp_field_row ha_slave_row_rows[] = {
@@ -120,12 +121,12 @@ cdef class HaMaster(NativeObject):
         finally:
             self.leave()
 
-    def require(self, uint32_t slaves_required, uint32_t slaves_min=0):
+    def require(self, uint32_t slaves_required, uint32_t slaves_min=0, int64_t fewer_gap_bytes=0):
         cdef int status
         self.enter()
         try:
             with nogil:
-                status = rp_ha_master_require(self.native, slaves_required, slaves_min)
+                status = rp_ha_master_require(self.native, slaves_required, slaves_min, fewer_gap_bytes)
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{slaves_required} required slaves, {slaves_min} at least: must be 1 or 0 and at most slaves_max")
             check(status, NULL)

@@ -14,8 +14,9 @@ from .._core.liburing import liburing_path
 from .._core.remoting import ServerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
+from ..ha.service import HaSettings
 from ..remoting.listen_address import numeric_address
-from .settings import ROLES, SYNC_MASTER
+from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
 FLUSH_BACKENDS = ("AUTO", "SYSCALL", "IO_URING")
@@ -97,7 +98,7 @@ def broker_options(config: Config, store_host: str) -> BrokerOptions:
 
 def native_settings(config: Config) -> NativeSettings:
     """What the fast path reads and may change while the broker runs."""
-    role = config.text("brokerRole")
+    role, replication = config.text("brokerRole"), HaSettings.of(config)
     return {
         "permission": config.integer("brokerPermission"),
         "role": ROLES.index(role),
@@ -106,8 +107,8 @@ def native_settings(config: Config) -> NativeSettings:
         "offset_check_in_slave": int(config.boolean("offsetCheckInSlave")),
         "lite_pull_enable": int(config.boolean("litePullMessageEnable")),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
-        "slaves_min": config.integer("minInSyncReplicas") - 1 if role == SYNC_MASTER else 0,
-        "slave_acks": max(1, config.integer("inSyncReplicas") - 1) if role == SYNC_MASTER else 0,
+        "slaves_min": replication.slaves_min if replication.is_sync else 0,
+        "slave_acks": replication.slaves_required if replication.is_sync else 0,
         "slave_gap_bytes_max": config.integer("haMaxGapNotInSync"),
         "message_size_max": config.integer("maxMessageSize"),
         "transfer_bytes_max_memory": config.integer("maxTransferBytesOnMessageInMemory"),

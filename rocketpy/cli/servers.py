@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
+from ..ha.service import HaSettings
 from ..logs import NativeLog, start_logging
 from .process import EXIT_USAGE, Service, complain, forget_output, run, say
 
@@ -135,5 +136,8 @@ def durability(config: Config, backend: str) -> str:
     """What an acknowledged send means under this configuration."""
     flush, role = config.text("flushDiskType"), config.text("brokerRole")
     flush_meaning = FLUSH_MEANING[flush].format(interval=config.integer("flushIntervalCommitLog"), backend=BACKENDS[backend])
-    role_meaning = ROLE_MEANING[role].format(slaves=max(1, config.integer("inSyncReplicas") - 1))
+    replication = HaSettings.of(config)
+    role_meaning = ROLE_MEANING[role].format(slaves=replication.slaves_required)
+    if replication.is_sync and replication.fewer_gap_bytes:
+        role_meaning += f", or those in sync when they are fewer, {replication.slaves_min} at least"
     return f"Durability: flushDiskType={flush} ({flush_meaning}), brokerRole={role} ({role_meaning})"

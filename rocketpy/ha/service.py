@@ -40,6 +40,7 @@ class HaSettings:
     port: int
     slaves_required: int
     slaves_min: int
+    fewer_gap_bytes: int
     transfer_bytes: int
     heartbeat_interval_ms: int
     housekeeping_interval_ms: int
@@ -49,21 +50,27 @@ class HaSettings:
 
     @staticmethod
     def of(config: Config) -> HaSettings:
-        """SYNC_MASTER always waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none.
+        """SYNC_MASTER waits for at least one slave: with RocketMQ 5's default inSyncReplicas=1 it would wait for none. With
+        enableSlaveActingMaster a send is refused that would wait for more slaves than are in sync, or, with enableAutoInSyncReplicas,
+        waits for those that are.
         A heartbeat comes twice in a housekeeping interval at least: with a longer pause the other end would be dropped again and again."""
         housekeeping_ms = config.integer("haHousekeepingInterval")
+        may_act, may_be_fewer = config.boolean("enableSlaveActingMaster"), config.boolean("enableAutoInSyncReplicas")
+        gap_bytes = config.integer("haMaxGapNotInSync")
+        replicas, replicas_min = config.integer("inSyncReplicas"), config.integer("minInSyncReplicas")
         bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
             is_sync=config.text("brokerRole") == "SYNC_MASTER",
             bind_address=config.text("bindAddress"),
             port=config.integer("haListenPort"),
-            slaves_required=max(1, config.integer("inSyncReplicas") - 1),
-            slaves_min=config.integer("minInSyncReplicas") - 1,
+            slaves_required=max(1, replicas - 1),
+            slaves_min=(max(replicas_min, replicas) if may_act and not may_be_fewer else replicas_min) - 1,
+            fewer_gap_bytes=gap_bytes if may_act and may_be_fewer else 0,
             transfer_bytes=config.integer("haTransferBatchSize"),
             heartbeat_interval_ms=min(config.integer("haSendHeartbeatInterval"), max(1, housekeeping_ms // 2)),
             housekeeping_interval_ms=housekeeping_ms,
-            gap_not_in_sync_bytes=config.integer("haMaxGapNotInSync"),
+            gap_not_in_sync_bytes=gap_bytes,
             flow_bytes_per_second=bytes_per_second if config.boolean("haFlowControlEnable") else 0,
             commit_log_file_size=config.integer("mappedFileSizeCommitLog"),
         )
@@ -129,6 +136,7 @@ class HaService:
             appenders_send=int(settings.is_sync),
             slaves_required=settings.slaves_required,
             slaves_min=settings.slaves_min,
+            fewer_gap_bytes=settings.fewer_gap_bytes,
         )
 
     def watch(self, is_to_copy: Callable[[], None]) -> None:
@@ -163,7 +171,7 @@ class HaService:
 
         Raises InvalidArgument."""
         if self._master is not None:
-            self._master.require(settings.slaves_required, settings.slaves_min)
+            self._master.require(settings.slaves_required, settings.slaves_min, settings.fewer_gap_bytes)
             self._master.limit_flow(settings.flow_bytes_per_second)
             self._master.set_pace(
                 transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),

@@ -65,6 +65,29 @@ def test_with_too_few_replicas_in_sync_nothing_is_stored(tmp_path: Path) -> None
     run(test)
 
 
+def test_in_a_group_with_an_acting_master_a_send_that_needs_more_slaves_than_there_are_is_refused_or_needs_fewer(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, master={"enableSlaveActingMaster": "true", "inSyncReplicas": "2"}) as both:
+
+            async def set_up(lines: bytes) -> None:
+                assert (await both.master.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, lines)).code == 0
+
+            assert (await both.master.send("t", b"one")).code == 0
+            await set_up(b"inSyncReplicas=3\n")
+            refused = await both.master.send("t", b"two")
+            assert refused.code == ResponseCode.SYSTEM_ERROR and refused.remark == "in-sync replicas not enough"
+            await set_up(b"enableAutoInSyncReplicas=true\n")
+            assert (await both.master.send("t", b"two")).code == 0, "held by the one slave there is"
+            await both.slave_service.stop()
+            await eventually(lambda: both.at.broker.slaves_in_sync == 0, "the slave is gone")
+            alone = await both.master.send("t", b"three")
+            assert alone.code == 0 and alone.fields["queueOffset"] == "2", "the refused one was not stored"
+            await set_up(b"minInSyncReplicas=2\n")
+            assert (await both.master.send("t", b"four")).code == ResponseCode.SYSTEM_ERROR
+
+    run(test)
+
+
 def test_lag_and_rate_of_replication_are_in_the_runtime_info_of_both(tmp_path: Path) -> None:
     async def test() -> None:
         async with pair(tmp_path) as both:

@@ -300,7 +300,7 @@ static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
     pair both;
     open_pair_with(&both, 200, 3600 * 1000); /* heartbeats are waited for */
     close_slave(&both);
-    CHECK(rp_ha_master_require(both.ha_master, slaves_required, slaves_min) == RP_OK);
+    CHECK(rp_ha_master_require(both.ha_master, slaves_required, slaves_min, 0) == RP_OK);
     append(&both, 5);
     int64_t settled = max_of(&both.master);
     int other = connect_from(&both, 2);
@@ -337,8 +337,37 @@ static void reconnect_half_open(uint32_t slaves_required, uint32_t slaves_min) {
 static void a_half_open_connection_is_no_second_replica(void) { reconnect_half_open(2, 0); }
 static void nor_is_it_one_for_min_in_sync_replicas(void) { reconnect_half_open(1, 2); }
 
+static void with_fewer_in_sync_fewer_will_do(void) {
+    pair both;
+    open_pair(&both);
+    append(&both, 5);
+    int64_t end = max_of(&both.master);
+    CHECK(wait_acked(&both.acked, end));
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0, -1) == RP_E_INVALID);
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0, 0) == RP_OK && told_offset(&both.acked) == -1);
+    CHECK(rp_ha_master_require(both.ha_master, 2, 2, 1 << 20) == RP_OK && told_offset(&both.acked) == -1);
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0, 1 << 20) == RP_OK && told_offset(&both.acked) == end);
+    close_slave(&both);
+    CHECK(wait_acked(&both.acked, INT64_MAX));
+    append(&both, 5);
+
+    int behind = connect_from(&both, 2);
+    report(behind, end);
+    CHECK(wait_acked(&both.acked, end));
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0, max_of(&both.master) - end) == RP_OK && told_offset(&both.acked) == INT64_MAX);
+    CHECK(rp_ha_master_require(both.ha_master, 2, 0, max_of(&both.master) - end + 1) == RP_OK && told_offset(&both.acked) == end);
+    append(&both, 1); /* nobody looks at how far it is behind before it speaks, as it does every few seconds */
+    report(behind, end);
+    CHECK(wait_acked(&both.acked, INT64_MAX));
+    close(behind);
+    open_slave(&both);
+    CHECK(wait_acked(&both.acked, max_of(&both.master)));
+    check_equal(&both);
+    close_pair(&both);
+}
+
 static void *require_one(void *ha_master) {
-    CHECK(rp_ha_master_require(ha_master, 1, 0) == RP_OK);
+    CHECK(rp_ha_master_require(ha_master, 1, 0, 0) == RP_OK);
     return NULL;
 }
 
@@ -376,6 +405,7 @@ int main(void) {
         RUN(a_report_may_come_in_pieces);
         RUN(a_half_open_connection_is_no_second_replica);
         RUN(nor_is_it_one_for_min_in_sync_replicas);
+        RUN(with_fewer_in_sync_fewer_will_do);
         RUN(of_two_words_on_acks_the_last_is_the_newer);
     }
     return 0;
