@@ -21,11 +21,12 @@ from ..remoting.headers import (
 )
 from . import names
 from .clients import Channel, Client
+from .group_locks import LockRequest, lock_by_majority, unlock_in_group
+from .group_members import group_members
 from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
-from .json_members import list_member, text_member
+from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
 from .pull import too_many_tags
-from .rebalance_locks import MessageQueue
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
 
@@ -185,15 +186,26 @@ class ClientRequests:
         behind = parts.store.stats().get("commit_log_max_offset", 0) - first[0][0]
         return behind <= parts.memory_bytes * parts.settings.memory_ratio_max // 100
 
-    def _lock(self, request: Request) -> Response:
-        group, client_id, queues = read_body(request, _read_lock)
-        granted = self._parts.locks.lock(group, queues, client_id)
+    async def _lock(self, request: Request) -> Response:
+        parts, lock = self._parts, read_body(request, _read_lock)
+        granted = parts.locks.lock(lock.group, lock.queues, lock.client_id)
+        if granted and parts.settings.lock_majority > 1 and not lock.only_this_broker:
+            granted = await lock_by_majority(parts.client, await self._members(), lock, granted, parts.settings.lock_majority)
         return json_response({"lockOKMQSet": [queue_json(queue) for queue in granted]})
 
-    def _unlock(self, request: Request) -> Response:
-        group, client_id, queues = read_body(request, _read_lock)
-        self._parts.locks.unlock(group, queues, client_id)
+    async def _unlock(self, request: Request) -> Response:
+        parts, lock = self._parts, read_body(request, _read_lock)
+        parts.locks.unlock(lock.group, lock.queues, lock.client_id)
+        if parts.settings.lock_majority > 1 and not lock.only_this_broker:
+            await unlock_in_group(parts.client, await self._members(), lock)
         return Response()
+
+    async def _members(self) -> list[str]:
+        """The addresses of the other members of this broker's group, one of each."""
+        registration = self._parts.registration
+        members = dict(await group_members(self._parts.client, registration.name_servers, registration.identity))
+        members.pop(self._parts.settings.broker_id, None)
+        return list(members.values())
 
 
 def _copy(client: Client) -> Client:
@@ -201,10 +213,14 @@ def _copy(client: Client) -> Client:
     return Client(client.channel, client.client_id, client.address, client.language, client.version, client.seen_ms)
 
 
-def _read_lock(value: Any) -> tuple[str, str, list[MessageQueue]]:
+def _read_lock(value: Any) -> LockRequest:
     members: Mapping[Any, Any] = read_object(value)
     queues = list_member(members, "mqSet", "lock")
     if len(queues) > LOCK_QUEUES_MAX:
         raise ValueError(f"{len(queues)} queues, more than {LOCK_QUEUES_MAX}")
-    group, client_id = text_member(members, "consumerGroup", None, "lock"), text_member(members, "clientId", None, "lock")
-    return group, client_id, [read_queue(queue) for queue in queues]
+    return LockRequest(
+        group=text_member(members, "consumerGroup", None, "lock"),
+        client_id=text_member(members, "clientId", None, "lock"),
+        queues=[read_queue(queue) for queue in queues],
+        only_this_broker=boolean_member(members, "onlyThisBroker", False, "lock"),
+    )

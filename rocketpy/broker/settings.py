@@ -53,6 +53,8 @@ class BrokerSettings:
     clean_offsets: bool = False
     memory_ratio_max: int = 40
     """Percent of the memory: a message no further behind the newest one counts as in memory."""
+    lock_majority: int = 1
+    """How many replicas must have locked a queue for a client before it is told so."""
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -62,6 +64,7 @@ class BrokerSettings:
 
 def broker_settings(config: Config) -> BrokerSettings:
     black_list = {name.strip() for name in config.text("configBlackList").split(";") if name.strip()}
+    is_strict, replicas = config.boolean("lockInStrictMode"), config.integer("totalReplicas")
     return BrokerSettings(
         cluster_name=config.text("brokerClusterName"),
         broker_name=config.text("brokerName"),
@@ -87,6 +90,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         unique_query_max=config.integer("defaultQueryMaxNum"),
         clean_offsets=config.boolean("enableCleanExpiredOffset"),
         memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
+        lock_majority=replicas // 2 + 1 if is_strict else 1,
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 

@@ -207,7 +207,7 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
     number("printChannelGroupsMinNum", 5, "How many are many.", "groups", live=True),
     switch("enableRegisterProducer", True, "Keep producers of heartbeats.", live=True),
     switch("storeReplyMessageEnable", True, "Store replies that cannot be delivered at once.", live=True),
-    switch("lockInStrictMode", False, "Lock queues on a majority of replicas."),
+    switch("lockInStrictMode", False, "A queue is locked for an orderly consumer by most of totalReplicas.", live=True),
     switch("serverLoadBalancerEnable", True, "Balance queues here for consumers that ask for it.", live=True),
     long("loadBalancePollNameServerInterval", 30000, "Pause between looks at the routes needed for it.", "ms", least=1),
     number("cleanOfflineBrokerInterval", 30000, "Pause between removals of brokers gone from these routes.", "ms", least=1),
