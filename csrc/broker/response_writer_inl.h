@@ -4,8 +4,9 @@
  * copied by fixed-size stores, and both encodings share the calls. The caller reserves room first: RP_RESPONSE_SIZE_BASE and
  * RP_RESPONSE_TEXT_FACTOR bytes for each of its texts'.
  *
- * The response code keeps a fixed place in both encodings (JSON pads it to two characters), so that a response that was written
- * before its outcome was known is corrected in place: rp_response_set_outcome.
+ * A response that was written before its outcome was known is corrected in place: rp_response_set_outcome. The code has a known place
+ * in both encodings; in JSON what follows it moves when it gets a second digit. It is not padded: fastjson 1.2.3, in Java clients of
+ * 3.2, takes no blank between a number and the comma behind it.
  */
 #ifndef RP_BROKER_RESPONSE_WRITER_INL_H
 #define RP_BROKER_RESPONSE_WRITER_INL_H
@@ -81,24 +82,30 @@ static inline void rp_response_put_escaped(rp_response_writer *writer, rp_slice 
     writer->at = at;
 }
 
-static inline void rp_response_set_code(uint8_t *frame, int32_t code) {
+/* Puts the code, 0..99, in the place of SUCCESS. The frame's new size, its length fields as they were. */
+static inline uint32_t rp_response_set_code(uint8_t *frame, uint32_t size, int32_t code) {
     if (frame[4] == RP_SERIALIZE_ROCKETMQ) {
         rp_put_u16(frame + RP_RESPONSE_CODE_PLACE_BINARY, (uint16_t)code);
-    } else {
-        frame[RP_RESPONSE_CODE_PLACE_JSON] = (uint8_t)(code >= 10 ? '0' + code / 10 : '0' + code);
-        frame[RP_RESPONSE_CODE_PLACE_JSON + 1] = (uint8_t)(code >= 10 ? '0' + code % 10 : ' ');
+        return size;
     }
+    uint8_t *place = frame + RP_RESPONSE_CODE_PLACE_JSON;
+    if (code >= 10) {
+        memmove(place + 2, place + 1, size - RP_RESPONSE_CODE_PLACE_JSON - 1);
+        size++;
+    }
+    rp_decimal(place, code);
+    return size;
 }
 
 /* Changes a frame of code SUCCESS without remark and body to that code and remark (data NULL: none; it needs no escapes). Its new size,
  * at most RP_RESPONSE_OUTCOME_SIZE of the remark larger. */
-#define RP_RESPONSE_OUTCOME_SIZE(remark_size) ((uint32_t)sizeof ",\"remark\":\"" + (remark_size))
+#define RP_RESPONSE_OUTCOME_SIZE(remark_size) ((uint32_t)sizeof "1,\"remark\":\"" + (remark_size))
 static inline uint32_t rp_response_set_outcome(uint8_t *frame, uint32_t size, int32_t code, rp_slice remark) {
     static const char name[] = ",\"remark\":\"";
-    rp_response_set_code(frame, code);
-    if (remark.data == NULL)
-        return size;
-    if (frame[4] == RP_SERIALIZE_ROCKETMQ) {
+    size = rp_response_set_code(frame, size, code);
+    if (remark.data == NULL) {
+        /* only the code changes */
+    } else if (frame[4] == RP_SERIALIZE_ROCKETMQ) {
         uint8_t *place = frame + RP_RESPONSE_REMARK_PLACE_BINARY;
         memmove(place + 4 + remark.size, place + 4, size - RP_RESPONSE_REMARK_PLACE_BINARY - 4);
         rp_put_u32(place, remark.size);
@@ -122,8 +129,9 @@ static inline void rp_response_begin(rp_response_writer *writer, uint8_t *target
     *writer = (rp_response_writer){.start = target, .at = target + 8, .json = serialize_type == RP_SERIALIZE_JSON, .first = 1};
     target[4] = serialize_type;
     if (writer->json) {
-        RP_RESPONSE_PUT(writer,
-                        "{\"code\":0 ,\"flag\":1,\"language\":\"JAVA\",\"version\":479,\"serializeTypeCurrentRPC\":\"JSON\",\"opaque\":");
+        RP_RESPONSE_PUT(writer, "{\"code\":");
+        writer->at = rp_decimal(writer->at, code);
+        RP_RESPONSE_PUT(writer, ",\"flag\":1,\"language\":\"JAVA\",\"version\":479,\"serializeTypeCurrentRPC\":\"JSON\",\"opaque\":");
         writer->at = rp_decimal(writer->at, opaque);
         if (remark.data != NULL) {
             RP_RESPONSE_PUT(writer, ",\"remark\":\"");
@@ -133,6 +141,7 @@ static inline void rp_response_begin(rp_response_writer *writer, uint8_t *target
         RP_RESPONSE_PUT(writer, ",\"extFields\":{");
     } else {
         uint8_t *at = writer->at;
+        rp_put_u16(at, (uint16_t)code);
         at[2] = 0; /* LanguageCode JAVA */
         rp_put_u16(at + 3, RP_RESPONSE_VERSION);
         rp_put_u32(at + 5, (uint32_t)opaque);
@@ -144,7 +153,6 @@ static inline void rp_response_begin(rp_response_writer *writer, uint8_t *target
         writer->fields = writer->at;
         writer->at += 4;
     }
-    rp_response_set_code(target, code);
 }
 
 static inline void rp_response_name(rp_response_writer *writer, const char *name, size_t size) {

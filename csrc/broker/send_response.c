@@ -90,7 +90,7 @@ static int status_of(const rp_append_item *items, uint32_t count) {
 static void init_json(rp_send_template *template, const rp_broker_options *options) {
     rp_slice region = {(const uint8_t *)options->region_id, (uint32_t)strlen(options->region_id)};
     rp_response_writer head = {.start = template->head[0], .at = template->head[0], .json = 1};
-    RP_RESPONSE_PUT(&head, "\0\0\0\0\0\0\0\0{\"code\":0 ,\"flag\":1,\"language\":\"JAVA\",\"version\":479,"
+    RP_RESPONSE_PUT(&head, "\0\0\0\0\0\0\0\0{\"code\":0,\"flag\":1,\"language\":\"JAVA\",\"version\":479,"
                            "\"serializeTypeCurrentRPC\":\"JSON\",\"extFields\":{\"msgId\":\"");
     rp_response_put(&head, template->store_host_hex, template->store_host_hex_size);
     template->head_size[0] = (uint32_t)(head.at - head.start);

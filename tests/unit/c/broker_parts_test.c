@@ -266,18 +266,38 @@ static void written_responses_decode_to_what_was_written(void) {
     for (int type = 0; type < 2; type++) {
         uint8_t frame[RP_RESPONSE_SIZE_BASE];
         rp_response_writer writer;
-        rp_response_begin(&writer, frame, (uint8_t)type, 0, -7, text("a\"b\\c\n"));
+        rp_response_begin(&writer, frame, (uint8_t)type, 12, -7, text("a\"b\\c\n"));
         RP_RESPONSE_NUMBER(&writer, "low", INT64_MIN);
         RP_RESPONSE_NUMBER(&writer, "zero", 0);
         RP_RESPONSE_TEXT(&writer, "text", text("x\ty\"z"));
         uint32_t size = rp_response_end(&writer, 0);
-        rp_response_set_code(frame, 12);
         rp_arena *arena = rp_arena_create(1 << 12, 1 << 16);
         rp_command command;
         CHECK(rp_command_decode(frame, size, arena, &command, NULL) == RP_OK);
         CHECK(command.code == 12 && command.opaque == -7 && command.flag == RP_COMMAND_RESPONSE && is(command.remark, "a\"b\\c\n"));
         CHECK(is(rp_command_field(&command, "low"), "-9223372036854775808") && is(rp_command_field(&command, "zero"), "0"));
         CHECK(is(rp_command_field(&command, "text"), "x\ty\"z") && command.serialize_type == type);
+        rp_arena_destroy(arena);
+    }
+}
+
+/* With one digit and two, with a remark and without. No blanks in JSON: fastjson 1.2.3 takes none behind a number. */
+static void an_outcome_takes_the_place_of_success(void) {
+    for (int kind = 0; kind < 8; kind++) {
+        int type = kind & 1, code = kind & 2 ? 12 : 1;
+        rp_slice remark = kind & 4 ? text("late") : (rp_slice){NULL, 0};
+        uint8_t frame[RP_RESPONSE_SIZE_BASE];
+        rp_response_writer writer;
+        rp_response_begin(&writer, frame, (uint8_t)type, 0, 7, (rp_slice){NULL, 0});
+        RP_RESPONSE_NUMBER(&writer, "queueId", 3);
+        uint32_t size = rp_response_end(&writer, 0), larger = rp_response_set_outcome(frame, size, code, remark);
+        rp_arena *arena = rp_arena_create(1 << 12, 1 << 16);
+        rp_command command;
+        CHECK(larger <= size + RP_RESPONSE_OUTCOME_SIZE(remark.size) && rp_command_decode(frame, larger, arena, &command, NULL) == RP_OK);
+        CHECK(command.code == code && command.opaque == 7 && command.flag == RP_COMMAND_RESPONSE &&
+              is(command.remark, kind & 4 ? "late" : ""));
+        CHECK(is(rp_command_field(&command, "queueId"), "3") && command.serialize_type == type && command.body.size == 0);
+        CHECK(type != RP_SERIALIZE_JSON || memchr(frame + 8, ' ', larger - 8) == NULL);
         rp_arena_destroy(arena);
     }
 }
@@ -294,5 +314,6 @@ int main(void) {
     RUN(a_subscription_reads_as_it_was_written);
     RUN(unique_ids_hold_their_time_and_differ);
     RUN(written_responses_decode_to_what_was_written);
+    RUN(an_outcome_takes_the_place_of_success);
     return 0;
 }
