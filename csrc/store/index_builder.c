@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,9 @@ struct rp_index_builder {
     atomic_int_fast64_t offset;      /* release: the entries below it are there */
     atomic_int sleeping;             /* sequentially consistent against the log's max offset, as in ha_master.c */
     atomic_int_fast64_t stop_at_ns;  /* INT64_MAX while running; then when to give up draining */
+    atomic_int waiting;              /* threads in await; raised before they write to wake_fd, so a pass that follows sees them */
+    pthread_mutex_t passed_lock;     /* of `passed` alone */
+    pthread_cond_t passed;           /* a pass has ended and somebody waits */
 };
 
 void rp_index_builder_options_default(rp_index_builder_options *options) {
@@ -259,11 +263,19 @@ static void sleep_until_appended(rp_index_builder *builder) {
     atomic_store(&builder->sleeping, 0);
 }
 
+static void tell_waiting(rp_index_builder *builder) {
+    pthread_mutex_lock(&builder->passed_lock);
+    pthread_cond_broadcast(&builder->passed);
+    pthread_mutex_unlock(&builder->passed_lock);
+}
+
 static void index_builder_run(void *context) {
     rp_index_builder *builder = context;
     for (;;) {
         rp_error error;
-        int moved = enter_some(builder, &error);
+        int moved = enter_some(builder, &error), is_awaited = atomic_load(&builder->waiting) > 0;
+        if (is_awaited)
+            tell_waiting(builder);
         int64_t now_ns = rp_clock_monotonic_ns(builder->options.clock);
         if (is_stopping(builder) && (moved <= 0 || now_ns >= atomic_load(&builder->stop_at_ns)))
             break;
@@ -271,7 +283,7 @@ static void index_builder_run(void *context) {
             sync_index(builder);
         if (moved > 0) {
             builder->has_complained = 0;
-            if (backlog(builder) < PASS_BYTES)
+            if (backlog(builder) < PASS_BYTES && !is_awaited)
                 wait_for_notify(builder, (int)builder->options.linger_ms);
         } else if (moved < 0) {
             complain(builder, "cannot grow", &error);
@@ -296,6 +308,12 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
     builder->doubted = -1;
     atomic_init(&builder->offset, start > min ? start : min);
     atomic_init(&builder->stop_at_ns, INT64_MAX);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&builder->passed_lock, NULL);
+    pthread_cond_init(&builder->passed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     builder->last_sync_ns = rp_clock_monotonic_ns(options->clock);
     builder->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int status = builder->wake_fd < 0
@@ -318,6 +336,8 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
         rp_index_feed_destroy(builder->feed);
         if (builder->wake_fd >= 0)
             close(builder->wake_fd);
+        pthread_cond_destroy(&builder->passed);
+        pthread_mutex_destroy(&builder->passed_lock);
         free(builder);
         return status;
     }
@@ -340,6 +360,8 @@ void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
     rp_commit_log_feed_index(builder->options.commit_log, NULL);
     rp_index_feed_destroy(builder->feed);
     close(builder->wake_fd);
+    pthread_cond_destroy(&builder->passed);
+    pthread_mutex_destroy(&builder->passed_lock);
     free(builder);
 }
 
@@ -348,6 +370,21 @@ void rp_index_builder_notify(rp_index_builder *builder) {
     if (atomic_load_explicit(&builder->sleeping, memory_order_relaxed) == 0 || atomic_exchange(&builder->sleeping, 0) == 0)
         return;
     wake(builder);
+}
+
+int rp_index_builder_await(rp_index_builder *builder, int64_t offset, uint32_t timeout_ms) {
+    if (rp_index_builder_offset(builder) >= offset)
+        return RP_OK;
+    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
+    pthread_mutex_lock(&builder->passed_lock);
+    atomic_fetch_add(&builder->waiting, 1);
+    wake(builder);
+    int waited = 0;
+    while (rp_index_builder_offset(builder) < offset && waited == 0)
+        waited = pthread_cond_timedwait(&builder->passed, &builder->passed_lock, &until);
+    atomic_fetch_sub(&builder->waiting, 1);
+    pthread_mutex_unlock(&builder->passed_lock);
+    return rp_index_builder_offset(builder) >= offset ? RP_OK : RP_E_TIMEOUT;
 }
 
 int64_t rp_index_builder_offset(const rp_index_builder *builder) { return atomic_load_explicit(&builder->offset, memory_order_acquire); }

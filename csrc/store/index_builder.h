@@ -3,10 +3,11 @@
  *
  * The appender hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index slots are hit at random, so
  * entries are made in batches by a thread of their own: it sleeps while there is nothing, is woken by the first append after that, and
- * after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append. A key is therefore found a
- * few milliseconds after its message.
+ * after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append. Who looks a key up ends the
+ * linger and waits for it (await): a consumer finds the message that it was just given, as in RocketMQ, which enters a key before it
+ * answers the pull that waits.
  *
- * Threads  one ("index"). notify and figures: any thread.
+ * Threads  one ("index"). notify, await and figures: any thread.
  * Owns     its thread. Borrows log and index, which must be closed after it.
  * Errors   a full disk or failed write is logged once and tried again every second; a failed sync is logged once, and none is tried
  *          again (key_index.h); what is no record is logged and passed over to the next one. None of them stops sends.
@@ -43,6 +44,8 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
 void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms);
 /* The log has grown: one atomic read, and one eventfd write when the thread sleeps. */
 void rp_index_builder_notify(rp_index_builder *builder);
+/* Waits until the index has every message below this log offset. RP_OK, RP_E_TIMEOUT: it is that far behind, or cannot grow. */
+int rp_index_builder_await(rp_index_builder *builder, int64_t offset, uint32_t timeout_ms);
 /* Every message below this log offset is in the index. */
 int64_t rp_index_builder_offset(const rp_index_builder *builder);
 

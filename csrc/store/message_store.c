@@ -8,6 +8,8 @@
 #include "commit_log_inl.h"
 #include "consume_queue_space.h"
 
+#define INDEX_PATIENCE_MS 200
+
 rp_commit_log *rp_message_store_commit_log(rp_message_store *store) { return store->commit_log; }
 
 void rp_message_store_set_message_size_max(rp_message_store *store, uint32_t bytes) {
@@ -149,7 +151,11 @@ void rp_message_store_forget_appended(rp_message_store *store, const void *conte
 
 rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                     int64_t *offsets, uint32_t offsets_max) {
-    return store->index == NULL ? (rp_key_query){0} : rp_key_index_query(store->index, topic, key, begin_ms, end_ms, offsets, offsets_max);
+    if (store->index == NULL)
+        return (rp_key_query){0};
+    if (store->index_builder != NULL) /* one that is far behind answers with what it has */
+        (void)rp_index_builder_await(store->index_builder, rp_commit_log_whole_offset(store->commit_log), INDEX_PATIENCE_MS);
+    return rp_key_index_query(store->index, topic, key, begin_ms, end_ms, offsets, offsets_max);
 }
 
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {

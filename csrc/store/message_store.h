@@ -102,7 +102,8 @@ void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *
  * too many follow. Forget it by its context, only while nobody appends. */
 int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context), void *context);
 void rp_message_store_forget_appended(rp_message_store *store, const void *context);
-/* Log offsets by key (see rp_key_index_query); found is 0 when the index is off. */
+/* Log offsets by key (see rp_key_index_query); found is 0 when the index is off. What was stored before the call is found: waits for the
+ * index thread, 200 ms at most. */
 rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                     int64_t *offsets, uint32_t offsets_max);
 /* Waits until every byte below offset is on disk, syncing in the caller's thread unless another's sync covers it: many waiters share

@@ -64,3 +64,19 @@ def test_what_reads_old_messages_keeps_neither_other_requests_nor_every_thread(
             assert [answer.code for answer in await asyncio.gather(*asked)] == [found] * len(asked)
 
     run(test)
+
+
+def test_a_message_is_found_by_its_key_as_soon_as_it_is_stored(tmp_path: Path) -> None:
+    """As a consumer does that looks up what a waiting pull gave it: RocketMQ enters the key before it answers that pull."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            for number in range(50):
+                assert (await peer.send("t", b"x", f"UNIQ_KEY\x01u{number}\x02KEYS\x01k{number}\x02")).code == 0
+                for key in (f"u{number}", f"k{number}"):
+                    query = {"topic": "t", "key": key, "maxNum": 32, "beginTimestamp": 0, "endTimestamp": 1 << 60}
+                    answer = await peer.ask(RequestCode.QUERY_MESSAGE, query)
+                    assert answer.code == ResponseCode.SUCCESS, (key, answer.remark)
+
+    run(test)
