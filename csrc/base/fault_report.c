@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "map_hold.h"
 
 #define READ_BYTES 4096
 
@@ -76,6 +77,10 @@ static void say_number(uint64_t number) {
 
 static void report(int number, siginfo_t *info, void *context) {
     (void)context;
+    if (info->si_code > 0) {
+        rp_map_hold_faulted(info->si_addr);
+    }
+    signal(number, SIG_DFL);
     if (info->si_code <= 0) { /* sent by somebody, and no instruction that is tried again */
         raise(number);
         return;
@@ -91,10 +96,10 @@ static void report(int number, siginfo_t *info, void *context) {
             ": the file was cut short from outside, or the disk failed (dmesg tells). The process ends here (SIGBUS); put the file back or "
             "mend the disk, the next start checks the store\n");
     }
-} /* the instruction is tried again, and ends the process: SA_RESETHAND */
+} /* the instruction is tried again, and ends the process */
 
 int rp_fault_report_install(void) {
-    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | (int)SA_RESETHAND};
+    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     return sigaction(SIGBUS, &action, NULL) == 0 ? RP_OK : RP_E_IO;
 }

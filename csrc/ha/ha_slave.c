@@ -21,6 +21,7 @@
 #include "../base/address.h"
 #include "../base/bytes_inl.h"
 #include "../base/clock_inl.h"
+#include "../base/map_hold.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
 #include "dial.h"
@@ -219,6 +220,12 @@ static int64_t reserve_body(rp_ha_slave *slave, uint8_t **address, rp_error *err
     return slave->body_left < room ? slave->body_left : room;
 }
 
+/* The log's mapped file had space, and has none now (base/map_hold.h). */
+static int no_space(const rp_ha_slave *slave, rp_error *error) {
+    return rp_error_set(error, RP_E_DISK_FULL, ENOSPC, NULL, slave->body_offset, "no space for the master's bytes: %s; %s",
+                        strerror(ENOSPC), rp_write_remedy(ENOSPC));
+}
+
 static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
     int status = rp_commit_log_commit_replicated(slave->options.commit_log, slave->body_offset, size, error);
     if (status < 0)
@@ -271,6 +278,8 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
             if (part <= 0)
                 return (int)part;
             part = part < left ? part : left;
+            if (rp_map_hold(address, (size_t)part) != (size_t)part)
+                return no_space(slave, error);
             memcpy(address, bytes, (size_t)part);
             slave->input_at += (uint32_t)part;
             status = commit_body(slave, (uint32_t)part, error);
@@ -292,7 +301,8 @@ static int nothing_received(const rp_ha_slave *slave, ssize_t got, rp_error *err
                             slave->is_answered ? "" : " before it sent anything: its log says why");
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
-    return rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
+    return errno == EFAULT ? no_space(slave, error)
+                           : rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
 }
 
 /* As receive_some, for much of a body. */

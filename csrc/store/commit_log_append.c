@@ -162,6 +162,17 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
     return rc;
 }
 
+/* Under the lock: what is stored to the active file next finds space in it (map_hold.h). */
+static int hold(rp_commit_log *log, uint32_t size) {
+    rp_error error;
+    int rc =
+        rp_mapped_file_hold(log->active, rp_mapped_file_queue_directory(log->row), log->position - log->active->base_offset, size, &error);
+    if (__builtin_expect(rc != RP_OK, 0)) {
+        rp_commit_log_tell_refused(log, &error);
+    }
+    return rc;
+}
+
 /* Under the lock: the padding record over the rest of the active file. */
 static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     int rc = write_staged(log, items);
@@ -169,6 +180,10 @@ static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
         return rc;
     }
     if (!is_staging(log)) {
+        rc = hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
+        if (rc != RP_OK) {
+            return rc;
+        }
         rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), left);
         return RP_OK;
     }
@@ -219,7 +234,8 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
             rp_commit_log_tell_refused(log, &error);
         }
     }
-    return rc == RP_OK ? make_room(log, items, item->size) : rc;
+    rc = rc == RP_OK ? make_room(log, items, item->size) : rc;
+    return rc == RP_OK && !is_staging(log) ? hold(log, item->size) : rc;
 }
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {

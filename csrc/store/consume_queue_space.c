@@ -106,13 +106,19 @@ int rp_consume_queue_prepare(rp_consume_queue *queue, rp_error *error) {
     return rc;
 }
 
+/* Of the active file, for the entry at that offset. */
+static int hold_entry(const rp_consume_queue *queue, int64_t offset, rp_error *error) {
+    return rp_mapped_file_hold(queue->active, rp_mapped_file_queue_directory(queue->row), offset * ENTRY - queue->active->base_offset,
+                               ENTRY, error);
+}
+
 int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
     int64_t offset = atomic_load_explicit(&queue->max_offset, memory_order_relaxed) + queue->staged;
     if (__builtin_expect(offset < queue->allocated_offset, 1)) {
         if (__builtin_expect(offset >= queue->wanted_offset, 0) && !atomic_load_explicit(&queue->is_wanted, memory_order_relaxed)) {
             rp_commit_log_want_space(queue->setup->log, queue);
         }
-        return RP_OK;
+        return hold_entry(queue, offset, error);
     }
     rp_error local = {0};
     error = error == NULL ? &local : error;
@@ -130,6 +136,7 @@ int rp_consume_queue_reserve(rp_consume_queue *queue, rp_error *error) {
     int rc = make_space(queue, queue->active, page_of(entry), end, error);
     if (rc == RP_OK) {
         publish_space(queue, end);
+        rc = hold_entry(queue, offset, error);
     }
     return rc;
 }

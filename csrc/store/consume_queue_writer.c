@@ -169,14 +169,22 @@ int rp_consume_queue_truncate(rp_consume_queue *queue, int64_t offset, rp_error 
     if (file == NULL && error->status != RP_OK) {
         return error->status; /* what is behind the cut would be taken for entries at the next start */
     }
-    queue->cuts++;
+    int64_t file_end = (offset / per_file + 1) * per_file, stop = max < file_end ? max : file_end;
     int rc = RP_OK;
+    if (file != NULL && stop > offset) {
+        rc = rp_mapped_file_hold(file, rp_mapped_file_queue_directory(queue->row), offset * ENTRY - file->base_offset,
+                                 (size_t)(stop - offset) * ENTRY, error);
+    }
+    if (rc != RP_OK) {
+        rp_mapped_file_release(file);
+        return rc;
+    }
+    queue->cuts++;
     while (rc == RP_OK && rp_mapped_file_queue_end(queue->row) - file_size >= offset * ENTRY &&
            rp_mapped_file_queue_end(queue->row) > keep_end) {
         rc = rp_mapped_file_queue_remove_last(queue->row, error);
     }
     if (file != NULL) {
-        int64_t file_end = (offset / per_file + 1) * per_file, stop = max < file_end ? max : file_end;
         if (stop > offset) {
             memset(rp_mapped_file_address(file) + (offset * ENTRY - file->base_offset), 0, (size_t)(stop - offset) * ENTRY);
         }

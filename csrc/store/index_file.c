@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/map_hold.h"
 
 #define ALLOCATE_STEP (1u << 20)
 enum { AT_BEGIN_TIME = 0, AT_END_TIME = 8, AT_BEGIN_OFFSET = 16, AT_END_OFFSET = 24, AT_SLOTS_USED = 32, AT_NEXT_ENTRY = 36 };
@@ -127,6 +128,10 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     int status = map_file(file, error);
     if (status == RP_OK)
         status = allocate_to(file, entry_at(file, 1), error);
+    if (status == RP_OK && rp_map_hold(file->map, RP_INDEX_HEADER_SIZE) != RP_INDEX_HEADER_SIZE) {
+        errno = ENOSPC;
+        status = fail(file, "writing to the", error);
+    }
     if (status < 0)
         return status;
     put_field(file, AT_BEGIN_TIME, previous_time_ms);
@@ -224,6 +229,15 @@ static uint32_t seconds_since(int64_t begin_ms, int64_t store_time_ms) {
     return seconds > INT32_MAX ? INT32_MAX : (uint32_t)seconds;
 }
 
+/* Header, slot and entry can be stored to, or there is no space for them (base/map_hold.h). */
+static int hold(rp_index_file *file, uint32_t number, _Atomic uint32_t *slot, rp_error *error) {
+    if (rp_map_hold(file->map, RP_INDEX_HEADER_SIZE) == RP_INDEX_HEADER_SIZE && rp_map_hold(slot, sizeof *slot) == sizeof *slot &&
+        rp_map_hold(file->map + entry_at(file, number), RP_INDEX_ENTRY_SIZE) == RP_INDEX_ENTRY_SIZE)
+        return RP_OK;
+    errno = ENOSPC;
+    return fail(file, "writing to the", error);
+}
+
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
     uint32_t number = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed);
     if (number >= file->shape.entry_count_max)
@@ -232,6 +246,9 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
     if (status < 0)
         return status;
     _Atomic uint32_t *slot = slot_of(file, key_hash);
+    status = hold(file, number, slot, error);
+    if (status < 0)
+        return status;
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
     if (older > number)
         older = 0; /* from before a crash, beyond what the header knows */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/map_hold.h"
 #include "mapped_file_inl.h"
+#include "store_path.h"
 
 rp_mapped_file *rp_mapped_file_new(const rp_file_ops *ops, int64_t base_offset, uint64_t size) {
     rp_mapped_file *file = calloc(1, sizeof *file);
@@ -58,6 +60,38 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
     file->fd = fd;
     atomic_store_explicit(&file->address, address, memory_order_release);
     return RP_OK;
+}
+
+/* Writes a byte as it is, for the error that a store cannot tell. 0 also when there is nothing to be told. */
+static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
+    int fd = ops->open(ops->context, path, O_RDWR, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    uint8_t byte;
+    int64_t done = ops->read_at(ops->context, fd, &byte, 1, at);
+    done = done == 1 ? ops->write_at(ops->context, fd, &byte, 1, at) : done; /* 0: the file ends before it */
+    int os_errno = done < 0 ? errno : 0;
+    ops->close(ops->context, fd);
+    return os_errno;
+}
+
+int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
+    size_t held = rp_map_hold(rp_mapped_file_address(file) + at, size);
+    if (__builtin_expect(held == size, 1)) {
+        return RP_OK;
+    }
+    char path[RP_PATH_MAX];
+    int rc = rp_path_of_offset(path, directory, file->base_offset, error);
+    if (rc != RP_OK) {
+        return rc;
+    }
+    int os_errno = write_same(file->ops, path, at + (int64_t)held);
+    if (os_errno == 0) {
+        return RP_OK; /* there is space again, or never will be */
+    }
+    return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, at + (int64_t)held,
+                        "no space for bytes of the mapped file: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
 }
 
 int rp_mapped_file_pin(rp_mapped_file *file) {

@@ -32,7 +32,9 @@ int rp_store_lock_take(const char *path, int shared, rp_error *error) {
     }
     struct flock lock = {.l_type = (short)(shared ? F_RDLCK : F_WRLCK), .l_whence = SEEK_SET};
     if (flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 && fcntl(fd, F_SETLK, &lock) == 0) {
-        if (!shared && pwrite(fd, "lock", 4, 0) != 4) { /* what RocketMQ writes; nobody reads it, but a disk this full starts no store */
+        char is_there[4] = {0};
+        bool is_written = shared || (pread(fd, is_there, 4, 0) == 4 && memcmp(is_there, "lock", 4) == 0);
+        if (!is_written && pwrite(fd, "lock", 4, 0) != 4) { /* what RocketMQ writes; nobody reads it, but a disk this full makes no store */
             int os_errno = errno;
             close(fd);
             return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, path, -1, "cannot write the lock file: %s",

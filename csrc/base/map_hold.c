@@ -1,0 +1,43 @@
+/* map_hold.c: see map_hold.h. */
+#include "map_hold.h"
+
+#include <stdatomic.h>
+
+#define PAGE_SIZE 4096
+
+/* The stores of a thread that is in rp_map_hold. The compiler's own jump keeps three words, libc's eight and a mask: 26 ns against 7. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+    uint8_t *volatile at; /* NULL: none */
+    uint8_t *start;
+    void *leave[5];
+} hold;
+
+/* No local may live across the jump, so the loop is a frame of its own. */
+static __attribute__((noinline)) void store_to_each(uint8_t *start, size_t size) {
+    for (uint8_t *at = start; at < start + size; at += PAGE_SIZE - (uintptr_t)at % PAGE_SIZE) {
+        _Atomic uint8_t *byte = (_Atomic uint8_t *)at;
+        hold.at = at;
+        atomic_signal_fence(memory_order_seq_cst);
+        atomic_store_explicit(byte, atomic_load_explicit(byte, memory_order_relaxed), memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+}
+
+size_t rp_map_hold(void *address, size_t size) {
+    hold.start = address;
+    if (__builtin_setjmp(hold.leave) != 0) {
+        size_t failed = (size_t)(hold.at - hold.start);
+        hold.at = NULL;
+        return failed;
+    }
+    store_to_each(address, size);
+    hold.at = NULL;
+    return size;
+}
+
+void rp_map_hold_faulted(const void *address) {
+    uint8_t *at = hold.at;
+    if (at != NULL && (uintptr_t)at / PAGE_SIZE == (uintptr_t)address / PAGE_SIZE) {
+        __builtin_longjmp(hold.leave, 1);
+    }
+}
