@@ -51,6 +51,11 @@ int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *
     return RP_OK;
 }
 
+const char *rp_thread_refusal(int status) {
+    return status == RP_E_BUSY ? "the system gives no more threads; raise its limit (ulimit -u and -v, TasksMax, pids.max)"
+                               : rp_status_text(status);
+}
+
 void rp_thread_join(rp_thread *thread) {
     if (thread != NULL) {
         pthread_join(thread->handle, NULL);

@@ -503,7 +503,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
         tell_acked(master);
         status = rp_thread_start(&master->thread, "ha-master", ha_master_run, master);
         if (status < 0)
-            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread: %s", rp_thread_refusal(status));
     }
     if (status < 0) {
         free_master(master);

@@ -530,7 +530,7 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     if (status == RP_OK) {
         status = rp_thread_start(&slave->thread, "ha-slave", ha_slave_run, slave);
         if (status < 0)
-            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread");
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the ha thread: %s", rp_thread_refusal(status));
     }
     if (status < 0) {
         close_fds(slave);

@@ -132,8 +132,7 @@ int rp_server_start(rp_server *server, rp_error *error) {
         status = rp_reactor_start_turner(&server->reactors[index]->turners[0]);
         if (status != RP_OK) {
             rp_error_set(error, status, 0, NULL, -1, "thread %s-%u cannot be started: %s", server->thread_name, index,
-                         status == RP_E_BUSY ? "the system gives no more threads; raise its limit (ulimit -u, TasksMax, pids.max)"
-                                             : rp_status_text(status));
+                         rp_thread_refusal(status));
             stop_threads(server, 0);
             server->state = RP_SERVER_STOPPED;
         }

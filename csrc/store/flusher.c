@@ -436,7 +436,7 @@ int rp_flusher_start(rp_flusher *flusher, rp_error *error) {
     rc = rc == RP_OK ? rp_thread_start(&flusher->queue_thread, "rp-queue-flush", run_queues, flusher) : rc;
     if (rc != RP_OK) {
         end_threads(flusher);
-        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the flusher's threads");
+        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the flusher's threads: %s", rp_thread_refusal(rc));
     }
     return RP_OK;
 }

@@ -329,7 +329,7 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
     if (status == RP_OK) {
         status = rp_thread_start(&builder->thread, "index", index_builder_run, builder);
         if (status < 0)
-            rp_error_set(error, status, 0, NULL, -1, "cannot start the index thread");
+            rp_error_set(error, status, 0, NULL, -1, "cannot start the index thread: %s", rp_thread_refusal(status));
     }
     if (status < 0) {
         rp_commit_log_feed_index(options->commit_log, NULL);

@@ -398,7 +398,7 @@ static void run(void *context) {
 int rp_preallocation_start(rp_preallocation *ahead, rp_error *error) {
     atomic_store(&ahead->awake, true); /* the first lead is made at once */
     int rc = rp_thread_start(&ahead->thread, "rp-prealloc", run, ahead);
-    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the preallocation thread");
+    return rc == RP_OK ? RP_OK : rp_error_set(error, rc, 0, NULL, -1, "cannot start the preallocation thread: %s", rp_thread_refusal(rc));
 }
 
 void rp_preallocation_stop(rp_preallocation *ahead) {

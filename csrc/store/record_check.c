@@ -215,7 +215,7 @@ int rp_record_check_open(const rp_record_check_setup *setup, rp_record_check **o
     int rc = rp_thread_start(&check->thread, "rp-recovery", run, check);
     if (rc != RP_OK) {
         rp_record_check_close(check);
-        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the thread that checks the commit log");
+        return rp_error_set(error, rc, 0, NULL, -1, "cannot start the thread that checks the commit log: %s", rp_thread_refusal(rc));
     }
     *out = check;
     return RP_OK;

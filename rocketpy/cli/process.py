@@ -69,7 +69,9 @@ def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
     except RuntimeError as error:
         all_run.abort()
         executor.shutdown()
-        raise RocketpyError("the system gives this process no more threads; raise the limit (ulimit -u, TasksMax, pids.max)") from error
+        raise RocketpyError(
+            "the system gives this process no more threads; raise the limit (ulimit -u and -v, TasksMax, pids.max)"
+        ) from error
     all_run.wait()
     return executor
 
@@ -94,7 +96,8 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGTERM, self._stop, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # one that came since entry.py blocked it is served now
+        # A SIGHUP that came since entry.py blocked it is served now; the others are blocked where who starts us has blocked them.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP, signal.SIGTERM, signal.SIGINT})
 
     def _stop(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()

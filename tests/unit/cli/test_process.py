@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from unittest.mock import Mock
@@ -13,7 +14,7 @@ import pytest
 from rocketpy._core.errors import RocketpyError
 from rocketpy.cli import servers
 from rocketpy.cli.process import ready_executor
-from tests.processes import ROCKETPY
+from tests.processes import ROCKETPY, ROOT
 from tests.unit.cli.processes import WAIT_S
 
 THREADS = 4
@@ -48,6 +49,22 @@ def test_a_process_that_gets_too_few_threads_says_so(monkeypatch: pytest.MonkeyP
     with pytest.raises(RocketpyError, match="no more threads; raise the limit"):
         ready_executor(THREADS)
     assert threading.active_count() == before
+
+
+def test_a_limit_of_addresses_in_which_no_thread_fits_is_told_with_its_remedy(tmp_path: Path) -> None:
+    """RLIMIT_AS: glibc answers a stack that does not fit as it does a thread too many."""
+    program = """if True:
+        import resource, sys
+        from rocketpy._core.store import MessageStore
+        (size,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize"))
+        limit = (size + 6 * 1024) * 1024  # less than a stack of 8 MiB
+        resource.setrlimit(resource.RLIMIT_STACK, (8 << 20, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        MessageStore(sys.argv[1], commit_log_file_size=1 << 20)
+    """
+    command = [sys.executable, "-c", program, str(tmp_path / "store")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    assert "cannot start the" in done.stderr and "no more threads; raise its limit (ulimit -u and -v" in done.stderr, done.stderr
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from rocketpy._core.remoting import Command, encode_command
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.fault.requests_wire import Wire
-from tests.processes import ROCKETPY, ROOT, wait_until
+from tests.processes import ROCKETPY, ROOT, Process, wait_until
 from tests.unit.cli.processes import WAIT_S, run, serve
 
 
@@ -162,6 +162,15 @@ def test_sighup_in_the_middle_of_the_start_is_served_after_it(tmp_path: Path) ->
     with serve(tmp_path, *namesrv_arguments(tmp_path, "-c", str(conf))) as server:
         server.wait_until(lambda: blocks_sighup(server.pid), WAIT_S, "the start of the command")
         server.send_signal(signal.SIGHUP)
+        server.next_line("boot success")
+        assert server.stop() == 0
+
+
+def test_who_is_started_with_sigterm_blocked_ends_by_it_all_the_same(tmp_path: Path) -> None:
+    """A child inherits what its parent blocks; Java unblocks it too."""
+    block = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); os.execvp(sys.argv[1], sys.argv[1:])"
+    arguments, log = namesrv_arguments(tmp_path), tmp_path / "blocked.log"
+    with Process.rocketpy(*arguments, log=log, inside=[sys.executable, "-c", block]) as server:
         server.next_line("boot success")
         assert server.stop() == 0
 
