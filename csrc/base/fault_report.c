@@ -99,7 +99,7 @@ static void report(int number, siginfo_t *info, void *context) {
 } /* the instruction is tried again, and ends the process */
 
 int rp_fault_report_install(void) {
-    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    struct sigaction action = {.sa_sigaction = report, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     return sigaction(SIGBUS, &action, NULL) == 0 ? RP_OK : RP_E_IO;
 }

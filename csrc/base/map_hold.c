@@ -1,6 +1,8 @@
 /* map_hold.c: see map_hold.h. */
 #include "map_hold.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #define PAGE_SIZE 4096
@@ -23,11 +25,20 @@ static __attribute__((noinline)) void store_to_each(uint8_t *start, size_t size)
     }
 }
 
+/* The jump leaves the handler, whose signal the kernel blocks until it returns: blocked, the next fault would end the process. */
+static void unblock_faults(void) {
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGBUS);
+    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
+}
+
 size_t rp_map_hold(void *address, size_t size) {
     hold.start = address;
     if (__builtin_setjmp(hold.leave) != 0) {
         size_t failed = (size_t)(hold.at - hold.start);
         hold.at = NULL;
+        unblock_faults();
         return failed;
     }
     store_to_each(address, size);

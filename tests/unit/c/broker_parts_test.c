@@ -18,7 +18,9 @@
 #include "check.h"
 
 static rp_slice text(const char *chars) { return (rp_slice){(const uint8_t *)chars, (uint32_t)strlen(chars)}; }
-static int is(rp_slice slice, const char *chars) { return slice.size == strlen(chars) && memcmp(slice.data, chars, slice.size) == 0; }
+static int is(rp_slice slice, const char *chars) {
+    return slice.size == strlen(chars) && (slice.size == 0 || memcmp(slice.data, chars, slice.size) == 0);
+}
 
 static void properties_are_kept_unless_the_broker_owns_them(void) {
     static const struct {
