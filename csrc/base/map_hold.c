@@ -1,9 +1,11 @@
 /* map_hold.c: see map_hold.h. */
 #include "map_hold.h"
 
+#include <linux/magic.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/vfs.h>
 
 #define PAGE_SIZE 4096
 
@@ -13,6 +15,11 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     uint8_t *start;
     void *leave[5];
 } hold;
+
+bool rp_map_hold_is_needed(int fd) {
+    struct statfs found;
+    return fstatfs(fd, &found) != 0 || (found.f_type != EXT4_SUPER_MAGIC && found.f_type != TMPFS_MAGIC);
+}
 
 /* No local may live across the jump, so the loop is a frame of its own. */
 static __attribute__((noinline)) void store_to_each(uint8_t *start, size_t size) {

@@ -13,8 +13,13 @@
 #ifndef RP_BASE_MAP_HOLD_H
 #define RP_BASE_MAP_HOLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Whether the file system of an open file may copy on write: false where it is known not to (ext2 to ext4, tmpfs), which spares the
+ * hottest paths the question. */
+bool rp_map_hold_is_needed(int fd);
 
 /* size: all of them can be stored to. Less: the byte at that distance cannot. */
 size_t rp_map_hold(void *address, size_t size);

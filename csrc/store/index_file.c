@@ -22,6 +22,7 @@ struct rp_index_file {
     rp_index_shape shape;
     int fd;
     int is_writable;
+    bool copies_on_write; /* what has space may need it again */
     uint8_t *map;
     uint64_t size;
     /* writer only */
@@ -92,6 +93,7 @@ static int fail(rp_index_file *file, const char *what, rp_error *error) {
 }
 
 static int map_file(rp_index_file *file, rp_error *error) {
+    file->copies_on_write = file->is_writable && rp_map_hold_is_needed(file->fd);
     file->map = file->ops->map(file->ops->context, file->fd, file->size, file->is_writable);
     return file->map == NULL ? fail(file, "mapping the", error) : RP_OK;
 }
@@ -115,6 +117,14 @@ static int allocate_to(rp_index_file *file, uint64_t end, rp_error *error) {
     return RP_OK;
 }
 
+/* The bytes can be stored to, or there is no space for them (base/map_hold.h). */
+static int hold(rp_index_file *file, void *bytes, size_t size, rp_error *error) {
+    if (!file->copies_on_write || rp_map_hold(bytes, size) == size)
+        return RP_OK;
+    errno = ENOSPC;
+    return fail(file, "writing to the", error);
+}
+
 static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t previous_time_ms, rp_error *error) {
     file->is_writable = 1;
     file->fd = file->ops->open(file->ops->context, file->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -128,10 +138,8 @@ static int prepare_new(rp_index_file *file, int64_t previous_offset, int64_t pre
     int status = map_file(file, error);
     if (status == RP_OK)
         status = allocate_to(file, entry_at(file, 1), error);
-    if (status == RP_OK && rp_map_hold(file->map, RP_INDEX_HEADER_SIZE) != RP_INDEX_HEADER_SIZE) {
-        errno = ENOSPC;
-        status = fail(file, "writing to the", error);
-    }
+    if (status == RP_OK)
+        status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
     if (status < 0)
         return status;
     put_field(file, AT_BEGIN_TIME, previous_time_ms);
@@ -229,15 +237,6 @@ static uint32_t seconds_since(int64_t begin_ms, int64_t store_time_ms) {
     return seconds > INT32_MAX ? INT32_MAX : (uint32_t)seconds;
 }
 
-/* Header, slot and entry can be stored to, or there is no space for them (base/map_hold.h). */
-static int hold(rp_index_file *file, uint32_t number, _Atomic uint32_t *slot, rp_error *error) {
-    if (rp_map_hold(file->map, RP_INDEX_HEADER_SIZE) == RP_INDEX_HEADER_SIZE && rp_map_hold(slot, sizeof *slot) == sizeof *slot &&
-        rp_map_hold(file->map + entry_at(file, number), RP_INDEX_ENTRY_SIZE) == RP_INDEX_ENTRY_SIZE)
-        return RP_OK;
-    errno = ENOSPC;
-    return fail(file, "writing to the", error);
-}
-
 int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset, int64_t store_time_ms, rp_error *error) {
     uint32_t number = (uint32_t)atomic_load_explicit(&file->next_entry, memory_order_relaxed);
     if (number >= file->shape.entry_count_max)
@@ -246,7 +245,10 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
     if (status < 0)
         return status;
     _Atomic uint32_t *slot = slot_of(file, key_hash);
-    status = hold(file, number, slot, error);
+    uint8_t *entry = file->map + entry_at(file, number);
+    status = hold(file, file->map, RP_INDEX_HEADER_SIZE, error);
+    status = status == RP_OK ? hold(file, slot, sizeof *slot, error) : status;
+    status = status == RP_OK ? hold(file, entry, RP_INDEX_ENTRY_SIZE, error) : status;
     if (status < 0)
         return status;
     uint32_t older = __builtin_bswap32(atomic_load_explicit(slot, memory_order_relaxed));
@@ -256,7 +258,6 @@ int rp_index_file_put(rp_index_file *file, int32_t key_hash, int64_t log_offset,
         put_field(file, AT_BEGIN_OFFSET, log_offset);
         put_field(file, AT_BEGIN_TIME, store_time_ms);
     }
-    uint8_t *entry = file->map + entry_at(file, number);
     rp_put_u32(entry, (uint32_t)key_hash);
     rp_put_u64(entry + 4, (uint64_t)log_offset);
     rp_put_u32(entry + 12, seconds_since(field(file, AT_BEGIN_TIME), store_time_ms));

@@ -53,6 +53,7 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
         ops->close(ops->context, fd);
         return rc;
     }
+    file->copies_on_write = mode != RP_MAP_READ && rp_map_hold_is_needed(fd);
     if (mode == RP_MAP_WRITE_ONLY_MAP) {
         ops->close(ops->context, fd);
         fd = -1;
@@ -77,7 +78,7 @@ static int write_same(const rp_file_ops *ops, const char *path, int64_t at) {
 }
 
 int rp_mapped_file_hold(const rp_mapped_file *file, const char *directory, int64_t at, size_t size, rp_error *error) {
-    size_t held = rp_map_hold(rp_mapped_file_address(file) + at, size);
+    size_t held = file->copies_on_write ? rp_map_hold(rp_mapped_file_address(file) + at, size) : size;
     if (__builtin_expect(held == size, 1)) {
         return RP_OK;
     }
