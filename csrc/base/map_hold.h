@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Whether the file system of an open file may copy on write: false where it is known not to (ext2 to ext4, tmpfs), which spares
- * appender, queues and index the question; a slave asks everywhere, once a page of what it copies. */
+ * whoever stores there the question. */
 bool rp_map_hold_is_needed(int fd);
 
 /* size: all of them can be stored to. Less: the byte at that distance cannot. */

@@ -21,7 +21,6 @@
 #include "../base/address.h"
 #include "../base/bytes_inl.h"
 #include "../base/clock_inl.h"
-#include "../base/map_hold.h"
 #include "../base/thread.h"
 #include "backlog_pipe.h"
 #include "dial.h"
@@ -119,6 +118,13 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
 }
 
+static void disconnect_of(rp_ha_slave *slave, const rp_error *error, int level) {
+    char why[RP_ERROR_MESSAGE_MAX + RP_ERROR_FILE_MAX + sizeof " []"];
+    int has_file = error->file[0] != '\0';
+    snprintf(why, sizeof why, "%s%s%s%s", error->message, has_file ? " [" : "", error->file, has_file ? "]" : "");
+    disconnect(slave, why, level);
+}
+
 /* ---- acks ---- */
 
 static int is_comparing(const rp_ha_slave *slave) { return slave->overlap.at < slave->overlap.end; }
@@ -211,19 +217,13 @@ static void count_received(rp_ha_slave *slave, uint32_t size, int64_t time_ns) {
     pthread_mutex_unlock(&slave->lock);
 }
 
-/* Where the next bytes of the body go: 1..body_left of them, or a negative status. */
-static int64_t reserve_body(rp_ha_slave *slave, uint8_t **address, rp_error *error) {
+/* Where the next bytes of the body go: 1..body_left of them, or a negative status. stored: so many are stored there by this thread. */
+static int64_t reserve_body(rp_ha_slave *slave, uint32_t stored, uint8_t **address, rp_error *error) {
     uint32_t room = 0;
-    int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, address, &room, error);
+    int status = rp_commit_log_reserve_replicated(slave->options.commit_log, slave->body_offset, stored, address, &room, error);
     if (status < 0)
         return status;
     return slave->body_left < room ? slave->body_left : room;
-}
-
-/* The log's mapped file had space, and has none now (base/map_hold.h). */
-static int no_space(const rp_ha_slave *slave, rp_error *error) {
-    return rp_error_set(error, RP_E_DISK_FULL, ENOSPC, NULL, slave->body_offset, "no space for the master's bytes: %s; %s",
-                        strerror(ENOSPC), rp_write_remedy(ENOSPC));
 }
 
 static int commit_body(rp_ha_slave *slave, uint32_t size, rp_error *error) {
@@ -274,12 +274,11 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
             status = compare_body(slave, bytes, left, error);
         } else if (slave->body_left > 0) {
             uint8_t *address = NULL;
-            int64_t part = left > 0 ? reserve_body(slave, &address, error) : 0;
+            uint32_t stored = left < slave->body_left ? left : slave->body_left;
+            int64_t part = stored > 0 ? reserve_body(slave, stored, &address, error) : 0;
             if (part <= 0)
                 return (int)part;
-            part = part < left ? part : left;
-            if (rp_map_hold(address, (size_t)part) != (size_t)part)
-                return no_space(slave, error);
+            part = part < stored ? part : stored;
             memcpy(address, bytes, (size_t)part);
             slave->input_at += (uint32_t)part;
             status = commit_body(slave, (uint32_t)part, error);
@@ -295,14 +294,17 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
 }
 
 /* 0 when the socket is empty, negative ends the connection. */
-static int nothing_received(const rp_ha_slave *slave, ssize_t got, rp_error *error) {
+static int nothing_received(rp_ha_slave *slave, ssize_t got, rp_error *error) {
     if (got == 0)
         return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "the master closed the connection%s",
                             slave->is_answered ? "" : " before it sent anything: its log says why");
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
         return 0;
-    return errno == EFAULT ? no_space(slave, error)
-                           : rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "receiving failed: %s", strerror(errno));
+    int os_errno = errno;
+    uint8_t *address = NULL; /* the kernel found no space for a page of the log and does not tell why (base/map_hold.h) */
+    if (os_errno == EFAULT && reserve_body(slave, slave->body_left, &address, error) < 0)
+        return error->status;
+    return rp_error_set(error, RP_E_NETWORK, os_errno, NULL, -1, "receiving failed: %s", strerror(os_errno));
 }
 
 /* As receive_some, for much of a body. */
@@ -333,7 +335,7 @@ static int receive_some(rp_ha_slave *slave, rp_error *error) {
         return receive_backlog(slave, error);
     if (slave->body_left > 0 && !compares) { /* then the buffer is empty */
         uint8_t *address = NULL;
-        body_part = reserve_body(slave, &address, error);
+        body_part = reserve_body(slave, 0, &address, error);
         if (body_part < 0)
             return (int)body_part;
         parts[part_count++] = (struct iovec){address, (size_t)body_part};
@@ -425,13 +427,13 @@ static void try_connect(rp_ha_slave *slave) {
     rp_error damage;
     if (rp_commit_log_damaged_at(slave->options.commit_log, &damage) >= 0) { /* until we are started anew */
         slave->refusals = REFUSALS_MAX;
-        disconnect(slave, damage.message, RP_LOG_ERROR);
+        disconnect_of(slave, &damage, RP_LOG_ERROR);
         return;
     }
     rp_commit_log_dispatch_replicated(slave->options.commit_log); /* as with a heartbeat: the master may stay away */
     rp_error unread;
     if (rp_overlap_begin(&slave->overlap, slave->options.commit_log, &unread) < 0) {
-        disconnect(slave, unread.message, RP_LOG_ERROR);
+        disconnect_of(slave, &unread, RP_LOG_ERROR);
         return;
     }
     char why[RP_DIAL_WHY_MAX];
@@ -467,7 +469,7 @@ static void serve_connection(rp_ha_slave *slave) {
         /* Refused, no log of ours to follow, or none that takes more, as with a full disk: that changes when an operator has mended it. */
         if ((!slave->is_answered || error.status != RP_E_NETWORK) && slave->refusals < REFUSALS_MAX)
             slave->refusals++;
-        disconnect(slave, error.message, error.status == RP_E_RANGE ? RP_LOG_ERROR : RP_LOG_WARNING);
+        disconnect_of(slave, &error, error.status == RP_E_RANGE ? RP_LOG_ERROR : RP_LOG_WARNING);
         return;
     }
     time_ns = now_ns(slave);

@@ -56,8 +56,10 @@ int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte be
 
 /* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address
  * points into the mapped file, *room bytes of it (at least 1, never past the file's end) may be written there by the calling thread,
- * the only one that writes. RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
-int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error);
+ * the only one that writes. The first `stored` of them it may store to by itself (map_hold.h): 0 when a system call does, which fails
+ * where a store is a SIGBUS. RP_OK; RP_E_RANGE; RP_E_DISK_FULL, RP_E_IO (try again later); RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
+int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint32_t stored, uint8_t **address, uint32_t *room,
+                                     rp_error *error);
 /* Publishes the first size bytes of that room and enters the records they complete into their queues. RP_OK; RP_E_INVALID when they were
  * not reserved; RP_E_CORRUPT, RP_E_READ_ONLY, RP_E_CLOSED. */
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error);

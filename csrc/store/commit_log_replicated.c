@@ -59,7 +59,14 @@ static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
                         (long long)offset, (long long)log->position);
 }
 
-int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t **address, uint32_t *room, rp_error *error) {
+/* Under the lock: the first `stored` of the bytes that were reserved find space in the active file. */
+static int hold(const rp_commit_log *log, uint32_t stored, uint32_t room, rp_error *error) {
+    return rp_mapped_file_hold(log->active, log->setup.directory, log->position - log->active->base_offset, stored < room ? stored : room,
+                               error);
+}
+
+int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint32_t stored, uint8_t **address, uint32_t *room,
+                                     rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = check_offset(log, offset, error);
     if (rc == RP_OK && log->position + 1 > log->ready_end) {
@@ -74,6 +81,7 @@ int rp_commit_log_reserve_replicated(rp_commit_log *log, int64_t offset, uint8_t
         int64_t left = end - log->position;
         *address = log->active_address + (log->position - log->active->base_offset);
         *room = left > INT32_MAX ? INT32_MAX : (uint32_t)left;
+        rc = hold(log, stored, *room, error);
     }
     pthread_mutex_unlock(&log->append_lock);
     return rc;

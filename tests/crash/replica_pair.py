@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 import psutil
@@ -44,6 +45,12 @@ async def wait_in_sync(master: BrokerProcess, slave: BrokerProcess) -> int:
             except RocketpyError:
                 pass
             assert time.monotonic() < end, f"the slave did not catch up:\n{master.tail()}\n{slave.tail()}"
+
+
+def log_bytes(store: Path, end: int) -> bytes:
+    """All that a stopped broker's commit log holds below `end`."""
+    files = sorted((store / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files)[: end - int(files[0].name)]
 
 
 @dataclass

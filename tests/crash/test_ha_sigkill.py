@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .broker_process import BrokerProcess, NameServerProcess
 from .producers import Ledger, check_against, produce_until, read_all
-from .replica_pair import CATCH_UP_S, wait_in_sync
+from .replica_pair import CATCH_UP_S, log_bytes, wait_in_sync
 
 PRODUCERS = 16
 
@@ -43,11 +43,6 @@ async def produce_and_kill(master: BrokerProcess, slave: BrokerProcess, ledger: 
     master.kill()
     kills.master += 1
     await producing
-
-
-def log_bytes(store: Path, end: int) -> bytes:
-    files = sorted((store / "commitlog").iterdir())
-    return b"".join(path.read_bytes() for path in files)[: end - int(files[0].name)]
 
 
 def test_what_sync_master_acknowledged_is_on_both_after_any_kill(tmp_path: Path, rounds: int, dice: random.Random) -> None:

@@ -6,6 +6,7 @@ A file system in a file, so these need root, mount(8) and mkfs.btrfs (btrfs-prog
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from rocketpy.remoting.codes import ResponseCode
-from tests.crash.broker_process import SMALL_FILES, BrokerProcess
+from tests.crash.broker_process import SMALL_FILES, BrokerProcess, NameServerProcess
+from tests.crash.replica_pair import log_bytes, wait_in_sync
 from tests.processes import wait_until
 
 from .requests_wire import Wire
@@ -80,3 +82,33 @@ def test_what_was_written_back_is_stored_to_again_on_a_full_disk(disk: Path, tmp
         assert read_all(broker)[: len(acknowledged)] == acknowledged
     finally:
         broker.stop()
+
+
+def test_a_slave_whose_disk_fills_up_waits_for_space_and_has_all_its_master_sends(disk: Path, tmp_path: Path) -> None:
+    names = NameServerProcess(tmp_path / "n")
+    keys = {**SMALL_FILES, "namesrvAddr": names.address, "cleanResourceInterval": 3_600_000}
+    master = BrokerProcess(tmp_path / "m", brokerRole="ASYNC_MASTER", **keys)
+    slave = BrokerProcess(tmp_path / "s", brokerRole="SLAVE", brokerId=1, storePathRootDir=disk / "store", **keys)
+    try:
+        for server in (names, master, slave):
+            server.start()
+        with Wire(master.port) as wire:
+            assert all(send(wire, number).code == ResponseCode.SUCCESS for number in range(50))
+            asyncio.run(wait_in_sync(master, slave))
+            os.sync()  # pages that the slave has ready are on disk: the next store to each is a copy
+            ballast = use_up(disk)
+            assert all(send(wire, number).code == ResponseCode.SUCCESS for number in range(50, 250))
+        wait_until(
+            lambda: f"No space left on device; free disk space or add a disk, writing resumes by itself [{disk}" in slave.log.read_text(),
+            what="the slave's word of its full disk",
+        )
+        ballast.unlink()
+        os.sync()
+        end = asyncio.run(wait_in_sync(master, slave))
+        assert slave.log.read_text().count("boot success") == 1, "it died of it"
+        slave.stop()
+        master.stop()
+        assert log_bytes(disk / "store", end) == log_bytes(master.store, end)
+    finally:
+        for server in (slave, master, names):
+            server.stop()

@@ -209,7 +209,7 @@ static void take_first_file(side *to, const side *from) {
         uint8_t *address;
         uint32_t room;
         rp_error error;
-        CHECK(rp_commit_log_reserve_replicated(log, done, &address, &room, &error) == RP_OK);
+        CHECK(rp_commit_log_reserve_replicated(log, done, all.size - done, &address, &room, &error) == RP_OK);
         room = room < all.size - done ? room : all.size - done;
         memcpy(address, all.address + done, room);
         CHECK(rp_commit_log_commit_replicated(log, done, room, &error) == RP_OK);

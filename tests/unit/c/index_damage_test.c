@@ -104,7 +104,7 @@ static void a_record_that_comes_in_pieces_is_in_the_index(void) {
         int64_t at = entry.commit_log_offset;
         uint32_t room, size = (uint32_t)entry.size, half = size / 2;
         CHECK(rp_commit_log_read(from, at, size, &range) == RP_OK);
-        CHECK(rp_commit_log_reserve_replicated(to, at, &address, &room, NULL) == RP_OK && room >= size);
+        CHECK(rp_commit_log_reserve_replicated(to, at, size, &address, &room, NULL) == RP_OK && room >= size);
         memcpy(address, range.address, size);
         rp_log_range_release(range.pin);
         CHECK(rp_commit_log_commit_replicated(to, at, half, NULL) == RP_OK);

@@ -59,9 +59,9 @@ static void an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there(
     uint8_t *address = NULL;
     uint32_t room = 0;
     rp_error error = {0};
-    CHECK(rp_commit_log_reserve_replicated(log, 5 * FIXTURE_LOG_FILE_SIZE, &address, &room, &error) == RP_OK);
+    CHECK(rp_commit_log_reserve_replicated(log, 5 * FIXTURE_LOG_FILE_SIZE, 0, &address, &room, &error) == RP_OK);
     CHECK(atomic_load(&disk.is_removing));
-    int again = rp_commit_log_reserve_replicated(log, 5 * FIXTURE_LOG_FILE_SIZE, &address, &room, &error);
+    int again = rp_commit_log_reserve_replicated(log, 5 * FIXTURE_LOG_FILE_SIZE, 0, &address, &room, &error);
     if (again != RP_OK)
         fprintf(stderr, "%s\n", error.message);
     CHECK(again == RP_OK && room > 0);

@@ -271,7 +271,7 @@ static void a_slave_is_cut_where_its_master_sent_no_record(void) {
     rp_message_store *slave = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(slave);
     uint8_t *place;
-    CHECK(rp_commit_log_reserve_replicated(log, 0, &place, &room, NULL) == RP_OK && room >= size);
+    CHECK(rp_commit_log_reserve_replicated(log, 0, size, &place, &room, NULL) == RP_OK && room >= size);
     memcpy(place, sent.address, size);
     place[damaged.commit_log_offset + 28 + 7] ^= 1; /* where it says that it lies */
     (void)rp_commit_log_commit_replicated(log, 0, size, NULL);
