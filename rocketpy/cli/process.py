@@ -83,6 +83,7 @@ class StopSignal:
     Ctrl-C on): what follows the first within INSIST_S is the same request, not an impatient operator's."""
 
     INSIST_S = 1.0
+    HEARD = frozenset({signal.SIGHUP, signal.SIGTERM, signal.SIGINT})
 
     def __init__(self, configs: Sequence[Config]) -> None:
         self._event = asyncio.Event()
@@ -97,7 +98,11 @@ class StopSignal:
         loop.add_signal_handler(signal.SIGINT, self._stop, signal.SIGINT)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         # A SIGHUP that came since entry.py blocked it is served now; the others are blocked where who starts us has blocked them.
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP, signal.SIGTERM, signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self.HEARD)
+
+    def deafen(self) -> None:
+        """All is stopped: with the event loop its handlers go, and a signal to the rest of the process would be its exit code."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.HEARD)
 
     def _stop(self, number: signal.Signals) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -154,6 +159,13 @@ Work = Callable[[StopSignal], Awaitable[int]]
 async def _serve(configs: Sequence[Config], make: Make, announce: Callable[[], None], work: Work) -> int:
     stop = StopSignal(configs)
     stop.listen()
+    try:
+        return await _served(stop, configs, make, announce, work)
+    finally:
+        stop.deafen()
+
+
+async def _served(stop: StopSignal, configs: Sequence[Config], make: Make, announce: Callable[[], None], work: Work) -> int:
     with ready_executor() as executor:  # ends before the event loop does, which needs a thread to end one
         asyncio.get_running_loop().set_default_executor(executor)
         native_log = NativeLog()

@@ -248,7 +248,7 @@ def _print_summary(summary: StoreSummary) -> None:
     state = "open or not closed cleanly" if summary.is_running_or_died else "closed"
     holder = f", locked by process {summary.lock_holder}" if summary.lock_holder else ""
     console.print(f"{escape(summary.root)}: {state}{holder}")
-    console.print(f"commit log: {len(summary.log_files)} files, {summary.log_min_offset} to {summary.log_end_of_files}")
+    console.print(f"commit log: {len(summary.log_files)} files for offsets {summary.log_min_offset} to {summary.log_end_of_files}")
     console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
     console.print(f"index: {len(summary.index_files)} files; config: {escape(', '.join(summary.config_files)) or 'none'}")
     table = table_of("topic", "queue", "min", "max", "files")

@@ -128,6 +128,14 @@ def test_a_signal_sent_twice_in_one_breath_is_one_request_to_stop(tmp_path: Path
     assert not (tmp_path / "store" / "abort").exists()
 
 
+def test_a_signal_to_a_server_that_has_stopped_is_not_its_exit_code(tmp_path: Path) -> None:
+    with serve(tmp_path, *namesrv_arguments(tmp_path)) as server:
+        server.next_line("boot success")
+        server.send_signal(signal.SIGTERM)
+        wait_until(lambda: "msg=stopped" in server.output(), WAIT_S, every=0.0001)
+        assert server.stop() == 0
+
+
 def test_ctrl_c_before_the_server_listens_to_it_leaves_no_traceback() -> None:
     interrupt = "import signal, sys; sys.argv = ['rocketpy', 'broker']; import argparse; argparse.ArgumentParser.parse_args = "
     interrupt = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);" + interrupt  # a background job ignores it
