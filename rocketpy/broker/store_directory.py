@@ -14,6 +14,11 @@ def is_mounted_read_only(path: Path) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 
+def opening_command(directory: Path) -> str:
+    """For a shell: makes a directory that is there writable for this user, who may own it (a umask that closes what it makes)."""
+    return f"chmod u+rwx {directory}" if directory.stat().st_uid == os.geteuid() else f"sudo chown $USER {directory}"
+
+
 def make_store_directory(key: str, path: Path) -> None:
     """Raises StoreIOError: which key, what is wrong with its value, what to do."""
     try:
@@ -60,7 +65,7 @@ def _remedy(path: Path) -> str:
     if is_mounted_read_only(place):  # its owner and mode are no matter then
         return f"the file system of {place} is mounted read-only: mount it for writing (look at dmesg first), or name another place"
     if place == path:
-        return f"name another place, or: sudo chown $USER {path}"
+        return f"name another place, or: {opening_command(path)}"
     if not os.access(place, os.X_OK):
         return f"name another place, {place} is closed to this user"
     return f"name another place, or: sudo install -d -o $USER {path}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from .. import __version__
-from ..broker.store_directory import is_mounted_read_only
+from ..broker.store_directory import is_mounted_read_only, opening_command
 from ..config import home_directory, local_address, reach_warning
 from .place import existing, file_system_kind
 
@@ -133,8 +133,8 @@ def check_disk(directory: Path) -> Finding:
             "disk", "bad", f"{place}: mounted read-only; mount it for writing (look at dmesg first), or choose another storePathRootDir"
         )
     if not os.access(place, os.W_OK | os.X_OK):  # what was there before the store is given to nobody: it may be /var/lib
-        remedy = f"chown $USER {place}" if place == directory else f"install -d -o $USER {directory}"
-        return Finding("disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: sudo {remedy}")
+        remedy = opening_command(place) if place == directory else f"sudo install -d -o $USER {directory}"
+        return Finding("disk", "bad", f"{place} cannot be written by this user; choose storePathRootDir elsewhere or: {remedy}")
     usage = shutil.disk_usage(place)
     used = usage.used / max(1, usage.used + usage.free)  # as df and the broker see it: what root keeps for itself is nobody's
     text = f"{place}: {usage.free / 1024**3:.1f} GiB free, {used:.0%} used"

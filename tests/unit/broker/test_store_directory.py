@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,18 @@ def test_a_file_in_its_place_is_named_with_the_key(below: str, tmp_path: Path) -
 
 
 def test_a_directory_of_somebody_else_is_named_with_the_key(foreign_directory: Path) -> None:
-    with pytest.raises(StoreIOError, match=rf"storePathCommitLog={foreign_directory} .*sudo chown \$USER {foreign_directory}$"):
+    is_ours = foreign_directory.stat().st_uid == os.getuid()  # where the tests do not run as root
+    command = r"chmod u\+rwx" if is_ours else r"sudo chown \$USER"
+    with pytest.raises(StoreIOError, match=rf"storePathCommitLog={foreign_directory} .*{command} {foreign_directory}$"):
         make_store_directory("storePathCommitLog", foreign_directory)
+
+
+@pytest.mark.usefixtures("foreign_directory")
+def test_a_directory_of_ours_that_is_closed_to_us_is_to_be_opened() -> None:
+    with tempfile.TemporaryDirectory(prefix="rocketpy-closed-") as ours:
+        Path(ours).chmod(0o000)
+        with pytest.raises(StoreIOError, match=rf"storePathRootDir={ours} .*, or: chmod u\+rwx {ours}$"):
+            make_store_directory("storePathRootDir", Path(ours))
 
 
 def test_a_directory_below_somebody_elses_is_made_by_the_remedy_not_taken_away(foreign_directory: Path) -> None:
