@@ -8,6 +8,7 @@
 #include "lane.h"
 #include "offset_requests.h"
 #include "pull_path.h"
+#include "reply_path.h"
 #include "response_writer_inl.h"
 
 /* ---- the handler ---- */
@@ -35,6 +36,9 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     case RP_CODE_SEND_MESSAGE_V2:
     case RP_CODE_SEND_BATCH_MESSAGE:
         return rp_send_path_request(lane, connection, command);
+    case RP_CODE_SEND_REPLY_MESSAGE:
+    case RP_CODE_SEND_REPLY_MESSAGE_V2:
+        return rp_reply_path_request(lane, connection, command);
     case RP_CODE_PULL_MESSAGE:
     case RP_CODE_LITE_PULL_MESSAGE:
         return rp_pull_path_request(lane, connection, command);
@@ -54,6 +58,7 @@ static void on_turn_end(void *context, rp_reactor *reactor) {
     if (lane == NULL)
         return;
     rp_send_path_flush(lane);
+    rp_replies_drain(lane);
     rp_long_polling_drain(lane);
     if (lane->parked.count > 0) {
         rp_parked_responses_request_flush(lane);
@@ -70,7 +75,14 @@ static void on_wake(void *context, rp_reactor *reactor) {
     if (lane == NULL)
         return;
     rp_long_polling_drain(lane);
+    rp_pushes_drain(lane);
+    rp_replies_drain(lane);
     rp_lane_complete(lane);
+}
+
+static int on_response(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command) {
+    rp_lane *lane = lane_of(context, reactor);
+    return lane != NULL ? rp_pushes_response(lane, connection, command) : RP_PUNT;
 }
 
 static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
@@ -78,9 +90,9 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     if (lane == NULL)
         return INT64_MAX;
     rp_long_polling_expire(lane, now_ns);
+    rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
-    int64_t pulls = rp_long_polling_deadline(&lane->suspended);
-    return pulls < lane->safe_deadline_ns ? pulls : lane->safe_deadline_ns;
+    return rp_lane_deadline(lane);
 }
 
 static void on_close(void *context, rp_reactor *reactor, rp_connection *connection) {
@@ -89,6 +101,7 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
         return;
     rp_send_path_connection_closed(lane, connection);
     rp_long_polling_connection_closed(lane, rp_connection_id(connection));
+    rp_pushes_connection_closed(lane, rp_connection_id(connection));
 }
 
 /* Leads the sync that the turn's messages wait for. When it failed or took too long, the flusher's callback and the responses' deadlines
@@ -145,6 +158,7 @@ void rp_broker_options_default(rp_broker_options *options) {
         .suspended_pulls_max = 1000000,
         .cold_after_bytes = 64 << 20,
         .cold_after_entries = 8192,
+        .push_timeout_ms = 10000,
         .cold_wait_ms = 500,
     };
 }
@@ -165,6 +179,7 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .short_polling_ms = 1000,
         .sync_flush_timeout_ms = 5000,
         .slave_timeout_ms = 3000,
+        .store_reply_enable = 1,
         .store_writable = 1,
     };
 }
@@ -195,6 +210,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->short_polling_ms, from->short_polling_ms, memory_order_relaxed);
     atomic_store_explicit(&live->sync_flush_timeout_ms, from->sync_flush_timeout_ms, memory_order_relaxed);
     atomic_store_explicit(&live->slave_timeout_ms, from->slave_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->store_reply_enable, from->store_reply_enable, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -244,6 +260,7 @@ static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     append_text(&end, options->cluster_name);
     append_text(&end, "\2");
     broker->property_tail = (rp_slice){tail, (uint32_t)(end - tail)};
+    broker->reply_tail = (rp_slice){tail, (uint32_t)((size_t)(end - tail) - strlen("CLUSTER\1") - strlen(options->cluster_name) - 1)};
     rp_send_template_init(&broker->send_template, options);
     rp_send_fields_init(broker->send_fields, &broker->options);
     return RP_OK;
@@ -272,10 +289,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->commit_log = rp_message_store_commit_log(options->store);
     broker->topics = rp_topic_table_create(options->store);
     broker->groups = rp_group_table_create();
+    broker->producers = rp_producer_table_create();
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
-    if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->put_ns == NULL ||
-        broker->cold_reads == NULL) {
+    if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
+        broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -284,7 +302,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     rp_broker_set_settings(broker, &settings);
     atomic_store(&broker->replicated_offset, -1);
     atomic_store(&broker->in_sync_offset, -1);
-    broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close, on_leave};
+    broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close, on_leave, on_response};
     rp_message_store_on_flushed(broker->store, on_flushed, broker);
     rp_message_store_on_arrival(broker->store, rp_long_polling_arrived, broker);
     *out = broker;
@@ -305,6 +323,8 @@ int rp_broker_attach(rp_broker *broker, rp_server *server) {
         broker->lanes[count + i] = lane;
         atomic_store_explicit(&broker->lane_count, count + i + 1, memory_order_release);
     }
+    broker->server_lanes[broker->server_count] = count;
+    broker->server_reactors[broker->server_count] = reactors;
     broker->server_count++;
     return RP_OK;
 }
@@ -320,6 +340,7 @@ void rp_broker_close(rp_broker *broker) {
     for (uint32_t i = 0; i < lanes; i++)
         rp_lane_destroy(broker->lanes[i]);
     rp_group_table_destroy(broker->groups);
+    rp_producer_table_destroy(broker->producers);
     rp_histogram_destroy(broker->put_ns);
     pthread_mutex_destroy(&broker->settings.reason_mutex);
     free(broker->strings);

@@ -1,6 +1,6 @@
 /* broker.h: the broker's data plane: the handler that answers sends and pulls on the reactors, and the native tables
  * Python writes and the hot path reads.
- * RocketMQ: SendMessageProcessor, PullMessageProcessor, PullRequestHoldService, ConsumerOffsetManager (5.3.3 broker/).
+ * RocketMQ: SendMessageProcessor, ReplyMessageProcessor, PullMessageProcessor, PullRequestHoldService, ConsumerOffsetManager (5.3.3).
  *
  *   Python ── topics, groups, subscriptions, settings ──► tables (stable pointers, atomic fields) ──► send_path, pull_path
  *   send_path ─ append (one lock a turn) ─ response now, or parked until flushed / replicated
@@ -35,6 +35,7 @@ typedef struct rp_broker_options {
     uint32_t suspended_pulls_max;  /* bound of suspended pulls, default 1,000,000: past it PULL_NOT_FOUND at once */
     uint64_t cold_after_bytes;     /* so far behind the log's end messages may be on disk only (cold_reads.h), default 64 MiB */
     uint64_t cold_after_entries;   /* and so far behind a queue's end its entries, default 8192 */
+    uint32_t push_timeout_ms;      /* for a requester to answer the reply that was pushed to it, default 10,000 */
     uint32_t cold_wait_ms;         /* for the disk, longer than it takes for a stretch of the log; then the reactor reads; default 500 */
     rp_log *log;
 } rp_broker_options;
@@ -77,6 +78,7 @@ typedef struct rp_broker_settings {
     uint32_t short_polling_ms;          /* shortPollingTimeMills 1,000 */
     uint32_t sync_flush_timeout_ms;     /* syncFlushTimeout 5,000 */
     uint32_t slave_timeout_ms;          /* slaveTimeout 3,000 */
+    int32_t store_reply_enable;         /* storeReplyMessageEnable: replies are stored, too; default 1 */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;
@@ -102,6 +104,14 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, 
                         uint32_t flags);
 /* Before rp_message_store_delete_topic. Its offsets stay until rp_broker_delete_offsets. */
 void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
+
+/* Producers, for replies: the connection of a client id, in place of the one it had; of the server that was attached as the `server`-th,
+ * from 0. RP_OK; RP_E_INVALID: an empty client id or one past RP_CLIENT_ID_MAX bytes, no such server or reactor; RP_E_BUSY past
+ * RP_PRODUCERS_MAX; RP_E_NO_MEMORY. What has gone is to be deleted. */
+#define RP_CLIENT_ID_MAX 1024
+#define RP_PRODUCERS_MAX 1048576
+int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id);
+void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id);
 
 /* Consumer groups. */
 int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,
@@ -149,6 +159,8 @@ void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, c
 typedef struct rp_broker_stats {
     uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
     uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
+    uint64_t replies, replies_failed,
+        replies_pending_now; /* answered SUCCESS, answered otherwise, on their way to a requester or the disk */
     uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
     uint64_t put_ms[RP_PUT_MS_BUCKETS];
 } rp_broker_stats;

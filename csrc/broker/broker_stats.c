@@ -66,6 +66,9 @@ static void add_lane(rp_broker_stats *stats, const rp_lane_counters *counters) {
     stats->flush_timeouts += read_counter(&counters->flush_timeouts);
     stats->slave_timeouts += read_counter(&counters->slave_timeouts);
     stats->slaves_missing += read_counter(&counters->slaves_missing);
+    stats->replies += read_counter(&counters->replies);
+    stats->replies_failed += read_counter(&counters->replies_failed);
+    stats->replies_pending_now += read_counter(&counters->replies_pending);
     uint64_t get_ns_max = read_counter(&counters->get_ns_max);
     if (get_ns_max > stats->get_ns_max)
         stats->get_ns_max = get_ns_max;

@@ -15,6 +15,20 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     return topic != NULL ? rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags) : RP_E_NO_MEMORY;
 }
 
+int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id) {
+    uint64_t reactor = connection_id >> RP_CONNECTION_REACTOR_SHIFT;
+    if (client_id.data == NULL || client_id.size == 0 || client_id.size > RP_CLIENT_ID_MAX || server >= broker->server_count ||
+        reactor >= broker->server_reactors[server])
+        return RP_E_INVALID;
+    rp_producer_place place = {connection_id, (uint16_t)(broker->server_lanes[server] + reactor)};
+    return rp_producer_table_put(broker->producers, client_id, place);
+}
+
+void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id) {
+    if (client_id.data != NULL)
+        rp_producer_table_delete(broker->producers, client_id);
+}
+
 typedef struct pair_walk {
     rp_broker *broker;
     const rp_group *group; /* NULL: all */

@@ -23,6 +23,8 @@
 #include "group_table.h"
 #include "long_polling.h"
 #include "parked_responses.h"
+#include "pending_replies.h"
+#include "producer_table.h"
 #include "request_header.h"
 #include "send_path.h"
 #include "send_response.h"
@@ -36,6 +38,7 @@
 typedef struct rp_lane_counters {
     _Atomic uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended, pulls_woken;
     _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out, parked, flush_timeouts, slave_timeouts, slaves_missing;
+    _Atomic uint64_t replies, replies_failed, replies_pending;
     _Atomic uint64_t get_ns_max;
     _Atomic uint64_t put_ms[RP_PUT_MS_BUCKETS];
 } rp_lane_counters;
@@ -48,10 +51,12 @@ typedef struct rp_lane {
     uint64_t random;
     rp_unique_id unique_id;
     rp_topic *last_topic; /* of the last send: most sends have the topic of the one before */
-    rp_send_layout send_layout;
+    rp_send_layout send_layout, reply_layout;
     rp_send_batch sends;
     rp_get_scratch scratch;
     rp_parked_responses parked;
+    rp_replies replies; /* of repliers here */
+    rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
     rp_cold_looks looks;
     int64_t safe_deadline_ns; /* of parked responses */
@@ -62,7 +67,7 @@ typedef struct rp_lane {
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, store_writable, flush_mode, slave_acks,
-        slaves_min, long_polling_enable;
+        slaves_min, long_polling_enable, store_reply_enable;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
     _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max;
@@ -74,6 +79,7 @@ struct rp_broker {
     rp_broker_options options; /* fixed; strings are copies */
     char *strings;             /* fixed; behind the options' strings */
     rp_slice property_tail;    /* fixed: \2, then MSG_REGION, TRACE_ON and CLUSTER pairs */
+    rp_slice reply_tail;       /* fixed: the same without CLUSTER */
     rp_send_template send_template; /* fixed */
     rp_field send_fields[RP_SEND_FIELD_COUNT]; /* fixed; of refused sends */
     rp_handler handler; /* fixed */
@@ -81,6 +87,7 @@ struct rp_broker {
     rp_commit_log *commit_log;
     rp_topic_table *topics;
     rp_group_table *groups;
+    rp_producer_table *producers;
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;
@@ -89,9 +96,13 @@ struct rp_broker {
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
     _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
+    _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
+    _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */
     rp_lane *lanes[RP_LANES_MAX];
-    uint32_t server_count; /* owner's thread */
+    uint32_t server_count;                    /* owner's thread */
+    uint32_t server_lanes[RP_SERVERS_MAX];    /* owner's thread: the first lane of each server */
+    uint32_t server_reactors[RP_SERVERS_MAX]; /* owner's thread: how many it has */
 };
 
 static inline void rp_count(_Atomic uint64_t *counter, uint64_t more) {
@@ -104,6 +115,7 @@ static inline void rp_count_max(_Atomic uint64_t *counter, uint64_t value) {
 
 rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reactor, uint16_t index);
 void rp_lane_destroy(rp_lane *lane);
+int64_t rp_lane_deadline(const rp_lane *lane); /* the earliest, monotonic ns; INT64_MAX: none */
 /* Tells the reactor the earliest of the lane's deadlines. */
 void rp_lane_schedule(rp_lane *lane);
 /* Answers what became safe or late, and schedules what goes on waiting. */

@@ -85,23 +85,19 @@ static int grow(rp_parked_responses *parked) {
     return RP_OK;
 }
 
-int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
-                             const uint8_t *frame, uint32_t size) {
-    rp_parked_responses *parked = &lane->parked;
+/* The place behind the last entry; NULL: memory is out. */
+static rp_parked_response *next_entry(rp_parked_responses *parked) {
     if (parked->count == parked->capacity && grow(parked) != RP_OK)
-        return RP_E_NO_MEMORY;
+        return NULL;
     rp_parked_response *entry = &parked->ring[(parked->head + parked->count) & (parked->capacity - 1)];
     entry->large = NULL;
-    uint8_t *target = entry->frame;
-    if (size > RP_PARKED_INLINE) {
-        target = entry->large = malloc(size);
-        if (target == NULL)
-            return RP_E_NO_MEMORY;
-    }
-    memcpy(target, frame, size);
+    return entry;
+}
+
+static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offset, uint32_t needs, int32_t outcome, uint32_t size) {
+    rp_parked_responses *parked = &lane->parked;
     entry->end_offset = end_offset;
     entry->arrived_ns = rp_reactor_now_ns(lane->reactor);
-    entry->connection_id = connection_id;
     entry->size = size;
     entry->outcome = (int16_t)outcome;
     entry->needs = (uint16_t)needs;
@@ -111,6 +107,31 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
         parked->flush_wanted = end_offset;
     /* Read-modify-write, as the flusher's look is: whichever comes second sees the other's side (wake_parked in broker.c). */
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
+}
+
+int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+                             const uint8_t *frame, uint32_t size) {
+    rp_parked_response *entry = next_entry(&lane->parked);
+    if (entry == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *target = entry->frame;
+    if (size > RP_PARKED_INLINE) {
+        target = entry->large = malloc(size);
+        if (target == NULL)
+            return RP_E_NO_MEMORY;
+    }
+    memcpy(target, frame, size);
+    entry->connection_id = connection_id;
+    add_entry(lane, entry, end_offset, needs, outcome, size);
+    return RP_OK;
+}
+
+int rp_parked_responses_push_reply(rp_lane *lane, rp_reply *reply, int64_t end_offset, uint32_t needs) {
+    rp_parked_response *entry = next_entry(&lane->parked);
+    if (entry == NULL)
+        return RP_E_NO_MEMORY;
+    entry->reply = reply;
+    add_entry(lane, entry, end_offset, needs, 0, 0);
     return RP_OK;
 }
 
@@ -127,6 +148,10 @@ void rp_parked_responses_request_flush(rp_lane *lane) {
 }
 
 static void send_head(rp_lane *lane, rp_parked_response *entry) {
+    if (entry->size == 0) {
+        rp_reply_stored(entry->reply, 1);
+        return;
+    }
     uint8_t *frame = entry->large != NULL ? entry->large : entry->frame;
     rp_connection *connection = rp_reactor_connection(lane->reactor, entry->connection_id);
     uint8_t *target = connection != NULL ? rp_connection_reserve(connection, entry->size + RP_OUTCOME_SIZE_MAX) : NULL;

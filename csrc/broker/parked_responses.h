@@ -39,7 +39,10 @@ enum rp_outcome {
 typedef struct rp_parked_response {
     int64_t end_offset; /* of the last byte that must be safe */
     int64_t arrived_ns;
-    uint64_t connection_id;
+    union {
+        uint64_t connection_id;
+        struct rp_reply *reply; /* of size 0: what goes on instead of a frame (pending_replies.h) */
+    };
     uint8_t *large; /* the frame when it does not fit inside; owned */
     uint32_t size;
     int16_t outcome; /* 0, or what already went wrong */
@@ -68,6 +71,8 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
 int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size);
+/* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
+int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);
 /* At a turn's end: asks the store to flush what was parked in it, if that waits for the disk. */
 void rp_parked_responses_request_flush(struct rp_lane *lane);
 /* Sends what is complete or late; returns the next deadline in monotonic ns, INT64_MAX when nothing waits. */

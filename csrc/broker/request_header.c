@@ -29,6 +29,20 @@ static const field_rule send_v1[] = {
     RULE("batch", BOOLEAN, 0, rp_send_header, batch),
 };
 
+static const field_rule reply_v1[] = {
+    RULE("producerGroup", TEXT, 1, rp_reply_header, producer_group),
+    RULE("defaultTopic", TEXT, 1, rp_reply_header, default_topic),
+    RULE("defaultTopicQueueNums", NUMBER_32, 1, rp_reply_header, default_topic_queues),
+    RULE("unitMode", BOOLEAN, 0, rp_reply_header, unit_mode),
+};
+
+static const field_rule reply_v2[] = {
+    RULE("a", TEXT, 1, rp_reply_header, producer_group),
+    RULE("c", TEXT, 1, rp_reply_header, default_topic),
+    RULE("d", NUMBER_32, 1, rp_reply_header, default_topic_queues),
+    RULE("k", BOOLEAN, 0, rp_reply_header, unit_mode),
+};
+
 static const field_rule pull[] = {
     RULE("consumerGroup", TEXT, 1, rp_pull_header, group),
     RULE("topic", TEXT, 1, rp_pull_header, topic),
@@ -195,12 +209,21 @@ static int read_v2(const rp_command *command, rp_send_layout *layout, rp_send_he
 }
 
 int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault) {
-    if (command->code != RP_CODE_SEND_MESSAGE)
+    if (command->code != RP_CODE_SEND_MESSAGE && command->code != RP_CODE_SEND_REPLY_MESSAGE)
         return read_v2(command, layout, header, fault);
     *header = (rp_send_header){0};
     uint32_t seen;
     int status = read_fields(command, send_v1, COUNT(send_v1), header, &seen, fault);
     return status != RP_OK ? status : check_required(send_v1, COUNT(send_v1), seen, fault);
+}
+
+int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault) {
+    const field_rule *rules = command->code == RP_CODE_SEND_REPLY_MESSAGE ? reply_v1 : reply_v2;
+    _Static_assert(COUNT(reply_v1) == COUNT(reply_v2), "one spelling has what the other has");
+    *header = (rp_reply_header){0};
+    uint32_t seen;
+    int status = read_fields(command, rules, COUNT(reply_v1), header, &seen, fault);
+    return status != RP_OK ? status : check_required(rules, COUNT(reply_v1), seen, fault);
 }
 
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault) {

@@ -60,8 +60,17 @@ typedef struct rp_offset_header {
     int32_t has_queue_id, has_commit_offset;
 } rp_offset_header;
 
+/* What a reply's header has besides, for the requester. */
+typedef struct rp_reply_header {
+    rp_slice producer_group;
+    rp_slice default_topic;
+    int32_t default_topic_queues;
+    int32_t unit_mode;
+} rp_reply_header;
+
 /* RP_OK, or RP_E_PROTOCOL with the fault: a number that is none, or an absent field without which RocketMQ fails too. */
 int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault);
+int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 
@@ -74,6 +83,9 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
 #define RP_CODE_GET_MIN_OFFSET 31
 #define RP_CODE_SEND_MESSAGE_V2 310
 #define RP_CODE_SEND_BATCH_MESSAGE 320
+#define RP_CODE_SEND_REPLY_MESSAGE 324
+#define RP_CODE_SEND_REPLY_MESSAGE_V2 325
+#define RP_CODE_PUSH_REPLY_MESSAGE 326
 #define RP_CODE_LITE_PULL_MESSAGE 361
 
 #endif

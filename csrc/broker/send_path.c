@@ -22,17 +22,7 @@
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields
 
-/* One send on its way through the checks. */
-typedef struct send_request {
-    rp_lane *lane;
-    const rp_command *command;
-    rp_answer_to to;
-    rp_send_header header;
-    rp_sent_properties properties;
-    rp_topic *topic;
-    rp_consume_queue *queue;
-    int32_t queue_id;
-} send_request;
+typedef rp_send_request send_request;
 
 int rp_send_batch_init(rp_send_batch *batch) {
     batch->items = malloc(RP_SEND_ITEMS * sizeof *batch->items);
@@ -73,14 +63,21 @@ static int are_slaves_enough(const rp_broker *broker) {
     return in_sync >= 0 && rp_commit_log_max_offset(broker->commit_log) - in_sync <= gap_max;
 }
 
+int rp_send_check_time(const send_request *request) {
+    int64_t accept_after_ms = atomic_load_explicit(&request->lane->broker->settings.accept_after_ms, memory_order_relaxed);
+    if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)
+        return answer_not_yet(request, accept_after_ms);
+    return RP_OK;
+}
+
 /* What concerns the broker alone. RP_OK: go on. */
 static int check_broker(const send_request *request) {
     const rp_live_settings *settings = &request->lane->broker->settings;
     if (atomic_load_explicit(&settings->role, memory_order_relaxed) == RP_ROLE_SLAVE)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
-    int64_t accept_after_ms = atomic_load_explicit(&settings->accept_after_ms, memory_order_relaxed);
-    if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)
-        return answer_not_yet(request, accept_after_ms);
+    int outcome = rp_send_check_time(request);
+    if (outcome != RP_OK)
+        return outcome;
     int64_t stuck_ms = rp_commit_log_stuck_ms(request->lane->broker->commit_log, rp_reactor_now_ns(request->lane->reactor));
     if (stuck_ms > 0)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED RP_SLOW_APPEND, stuck_ms);
@@ -131,8 +128,7 @@ static rp_topic *find_topic(rp_lane *lane, rp_slice name) {
     return lane->last_topic = rp_topic_table_find(lane->broker->topics, name);
 }
 
-/* Finds the topic and the queue. RP_OK, RP_PUNT, or answered. */
-static int check_topic(send_request *request) {
+int rp_send_check_topic(send_request *request) {
     rp_broker *broker = request->lane->broker;
     rp_slice name = request->header.topic;
     rp_topic *topic = request->topic = find_topic(request->lane, name);
@@ -151,14 +147,17 @@ static int check_topic(send_request *request) {
     if (queue_id >= (read_queues > write_queues ? read_queues : write_queues) || (queue_id < 0 && write_queues == 0))
         return answer_bad_queue(request, read_queues, write_queues);
     request->queue_id = queue_id >= 0 ? queue_id : (int32_t)(next_random(&request->lane->random) % (uint64_t)write_queues);
-    if (rp_topic_open_queue_to_send(broker->topics, topic, request->queue_id, &request->queue) == NULL)
+    return RP_OK;
+}
+
+static int open_queue(send_request *request) {
+    if (rp_topic_open_queue_to_send(request->lane->broker->topics, request->topic, request->queue_id, &request->queue) == NULL)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
                          "create mapped file failed, server is busy or broken.");
     return RP_OK;
 }
 
-static int check_message(send_request *request) {
-    rp_broker *broker = request->lane->broker;
+int rp_send_check_properties(send_request *request) {
     rp_send_header *header = &request->header;
     if ((header->sys_flag & ~SYSFLAG_PLAIN) != 0)
         return RP_PUNT;
@@ -166,13 +165,24 @@ static int check_message(send_request *request) {
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     if (request->properties.special)
         return RP_PUNT;
-    if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
-        return rp_send_answer_not_writable(request->lane, request->to);
-    if (request->command->body.size == 0 || request->command->body.size > size_max(broker))
-        return answer_illegal(request);
     if (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_MULTI_TAG)
         header->sys_flag |= RP_SYSFLAG_MULTI_TAGS;
     return RP_OK;
+}
+
+int rp_send_check_body(const send_request *request) {
+    uint32_t size = request->command->body.size;
+    return size == 0 || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
+}
+
+static int check_message(send_request *request) {
+    rp_broker *broker = request->lane->broker;
+    int outcome = rp_send_check_properties(request);
+    if (outcome != RP_OK)
+        return outcome;
+    if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
+        return rp_send_answer_not_writable(request->lane, request->to);
+    return rp_send_check_body(request);
 }
 
 /* ---- items ---- */
@@ -225,6 +235,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .item_first = batch->item_count - item_count,
         .item_count = item_count,
         .queue_id = request->queue_id,
+        .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
     };
@@ -304,6 +315,35 @@ static int add_batch(send_request *request) {
     return RP_OK;
 }
 
+/* What RocketMQ's store says no to, which its replier is not told. */
+static int can_be_stored(const send_request *request) {
+    const rp_lane *lane = request->lane;
+    const rp_live_settings *settings = &lane->broker->settings;
+    return atomic_load_explicit(&settings->store_reply_enable, memory_order_relaxed) &&
+           atomic_load_explicit(&settings->role, memory_order_relaxed) != RP_ROLE_SLAVE &&
+           atomic_load_explicit(&settings->store_writable, memory_order_relaxed) &&
+           rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) == 0 &&
+           !rp_parked_responses_are_full(&lane->parked, lane->sends.send_count) &&
+           (are_slaves_enough(lane->broker) || request->properties.wait == 0);
+}
+
+int rp_send_add_reply(send_request *request, rp_reply *reply) {
+    rp_broker *broker = request->lane->broker;
+    if (!can_be_stored(request) ||
+        rp_topic_open_queue_to_send(broker->topics, request->topic, request->queue_id, &request->queue) == NULL ||
+        make_room(request->lane, 1) != RP_OK)
+        return 0;
+    rp_send_batch *batch = &request->lane->sends;
+    rp_append_item *item = add_item(request, request->header.flag, request->command->body);
+    item->tags_code = request->properties.tags_code;
+    item->properties[0] = request->properties.text;
+    item->properties[1] = tail_behind(request->properties.text, broker->reply_tail);
+    set_index_key(item, &request->properties);
+    add_send(request, 1, 0);
+    batch->sends[batch->send_count - 1].reply = reply;
+    return 1;
+}
+
 int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
     send_request request; /* the checks fill in the rest */
     request.lane = lane;
@@ -316,7 +356,9 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     if (outcome == RP_OK)
         outcome = check_slaves(&request);
     if (outcome == RP_OK)
-        outcome = check_topic(&request);
+        outcome = rp_send_check_topic(&request);
+    if (outcome == RP_OK)
+        outcome = open_queue(&request);
     if (outcome == RP_OK)
         outcome = check_message(&request);
     if (outcome == RP_OK) {

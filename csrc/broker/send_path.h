@@ -18,6 +18,8 @@
 #include "../remoting/server.h"
 #include "../store/commit_log.h"
 #include "answers.h"
+#include "message_properties.h"
+#include "request_header.h"
 #include "topic_table.h"
 
 #define RP_SEND_ITEMS 1024
@@ -31,6 +33,7 @@ typedef struct rp_pending_send {
     rp_slice unique_key; /* transactionId of the response */
     uint32_t item_first, item_count;
     int32_t queue_id;
+    struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
     uint8_t batch;
 } rp_pending_send;
@@ -44,6 +47,27 @@ typedef struct rp_send_batch {
 
 int rp_send_batch_init(rp_send_batch *batch);
 void rp_send_batch_free(rp_send_batch *batch);
+
+/* One send on its way through the checks. Replies go the same way, in an order of their own (reply_path.h). */
+typedef struct rp_send_request {
+    struct rp_lane *lane;
+    const rp_command *command;
+    rp_answer_to to;
+    rp_send_header header;
+    rp_sent_properties properties;
+    rp_topic *topic;
+    rp_consume_queue *queue;
+    int32_t queue_id;
+} rp_send_request;
+
+/* Each RP_OK, RP_PUNT, or what the answer to a refusal returned. Whether the broker takes sends by now; topic, permission and queue;
+ * flags and properties; the body. */
+int rp_send_check_time(const rp_send_request *request);
+int rp_send_check_topic(rp_send_request *request);
+int rp_send_check_properties(rp_send_request *request);
+int rp_send_check_body(const rp_send_request *request);
+/* Has the message appended with the others of this turn, for the reply, if it can be now: 1. Else 0, and nobody is told. */
+int rp_send_add_reply(rp_send_request *request, struct rp_reply *reply);
 
 int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 /* Appends what this turn collected and answers it. */

@@ -198,12 +198,29 @@ static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_a
     return RP_OK;
 }
 
+/* Tells a reply of its append, or parks it. */
+static int tell_reply(rp_lane *lane, const rp_pending_send *send, const rp_append_item *item) {
+    rp_reply *reply = send->reply;
+    int32_t unused;
+    int64_t end = item->commit_log_offset + item->size;
+    if (item->status == RP_OK) {
+        reply->commit_log_offset = item->commit_log_offset;
+        reply->queue_offset = item->queue_offset;
+    }
+    uint32_t needs = item->status == RP_OK && send->wait ? rp_parked_needs(lane->broker, end, &unused) : 0;
+    if (needs == 0 || rp_parked_responses_push_reply(lane, reply, end, needs) != RP_OK)
+        rp_reply_stored(reply, item->status == RP_OK);
+    return RP_OK;
+}
+
 /* Answers one send whose items carry their results, or parks its response. The bytes it stored, -1 when it failed. */
 static int64_t respond(rp_lane *lane, const rp_pending_send *send) {
     const rp_append_item *items = &lane->sends.items[send->item_first];
     int status = status_of(items, send->item_count);
     int outcome = RP_OK;
-    if (send->to.connection != NULL && !send->to.oneway)
+    if (send->reply != NULL)
+        outcome = tell_reply(lane, send, items);
+    else if (send->to.connection != NULL && !send->to.oneway)
         outcome = status == RP_OK ? answer_success(lane, send, items) : answer_failure(lane, send->to, status);
     if (outcome < 0) /* without an answer the producer would wait for its time-out */
         rp_server_close_connection(lane->server, rp_connection_id(send->to.connection));

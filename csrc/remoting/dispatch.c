@@ -80,7 +80,9 @@ void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t
     rp_count(&reactor->stats.frames_in, 1);
     note_asker(reactor, connection);
     if ((command->flag & RP_COMMAND_RESPONSE) != 0) {
-        punt(connection, RP_REQUEST_RESPONSE, command);
+        if (handler->on_response == NULL || handler->on_response(handler->context, reactor, connection, command) == RP_PUNT) {
+            punt(connection, RP_REQUEST_RESPONSE, command);
+        }
         return;
     }
     int handled = handler->on_request != NULL ? handler->on_request(handler->context, reactor, connection, command, 0) : RP_PUNT;

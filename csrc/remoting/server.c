@@ -14,7 +14,6 @@
 #include "../base/log_inl.h"
 
 #define CONNECTIONS_MAX_MAX (1u << 22)
-#define REACTOR_SHIFT 56
 
 void rp_server_options_default(rp_server_options *options) {
     *options = (rp_server_options){
@@ -194,7 +193,7 @@ void rp_request_free(rp_request *request) {
 
 /* The open connection with this id; NULL when there is none. */
 static rp_connection *find_connection(rp_server *server, uint64_t id) {
-    uint64_t index = id >> REACTOR_SHIFT;
+    uint64_t index = id >> RP_CONNECTION_REACTOR_SHIFT;
     return index < server->options.reactors ? rp_connection_find(server->reactors[index], id) : NULL;
 }
 

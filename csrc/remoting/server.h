@@ -52,6 +52,8 @@ typedef struct rp_handler {
     /* Behind a turn that asked for it by rp_reactor_leave: may block, as another thread turns the reactor meanwhile, or soon. Touches
      * nothing of the reactor's; rp_reactor_serve is allowed. */
     void (*on_leave)(void *context, int64_t leave_for);
+    /* A response to a request that the handler wrote; slices and connection as for on_request. RP_HANDLED, or RP_PUNT: it is Python's. */
+    int (*on_response)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command);
 } rp_handler;
 
 typedef struct rp_server_options {
@@ -139,6 +141,7 @@ rp_reactor *rp_server_reactor(rp_server *server, uint16_t index); /* any thread,
 /* The connection with this id if it is still open on this reactor, else NULL. */
 rp_connection *rp_reactor_connection(rp_reactor *reactor, uint64_t connection_id);
 
+#define RP_CONNECTION_REACTOR_SHIFT 56 /* of a connection id: its reactor's index */
 uint64_t rp_connection_id(const rp_connection *connection);    /* never reused; reactor index in the top bits */
 /* The socket's other end, a client or its balancer: 4 or 16 bytes in network order into address, port into *port; returns 4 or 16. */
 int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uint16_t *port);

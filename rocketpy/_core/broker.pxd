@@ -44,6 +44,8 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission,
                             int32_t sys_flag, uint32_t flags)
     void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)
+    int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id)
+    void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id)
     int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable,
                             int64_t broker_id, int64_t which_broker_when_slow, int32_t sys_flag)
     void rp_broker_delete_group(rp_broker *broker, rp_slice group)

@@ -37,6 +37,10 @@ class Broker(Handler):
         multi_tag: bool = False,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
+    def put_producer(self, client_id: str, listener: int, connection_id: int) -> None:
+        """Where replies to this client are pushed: a connection of the listener-th Server that was attached, from 0. Raises InvalidArgument
+        (client ids have 1 to 1,024 bytes), Busy past 1,048,576, NoMemory."""
+    def delete_producer(self, client_id: str) -> None: ...
     def put_group(
         self,
         group: str,

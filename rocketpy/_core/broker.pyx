@@ -20,7 +20,7 @@ cdef extern from *:
     static const rp_field_row broker_option_rows[] = {
         ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
         ROW(store_host), ROW(store_host_is_v6), ROW(memory_bytes), ROW(suspended_pulls_max),
-        ROW(cold_after_bytes), ROW(cold_after_entries), ROW(cold_wait_ms), RP_FIELD_END};
+        ROW(cold_after_bytes), ROW(cold_after_entries), ROW(cold_wait_ms), ROW(push_timeout_ms), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
     static const rp_field_row broker_settings_rows[] = {
@@ -28,14 +28,15 @@ cdef extern from *:
         ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max),
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
-        ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_writable),
+        ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
     static const rp_field_row broker_stats_rows[] = {
         ROW(sends), ROW(sends_failed), ROW(sends_punted), ROW(pulls), ROW(pulls_found), ROW(pulls_missed), ROW(pulls_punted),
         ROW(pulls_suspended_now), ROW(pulls_woken), ROW(messages_in), ROW(bytes_in), ROW(messages_out), ROW(bytes_out),
-        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(put_ns_p50), ROW(put_ns_p99),
+        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(replies),
+        ROW(replies_failed), ROW(replies_pending_now), ROW(put_ns_p50), ROW(put_ns_p99),
         ROW(put_ns_p999), ROW(put_ns_max), ROW(get_ns_max), ROW(put_ms), RP_FIELD_END};
     #undef ROW
     """
@@ -252,6 +253,22 @@ cdef class Broker(Handler):
         self.enter()
         with nogil:
             rp_broker_delete_topic(self.native, name)
+        self.leave()
+
+    def put_producer(self, str client_id not None, uint32_t listener, uint64_t connection_id):
+        cdef rp_slice name = slice_of_text(client_id)
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_put_producer(self.native, name, listener, connection_id)
+        self.leave()
+        check(status, NULL)
+
+    def delete_producer(self, str client_id not None):
+        cdef rp_slice name = slice_of_text(client_id)
+        self.enter()
+        with nogil:
+            rp_broker_delete_producer(self.native, name)
         self.leave()
 
     def put_group(

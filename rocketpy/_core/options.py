@@ -74,6 +74,7 @@ class BrokerOptions(TypedDict, total=False):
     cold_after_bytes: int
     cold_after_entries: int
     cold_wait_ms: int
+    push_timeout_ms: int
 
 
 class BrokerSettings(TypedDict, total=False):
@@ -101,6 +102,7 @@ class BrokerSettings(TypedDict, total=False):
     short_polling_ms: int
     sync_flush_timeout_ms: int
     slave_timeout_ms: int
+    store_reply_enable: int
     store_writable: int
     store_reason: str
 

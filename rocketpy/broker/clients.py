@@ -4,7 +4,7 @@ RocketMQ: ProducerManager, ConsumerManager, ConsumerGroupInfo, ClientHousekeepin
     heartbeat ──┐                       ┌─ Notify: NOTIFY_CONSUMER_IDS_CHANGED to every client of a group, so that it rebalances
     unregister ─┼─ tables ─ actions ────┤
     closed ─────┤      │                └─ CloseChannel: a connection nobody heard of for EXPIRES_MS
-    scan ───────┘      └─ native subscription table (the sink): exactly what live groups subscribed to
+    scan ───────┘      └─ native tables (the sinks): exactly what live groups subscribed to; which connection a producer's replies go to
 
 Decisions only; `now_ms` is monotonic. A channel is a connection of one listener. Bounds: CHANNEL_GROUPS_MAX groups a connection; what one
 heartbeat may hold is bounded where it is read (heartbeat.py).
@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .._core.errors import InvalidArgument
+from .._core.errors import InvalidArgument, RocketpyError
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
 from .names import is_possible
-from .tables import SubscriptionSink
+from .tables import ProducerSink, SubscriptionSink
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +108,9 @@ class ChannelGroups:
             groups.discard(group)
             if not groups:
                 del self._groups[channel]
+
+    def __contains__(self, channel: Channel) -> bool:
+        return channel in self._groups
 
     def pop(self, channel: Channel) -> set[str]:
         return self._groups.pop(channel, set())
@@ -292,10 +295,46 @@ class ConsumerTable:
         return [Notify(info.group, tuple(info.clients))]
 
 
+class ProducerPlaces:
+    """The connection of each producer's client id, where replies to it are pushed. A connection has one client id, its last one; of two
+    connections with one client id the one that joined last counts, and the other again once that has left and it is heard of."""
+
+    def __init__(self, sink: ProducerSink) -> None:
+        self._sink = sink
+        self._channels: dict[str, Channel] = {}
+        self._client_ids: dict[Channel, str] = {}
+
+    def __contains__(self, client_id: str) -> bool:
+        return client_id in self._channels
+
+    def put(self, client_id: str, channel: Channel) -> None:
+        if self._channels.get(client_id) == channel:
+            return
+        if channel in self._client_ids:
+            self.leave(channel)
+        try:
+            self._sink.put_producer(client_id, channel.listener, channel.connection_id)
+        except RocketpyError as error:  # the producer works as ever, but for replies
+            log.warning("replies to the producer with client id %.100r will not find it: %s", client_id, error)
+            return
+        before = self._channels.get(client_id)
+        if before is not None:
+            del self._client_ids[before]
+        self._channels[client_id] = channel
+        self._client_ids[channel] = client_id
+
+    def leave(self, channel: Channel) -> None:
+        client_id = self._client_ids.pop(channel, None)
+        if client_id is not None:
+            del self._channels[client_id]
+            self._sink.delete_producer(client_id)
+
+
 class ProducerTable:
     """The producers of all groups."""
 
-    def __init__(self, now_ms: Callable[[], int], *, expires_ms: int = EXPIRES_MS) -> None:
+    def __init__(self, sink: ProducerSink, now_ms: Callable[[], int], *, expires_ms: int = EXPIRES_MS) -> None:
+        self._places = ProducerPlaces(sink)
         self._now_ms = now_ms
         self._expires_ms = expires_ms
         self._groups: dict[str, dict[Channel, Client]] = {}
@@ -319,6 +358,8 @@ class ProducerTable:
         clients = self._groups.setdefault(group, {})
         if client.channel not in clients:
             log.info("new producer connected, group: %s client: %s %s", group, client.client_id, client.address)
+        if client.channel not in clients or client.client_id not in self._places:
+            self._places.put(client.client_id, client.channel)
         client.seen_ms = self._now_ms()
         clients[client.channel] = client
 
@@ -327,6 +368,7 @@ class ProducerTable:
         self._remove(group, channel)
 
     def channel_closed(self, channel: Channel) -> None:
+        self._places.leave(channel)
         for group in self._channels.pop(channel):
             self._remove(group, channel)
 
@@ -345,6 +387,8 @@ class ProducerTable:
         clients = self._groups.get(group)
         if clients is not None and (client := clients.pop(channel, None)) is not None:
             log.info("unregister a producer %s from group %s", client.client_id, group)
+            if channel not in self._channels:
+                self._places.leave(channel)
         if clients is not None and not clients:
             del self._groups[group]
             log.info("unregister a producer group[%s]", group)

@@ -121,6 +121,7 @@ def native_settings(config: Config) -> NativeSettings:
         "short_polling_ms": config.milliseconds("shortPollingTimeMills"),
         "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
         "slave_timeout_ms": config.integer("slaveTimeout"),
+        "store_reply_enable": int(config.boolean("storeReplyMessageEnable")),
     }
 
 

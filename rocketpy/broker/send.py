@@ -72,7 +72,7 @@ def _not_yet(what: str) -> Response:
 
 
 class SendRequests:
-    """Handlers of punted sends."""
+    """Handlers of punted sends and replies."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -81,7 +81,13 @@ class SendRequests:
     def handlers(self, listener: int) -> HandlerTable:
         v1 = functools.partial(self._send, listener, SendMessageRequestHeader.decode)
         v2 = functools.partial(self._send, listener, lambda fields: SendMessageRequestHeaderV2.decode(fields).to_v1())
-        return {RequestCode.SEND_MESSAGE: v1, RequestCode.SEND_MESSAGE_V2: v2, RequestCode.SEND_BATCH_MESSAGE: v2}
+        return {
+            RequestCode.SEND_MESSAGE: v1,
+            RequestCode.SEND_MESSAGE_V2: v2,
+            RequestCode.SEND_BATCH_MESSAGE: v2,
+            RequestCode.SEND_REPLY_MESSAGE: v1,
+            RequestCode.SEND_REPLY_MESSAGE_V2: v2,
+        }
 
     async def _send(self, listener: int, decode: Decode, request: Request) -> Response | None:
         header = decode(request.fields)

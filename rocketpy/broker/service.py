@@ -317,7 +317,7 @@ class BrokerService:
             groups=groups,
             offsets=offsets,
             consumers=consumers,
-            producers=ProducerTable(monotonic_ms, expires_ms=expires_ms),
+            producers=ProducerTable(native, monotonic_ms, expires_ms=expires_ms),
             locks=RebalanceLocks(monotonic_ms),
             request_modes=modes,
             stats=BrokerStats(

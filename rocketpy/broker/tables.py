@@ -53,6 +53,13 @@ class SubscriptionSink(Protocol):
     def delete_subscription(self, group: str, topic: str) -> None: ...
 
 
+class ProducerSink(Protocol):
+    """The native table of producers, which replies are pushed to. Raises what a table may: InvalidArgument, Busy, NoMemory."""
+
+    def put_producer(self, client_id: str, listener: int, connection_id: int) -> None: ...
+    def delete_producer(self, client_id: str) -> None: ...
+
+
 class OffsetSink(Protocol):
     """The native table of consumer offsets, which pulls and commits change without us."""
 

@@ -27,7 +27,6 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
         RequestCode.POLLING_INFO,
         RequestCode.POP_ROLLBACK,
     ),
-    "replies to requests": (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2),
     "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
     "flow control of cold data": (

@@ -29,6 +29,7 @@ ConnectionCallback = Callable[[Request], None]
 """Called with the KIND_OPENED or KIND_CLOSED event: connection_id, remote_address, and for a close the reason in remark."""
 
 TAKE_MAX = 256
+OPAQUE_MAX = 0x3FFFFFFF  # of our requests to clients; above it are those of the native broker (csrc/broker/pending_replies.h)
 TURN_MAX = 1024  # requests handled before the event loop gets its turn
 
 
@@ -118,7 +119,7 @@ class RemotingService:
             self._calls.pop(key, None)
 
     def _next_opaque(self) -> int:
-        return next(self._opaques) & 0x7FFFFFFF
+        return next(self._opaques) & OPAQUE_MAX
 
     def _drain(self) -> None:
         handled = 0

@@ -24,6 +24,7 @@ class Recorder:
     topics: dict[str, dict[str, Any]] = field(default_factory=dict)
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     subscriptions: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
     table: dict[tuple[str, str, int], int] = field(default_factory=dict)
     resets: dict[tuple[str, str, int], int] = field(default_factory=dict)
     offset_version: int = 0
@@ -51,6 +52,16 @@ class Recorder:
 
     def delete_subscription(self, group: str, topic: str) -> None:
         self.subscriptions.pop((group, topic), None)
+
+    def put_producer(self, client_id: str, listener: int, connection_id: int) -> None:
+        if not 0 < len(client_id) <= 1024:
+            from rocketpy._core.errors import InvalidArgument
+
+            raise InvalidArgument("no client id")
+        self.producers[client_id] = (listener, connection_id)
+
+    def delete_producer(self, client_id: str) -> None:
+        del self.producers[client_id]
 
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self.table[(group, topic, queue_id)] = offset

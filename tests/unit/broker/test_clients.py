@@ -144,7 +144,7 @@ def test_heartbeats_without_subscriptions_keep_them() -> None:
 
 def test_producers_leave_by_word_by_connection_and_by_silence() -> None:
     clock = Clock()
-    table = ProducerTable(clock)
+    table = ProducerTable(Recorder(), clock)
     for group in ("p", "q"):
         table.register(group, client(ONE, "one"))
     table.register("p", client(TWO, "two"))
@@ -154,6 +154,45 @@ def test_producers_leave_by_word_by_connection_and_by_silence() -> None:
     assert [known.client_id for known in table.clients("p")] == ["two"]
     clock.ms += EXPIRES_MS + 1
     assert table.scan() == [CloseChannel(TWO)] and len(table) == 0
+
+
+def test_a_producer_is_found_by_its_client_id_while_one_of_its_groups_is_there() -> None:
+    recorder = Recorder()
+    table = ProducerTable(recorder, Clock())
+    for group in ("p", "q"):
+        table.register(group, client(ONE, "one"))
+    assert recorder.producers == {"one": ONE}
+    table.unregister("p", ONE)
+    assert recorder.producers == {"one": ONE}, "RocketMQ forgets it with the first group"
+    table.unregister("q", ONE)
+    assert recorder.producers == {}
+
+
+def test_of_two_connections_with_one_client_id_the_later_one_counts_and_then_the_other_again() -> None:
+    recorder = Recorder()
+    table = ProducerTable(recorder, Clock())
+    table.register("p", client(ONE, "same"))
+    table.register("p", client(TWO, "same"))
+    table.register("p", client(ONE, "same"))
+    assert recorder.producers == {"same": TWO}, "a heartbeat is no news"
+    table.channel_closed(ONE)
+    assert recorder.producers == {"same": TWO}, "an old connection's end is none either"
+    table.register("p", client(ONE, "same"))
+    table.channel_closed(ONE)
+    table.register("p", client(TWO, "same"))
+    assert recorder.producers == {"same": TWO}
+
+
+def test_a_connection_has_one_client_id() -> None:
+    recorder = Recorder()
+    table = ProducerTable(recorder, Clock())
+    table.register("p", client(ONE, "one"))
+    table.register("q", client(ONE, "other"))
+    assert recorder.producers == {"other": ONE}
+    table.register("q", client(ONE, ""))
+    table.register("r", client(TWO, "x" * 1025))
+    assert recorder.producers == {}
+    assert table.clients("r") is not None, "they are producers all the same"
 
 
 def test_a_heartbeat_of_a_java_client_is_read() -> None:
