@@ -83,6 +83,14 @@ static void try_headers(rp_slice text) {
     command.code = RP_CODE_SEND_MESSAGE;
     if (rp_send_header_read(&command, &layout, &send, &fault) != RP_OK)
         read_all(fault.value);
+    rp_reply_header reply;
+    for (int32_t code = RP_CODE_SEND_REPLY_MESSAGE; code <= RP_CODE_SEND_REPLY_MESSAGE_V2; code++) {
+        command.code = code;
+        if (rp_reply_header_read(&command, &reply, &fault) != RP_OK)
+            read_all(fault.value);
+        else
+            read_all(reply.producer_group);
+    }
     rp_pull_header pull;
     if (rp_pull_header_read(&command, &pull, &fault) == RP_OK)
         read_all(pull.group);
