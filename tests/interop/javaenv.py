@@ -250,6 +250,27 @@ class LiteConsumer(Handle):
         return decode_messages(self.call("poll", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
 
 
+class Requester(Handle):
+    """A producer that asks. `started` is its client id."""
+
+    kind = "request"
+
+    def ask(self, topic: str, message: dict[str, Any] | bytes | str, how: str = "sync", **fields: Any) -> dict[str, Any]:
+        """The reply. Raises JavaError: RequestTimeoutException."""
+        (reply,) = decode_messages([self.call("ask", topic=topic, how=how, **encode_message(message), **fields)])
+        return reply
+
+
+class Replier(Handle):
+    """A consumer that replies to each message with "re: " and its body."""
+
+    kind = "reply"
+
+    def told(self, count: int, timeout: float = PATIENCE_S) -> list[Any]:
+        """The send result, or the text of the exception, of each reply."""
+        return self.call("told", timeout + 30, count=count, timeoutMs=int(timeout * 1000))
+
+
 class Load(Handle):
     """Threads that send without pause. `stop` gives every acknowledged message: (body, broker, queue id, queue offset)."""
 
@@ -292,6 +313,12 @@ class JavaClients:
 
     def lite(self, group: str, topic: str, **fields: Any) -> LiteConsumer:
         return self._make(LiteConsumer, group=group, topic=topic, **fields)
+
+    def requester(self, group: str = "interop-requester", **fields: Any) -> Requester:
+        return self._make(Requester, group=group, **fields)
+
+    def replier(self, group: str, *topics: str, **fields: Any) -> Replier:
+        return self._make(Replier, group=group, topics=list(topics), **fields)
 
     def load(self, topic: str, **fields: Any) -> Load:
         return self._make(Load, group="interop-load", topic=topic, **fields)
