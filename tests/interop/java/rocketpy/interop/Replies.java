@@ -2,7 +2,6 @@ package rocketpy.interop;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -62,7 +61,7 @@ final class Replies {
                 reply.putUserProperty("colour", "blue");
                 send(reply);
             } catch (Exception thrown) {
-                tell(String.valueOf(thrown.getMessage()));
+                tell(String.valueOf((thrown.getCause() == null ? thrown : thrown.getCause()).getMessage())); // of the last try
             }
         }
 
@@ -150,7 +149,9 @@ final class Replies {
         producer.request(message, new RequestCallback() {
             @Override
             public void onSuccess(Message received) {
-                reply.complete(received);
+                if (received != null) { // the client says so without a reply, too, when the question was sent
+                    reply.complete(received);
+                }
             }
 
             @Override
@@ -162,6 +163,9 @@ final class Replies {
     }
 
     private static Object toMap(Message reply) {
-        return reply instanceof MessageExt ? Messages.toMap((MessageExt) reply) : new LinkedHashMap<>();
+        if (!(reply instanceof MessageExt)) {
+            throw new IllegalStateException("a reply that is " + (reply == null ? "null" : reply.getClass() + " " + reply));
+        }
+        return Messages.toMap((MessageExt) reply);
     }
 }
