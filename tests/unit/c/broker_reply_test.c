@@ -197,6 +197,7 @@ static void a_reply_to_nobody_is_stored_and_said_so(void) {
 static void what_a_requester_refuses_or_ends_before_is_answered_at_once(void) {
     fixture fx;
     fixture_init(&fx);
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_JSON), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     send_reply(&replier, "a");
@@ -449,6 +450,7 @@ static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
     fixture fx;
     fixture_init(&fx);
     fx.store_options.commit_log_file_size = 16 << 20;
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
     fixture_open(&fx);
     client requester = open_requester(&fx, RP_SERIALIZE_ROCKETMQ), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
     for (int i = 0; i < RP_REPLIES_MAX; i++) {
@@ -534,6 +536,7 @@ static void replies_cross_reactors(void) {
     fixture fx;
     fixture_init(&fx);
     fx.server_options.reactors = 4;
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
     fixture_open(&fx);
     client requesters[CLIENTS], repliers[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
