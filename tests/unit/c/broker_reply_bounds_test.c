@@ -1,0 +1,159 @@
+/* broker_reply_bounds_test.c: many replies at once: their bounds, several reactors, an end in the middle. */
+#include "reply_clients.h"
+
+static void replies_past_their_bound_are_refused_before_anything_is_done(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 16 << 20;
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fixture_open(&fx);
+    client requester = open_requester(&fx, RP_SERIALIZE_ROCKETMQ), replier = open_replier(&fx, RP_SERIALIZE_ROCKETMQ);
+    for (int i = 0; i < RP_REPLIES_MAX; i++) {
+        send_reply(&replier, "x");
+        if (i % 512 == 511)
+            CHECK(receive_push(&requester).opaque >= RP_PUSH_OPAQUE); /* the sockets' buffers are not the bound that is tried */
+    }
+    send_reply(&replier, "one more");
+    rp_command answer = receive(&replier);
+    CHECK(answer.code == SYSTEM_BUSY && slice_is(answer.remark, "[OVERLOAD]system busy, start flow control for a while"));
+    CHECK(stored_count(&fx) == RP_REPLIES_MAX);
+    client_close(&requester);
+    for (int i = 0; i < RP_REPLIES_MAX; i++)
+        CHECK(receive(&replier).code == SYSTEM_ERROR);
+    send_reply(&replier, "there is room again");
+    CHECK(receive(&replier).code == SYSTEM_ERROR);
+    client_close(&replier);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* Sends a reply of 4 MB to client_id, then two plain messages one after the other, the second in a later turn than the reply, and returns
+ * what the reply was answered before it; -1: nothing yet. */
+static int32_t reply_of_4_mb(client *replier, const char *client_id, rp_slice body) {
+    char properties[64];
+    number_text queue;
+    int32_t code = -1;
+    snprintf(properties, sizeof properties, "REPLY_TO_CLIENT\1%s\2", client_id);
+    rp_command reply = send_request_v2(replier, RP_CODE_SEND_REPLY_MESSAGE_V2, "T", 2, properties, body, &queue);
+    client_send(replier, &reply);
+    for (int i = 0; i < 2; i++) {
+        rp_command answer, plain = send_request_v2(replier, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("plain"), &queue);
+        client_send(replier, &plain);
+        while ((answer = receive(replier)).opaque != plain.opaque)
+            code = answer.opaque == reply.opaque ? answer.code : code;
+    }
+    return code;
+}
+
+static void who_does_not_read_is_pushed_so_much_and_all_together_so_much(void) {
+    enum { SIZE = 4 << 20, REQUESTERS = 8, EACH = 10 }; /* what a socket holds, and RP_PUSH_UNSENT_MAX, and RP_PUSH_BYTES_MAX */
+    static const char *const ids[REQUESTERS] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
+    fixture fx;
+    fixture_init(&fx);
+    fx.settings.store_reply_enable = 0;
+    fixture_open(&fx);
+    client replier = open_replier(&fx, RP_SERIALIZE_JSON), requesters[REQUESTERS];
+    uint8_t *bytes = calloc(1, SIZE);
+    CHECK(bytes != NULL);
+    int not_read = 0, busy = 0;
+    for (int i = 0; i < REQUESTERS; i++) {
+        requesters[i] = client_open(&fx, RP_SERIALIZE_JSON);
+        CHECK(rp_broker_put_producer(fx.broker, text(ids[i]), 0, opened(&fx)) == RP_OK);
+        int32_t code = -1;
+        for (int each = 0; each < EACH && code < 0; each++) {
+            code = reply_of_4_mb(&replier, ids[i], (rp_slice){bytes, SIZE});
+            CHECK(each >= 4 || code < 0 || busy + (code == SYSTEM_BUSY) > 0);
+        }
+        CHECK(code == SYSTEM_ERROR || code == SYSTEM_BUSY);
+        not_read += code == SYSTEM_ERROR;
+        busy += code == SYSTEM_BUSY;
+    }
+    CHECK(not_read >= 1 && busy >= 1);
+    for (int i = 0; i < REQUESTERS; i++)
+        client_close(&requesters[i]);
+    client last = open_requester(&fx, RP_SERIALIZE_JSON); /* what was for them is forgotten with their connections */
+    int64_t until = now_ms() + WAIT_MS;
+    int32_t code = SYSTEM_BUSY;
+    while ((code = reply_of_4_mb(&replier, REQUESTER, (rp_slice){bytes, SIZE})) == SYSTEM_BUSY)
+        CHECK(now_ms() < until);
+    CHECK(code == -1 && receive_push(&last).body.size == SIZE);
+    free(bytes);
+    client_close(&last);
+    client_close(&replier);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* Requesters and repliers on all reactors, in both directions at once; then requesters that go in between. */
+static void replies_cross_reactors(void) {
+    enum { CLIENTS = 8, ROUNDS = 200 };
+    static const char *const ids[CLIENTS] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
+    fixture fx;
+    fixture_init(&fx);
+    fx.server_options.reactors = 4;
+    fx.broker_options.push_timeout_ms = 10 * WAIT_MS; /* what ends before is not ended by it */
+    fixture_open(&fx);
+    client requesters[CLIENTS], repliers[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        requesters[i] = client_open(&fx, (uint8_t)(i % 2));
+        CHECK(rp_broker_put_producer(fx.broker, text(ids[i]), 0, opened(&fx)) == RP_OK);
+        repliers[i] = open_replier(&fx, (uint8_t)(i % 2));
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < CLIENTS; i++) {
+            char properties[64];
+            number_text queue;
+            snprintf(properties, sizeof properties, "REPLY_TO_CLIENT\1%s\2", ids[(i + round) % CLIENTS]);
+            rp_command request = reply_of(&repliers[i], properties, "crossing", &queue);
+            client_send(&repliers[i], &request);
+        }
+        if (round == ROUNDS - 1)
+            client_close(&requesters[0]);
+        for (int i = round == ROUNDS - 1; i < CLIENTS; i++)
+            answer_push(&requesters[i], receive_push(&requesters[i]).opaque, SUCCESS);
+        int failed = 0;
+        for (int i = 0; i < CLIENTS; i++)
+            failed += receive(&repliers[i]).code != SUCCESS;
+        CHECK(failed == (round == ROUNDS - 1));
+    }
+    CHECK(stored_count(&fx) == CLIENTS * ROUNDS);
+    CHECK(rp_broker_put_producer(fx.broker, text("c"), 1, 1) == RP_E_INVALID);
+    CHECK(rp_broker_put_producer(fx.broker, text("c"), 0, UINT64_MAX) == RP_E_INVALID);
+    CHECK(rp_broker_put_producer(fx.broker, text(""), 0, 1) == RP_E_INVALID);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (i > 0)
+            client_close(&requesters[i]);
+        client_close(&repliers[i]);
+    }
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void a_broker_closes_over_replies_on_their_way(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.server_options.reactors = 4;
+    fixture_open(&fx);
+    client requester = open_requester(&fx, RP_SERIALIZE_JSON);
+    client repliers[4];
+    for (int i = 0; i < 4; i++) {
+        repliers[i] = open_replier(&fx, RP_SERIALIZE_JSON);
+        send_reply(&repliers[i], "unanswered");
+    }
+    CHECK(receive_push(&requester).opaque >= RP_PUSH_OPAQUE);
+    drop_events(&fx);
+    rp_server_stop(fx.server, 0);
+    drop_events(&fx);
+    fixture_close(&fx);
+    client_close(&requester);
+    for (int i = 0; i < 4; i++)
+        client_close(&repliers[i]);
+}
+
+int main(void) {
+    RUN(replies_past_their_bound_are_refused_before_anything_is_done);
+    RUN(who_does_not_read_is_pushed_so_much_and_all_together_so_much);
+    RUN(replies_cross_reactors);
+    RUN(a_broker_closes_over_replies_on_their_way);
+    return 0;
+}
