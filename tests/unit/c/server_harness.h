@@ -244,8 +244,13 @@ static inline struct harness *harness_start(rp_server_options *options) {
     options->bind_address = "127.0.0.1";
     options->port = 0;
     options->log = harness->log;
-    rp_handler handler = {harness,          harness_on_request, harness_on_turn_end, harness_on_wake, harness_on_deadline,
-                          harness_on_close, harness_on_leave};
+    rp_handler handler = {.context = harness,
+                          .on_request = harness_on_request,
+                          .on_turn_end = harness_on_turn_end,
+                          .on_wake = harness_on_wake,
+                          .on_deadline = harness_on_deadline,
+                          .on_close = harness_on_close,
+                          .on_leave = harness_on_leave};
     int status = rp_server_open(options, &handler, &harness->server, &error);
     if (status != RP_OK) {
         fprintf(stderr, "open: %s\n", error.message);
