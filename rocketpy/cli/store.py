@@ -6,6 +6,7 @@ import base64
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -141,7 +142,7 @@ def export(
     """Writes messages as JSON lines, bodies in base64. Exit status 3 when something damaged was passed over."""
     damaged = 0
     directory = StoreDirectory(root, commitlog)  # before target is emptied: there may be none
-    with sys.stdout if str(target) == "-" else target.open("w") as out:
+    with nullcontext(sys.stdout) if str(target) == "-" else target.open("w") as out:
         for record in _records(directory, 0, topic):
             damaged += isinstance(record, Damage)
             out.write(json.dumps(_as_json(record)) + "\n")

@@ -158,6 +158,12 @@ def test_a_file_that_cannot_be_mapped_is_no_damage(tmp_path: Path) -> None:
     assert done.stdout.startswith("0 cannot map the file: Cannot allocate memory"), done
 
 
+def test_messages_are_exported_to_standard_output_too(root: Path) -> None:
+    done = rocketpy("export", root, "-", "--topic", "T")
+    assert done.returncode == 0 and done.stderr == ""
+    assert len([json.loads(line) for line in done.stdout.splitlines()]) == 200
+
+
 def test_an_export_of_no_store_leaves_its_target_alone(tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_text("of yesterday")
