@@ -72,7 +72,15 @@ class BrokerMetrics:
             "rocketmq_consumer_connections",
             "Consumer connections",
             [
-                ({"consumer_group": group, "consume_mode": mode, **_client_labels(language, version)}, count)
+                (
+                    {
+                        "consumer_group": group,
+                        "consume_mode": mode,
+                        "is_system": _bool(_is_system_group(group)),
+                        **_client_labels(language, version),
+                    },
+                    count,
+                )
                 for (group, mode, language, version), count in consumers.items()
             ],
         )
@@ -81,9 +89,7 @@ class BrokerMetrics:
         taken = [
             (self._topic_labels(topic, message_type="normal"), count, size) for topic, count, size, *_ in self._parts.native.topic_stats()
         ]
-        given = [
-            (self._topic_labels(topic, consumer_group=group), count, size) for group, topic, count, size in self._parts.native.group_stats()
-        ]
+        given = [(self._group_labels(group, topic), count, size) for group, topic, count, size in self._parts.native.group_stats()]
         yield self._counter("rocketmq_messages_in", "Total number of incoming messages", [(labels, count) for labels, count, _ in taken])
         yield self._counter("rocketmq_throughput_in", "Total traffic of incoming messages", [(labels, size) for labels, _, size in taken])
         yield self._counter("rocketmq_messages_out", "Total number of outgoing messages", [(labels, count) for labels, count, _ in given])
@@ -145,8 +151,12 @@ class BrokerMetrics:
     def _topic_labels(self, topic: str, **more: str) -> dict[str, str]:
         return {"topic": topic, "is_system": _bool(self._parts.topics.is_system_topic(topic)), **more}
 
+    def _group_labels(self, group: str, topic: str) -> dict[str, str]:
+        is_system = self._parts.topics.is_system_topic(topic) or _is_system_group(group)
+        return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
+
     def _lag_labels(self, group: str, topic: str) -> dict[str, str]:
-        return {**self._topic_labels(topic, consumer_group=group), "is_retry": _bool(topic.startswith(names.RETRY_PREFIX))}
+        return {**self._group_labels(group, topic), "is_retry": _bool(topic.startswith(names.RETRY_PREFIX))}
 
     def _gauge(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
         return self._fill(GaugeMetricFamily, name, help_text, rows)
@@ -173,6 +183,10 @@ def _client_labels(language: int, version: int) -> dict[str, str]:
         "version": str(version),
         "protocol_type": "remoting",
     }
+
+
+def _is_system_group(group: str) -> bool:
+    return group.lower().startswith(names.SYSTEM_GROUP_PREFIX.lower())  # whatever its case, as RocketMQ's metrics have it
 
 
 def _bool(value: bool) -> str:

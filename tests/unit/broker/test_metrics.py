@@ -72,6 +72,24 @@ def test_a_scrape_tells_what_was_sent_and_pulled_and_what_is_behind(tmp_path: Pa
     run(test)
 
 
+def test_groups_of_the_system_are_marked_as_such(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer = at.peer()
+            assert (await peer.send("t")).code == 0
+            for group in ("g", "CID_RMQ_SYS_TRANS"):
+                await peer.heartbeat("c1", group, "t")
+                assert (await peer.pull(group, "t")).code == 0
+                commit = {"consumerGroup": group, "topic": "t", "queueId": 0, "commitOffset": 0}
+                assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, commit)).code == 0
+            samples = await scrape(at.broker.metrics_port)
+            for name in ("rocketmq_consumer_connections", "rocketmq_messages_out_total", "rocketmq_consumer_lag_messages"):
+                assert value(samples, name, consumer_group="g", is_system="false") == 1, name
+                assert value(samples, name, consumer_group="CID_RMQ_SYS_TRANS", is_system="true") == 1, name
+
+    run(test)
+
+
 def test_offsets_of_a_topic_the_group_has_left_are_no_lag(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, **PROM) as at:
