@@ -73,7 +73,8 @@ int rp_message_rows_bind(rp_message_rows *rows, const struct ArrowSchema *schema
                             schema->format);
     for (int64_t child = 0; child < schema->n_children; child++) {
         for (int column = 0; column < RP_SINK_COLUMN_COUNT; column++) {
-            if (strcmp(schema->children[child]->name, COLUMNS[column].name) != 0)
+            const char *name = schema->children[child]->name; /* may be NULL: a column needs none */
+            if (name == NULL || strcmp(name, COLUMNS[column].name) != 0)
                 continue;
             rp_array_view *target = &rows->columns[column];
             int status = view(target, schema->children[child], array->children[child], array->offset);

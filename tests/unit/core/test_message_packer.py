@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import struct
 from collections.abc import Iterator
@@ -67,6 +68,40 @@ def test_rows_become_messages_with_ids_that_count_on_over_batches() -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()])
 def test_texts_and_binaries_of_both_widths_are_bodies(kind: Any) -> None:
     assert only({"body": pa.array(["hällo"], kind)})[0] == "hällo".encode()
+
+
+class SchemaHead(ctypes.Structure):
+    """The beginning of struct ArrowSchema."""
+
+
+SchemaHead._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_char_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(SchemaHead))),
+]
+
+
+class NamelessFirstColumn:
+    """A batch whose first column has no name: NULL in the C data interface, where pyarrow writes an empty one."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        schema, array = self.batch.__arrow_c_array__(requested_schema)
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        head = SchemaHead.from_address(pointer_of(schema, b"arrow_schema"))
+        head.children[0].contents.name = None
+        return schema, array
+
+
+def test_a_column_without_a_name_is_left_alone() -> None:
+    (parcel,) = pack(NamelessFirstColumn(pa.record_batch({"other": [1], "body": [b"x"]})))
+    assert [body for body, _, _ in messages(parcel)] == [b"x"]
 
 
 @pytest.mark.parametrize(
