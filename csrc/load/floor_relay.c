@@ -97,13 +97,17 @@ static void without_delay(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+/* NULL with errno. The name is gone again when this returns; the file stays as long as its map. */
 static uint8_t *map_logs(const char *path) {
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
         return NULL;
-    int failed = posix_fallocate(fd, 0, (off_t)(2 * LOG_BYTES));
+    unlink(path); /* here: what could not be opened is not ours to remove */
+    int failed = posix_fallocate(fd, 0, (off_t)(2 * LOG_BYTES)); /* leaves errno alone */
     void *map = failed == 0 ? mmap(NULL, 2 * LOG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) : MAP_FAILED;
+    failed = failed == 0 && map == MAP_FAILED ? errno : failed;
     close(fd);
+    errno = failed;
     if (map == MAP_FAILED)
         return NULL;
     memset(map, 0, 2 * LOG_BYTES);
@@ -150,7 +154,6 @@ int rp_floor_replicated(const char *path, uint32_t size, uint32_t duration_ms, r
             close(fds[i]);
     if (logs != NULL)
         munmap(logs, 2 * LOG_BYTES);
-    unlink(path);
     free(inputs);
     return status;
 }
