@@ -44,6 +44,7 @@ def _boolean(text: str) -> bool:
 
 
 NUMBER_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
 TIME_MAX_MS = 253_402_300_799_999  # the end of the year 9999
 
 
@@ -88,11 +89,14 @@ def whole_ms(at: datetime) -> int:
 def _timestamp_ms(text: str) -> int:
     """Milliseconds since 1970, or an ISO 8601 time (local when it has no zone)."""
     stripped = text.strip()
-    if not re.fullmatch(r"-?[0-9]+", stripped):
-        return whole_ms(datetime.fromisoformat(stripped))
-    if not 0 <= int(stripped) <= TIME_MAX_MS:
-        raise ValueError(f"takes milliseconds since 1970, 0 to {TIME_MAX_MS}")
-    return int(stripped)
+    outside = f"takes milliseconds since 1970, 0 to {TIME_MAX_MS}, or an ISO 8601 time between them"
+    try:
+        value = int(stripped) if re.fullmatch(r"-?[0-9]{1,20}", stripped) else whole_ms(datetime.fromisoformat(stripped))
+    except OverflowError:  # a zone that leads out of the years 1 to 9999
+        raise ValueError(outside) from None
+    if not 0 <= value <= TIME_MAX_MS:
+        raise ValueError(outside)
+    return value
 
 
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -166,7 +170,7 @@ def _queue_numbers(text: str, least: int, wanted: str, number: str) -> QueueNumb
     """{"topic":{"broker":{"queue":number}}}, or {"topic@broker@queue":number}."""
     try:
         given = json.loads(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         raise ValueError(f'takes {wanted} {{"topic":{{"broker":{{"queue":number}}}}}}') from None
     numbers: QueueNumbers = {}
     if not isinstance(given, dict):
@@ -181,7 +185,8 @@ def _queue_numbers(text: str, least: int, wanted: str, number: str) -> QueueNumb
             if not isinstance(queues, dict):
                 raise ValueError(f"{topic}.{broker}: expected an object of queues")
             for queue, value in queues.items():
-                if not re.fullmatch("[0-9]+", str(queue)) or not isinstance(value, int) or isinstance(value, bool) or value < least:
+                is_number = isinstance(value, int) and not isinstance(value, bool) and least <= value <= LONG_MAX
+                if not re.fullmatch("[0-9]{1,9}", str(queue)) or not is_number:
                     raise ValueError(f"{topic}.{broker}.{queue}: expected a queue number and {number}")
                 numbers.setdefault(topic, {}).setdefault(broker, {})[str(int(queue))] = value
     return numbers

@@ -67,6 +67,11 @@ def test_names_ignore_case_and_know_their_aliases() -> None:
         ({"endingOffsets": "earliest"}, "takes latest or JSON"),
         ({"endingOffsets": '{"T":{"a":{"0":-2}}}'}, "an offset or -1 latest"),
         ({"startingTimestamp": "99999999999999999999"}, "milliseconds since 1970"),
+        ({"startingTimestamp": "1960-01-01"}, "milliseconds since 1970"),
+        ({"startingTimestamp": "9999-12-31T23:59:59-12:00"}, "milliseconds since 1970"),
+        ({"startingOffsets": '{"T": {"a": {"1": 9223372036854775808}}}'}, r"T\.a\.1: expected a queue number and an offset"),
+        ({"startingOffsets": '{"T": {"a": {"99999999999": 1}}}'}, r"T\.a\.99999999999: expected a queue number"),
+        ({"startingOffsets": "[" * 100_000}, "takes earliest, latest or JSON"),
     ],
 )
 def test_wrong_options_say_what_is_wrong(given_options: dict[str, str], text: str) -> None:
