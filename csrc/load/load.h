@@ -153,7 +153,8 @@ typedef struct rp_load_queue {
 typedef struct rp_load rp_load;
 
 /* Checks the options, resolves the address and, when offsets are needed, asks the broker for them (blocking, connect_timeout_ms).
- * RP_E_INVALID with the option's name, RP_E_TOO_LARGE, RP_E_NO_MEMORY, RP_E_NETWORK, RP_E_PROTOCOL, RP_E_IO for the ledger file. */
+ * RP_E_INVALID with the option's name, RP_E_TOO_LARGE, RP_E_NO_MEMORY, RP_E_NETWORK, RP_E_PROTOCOL; RP_E_IO or RP_E_CORRUPT for the
+ * ledger file. */
 int rp_load_open(const rp_load_options *options, rp_load **load, rp_error *error);
 
 /* Connects and begins. Once. */
