@@ -82,7 +82,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def whole_ms(at: datetime) -> int:
-    """The first millisecond that is not before a time (local when it has no zone): brokers count in whole ones."""
+    """The first millisecond that is not before a time (local when it has no zone): brokers count in whole ones.
+    Raises OverflowError or ValueError for one that is outside of the years 1 to 9999 in UTC."""
     return -((EPOCH - at.astimezone(UTC)) // timedelta(milliseconds=1))
 
 

@@ -94,7 +94,10 @@ class Pushed:
                 self.offset_bounds = bounds
             return True
         if column == "storeTimestamp" and isinstance(filter_.value, datetime):
-            ms = whole_ms(filter_.value)
+            try:
+                ms = whole_ms(filter_.value)
+            except (OverflowError, ValueError):  # its zone leads out of the years 1 to 9999
+                return False
             first, last = self.stored_ms_bounds
             if is_low:
                 self.stored_ms_bounds = (ms if first is None else max(first, ms)), last

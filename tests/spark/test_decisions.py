@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
 
@@ -108,6 +108,15 @@ def test_pushed_times_leave_out_no_row_of_theirs(ms: int) -> None:
     assert not pushed.take(GreaterThanOrEqual(("storeTimestamp",), at)) and not pushed.take(LessThanOrEqual(("storeTimestamp",), at))
     first, end = pushed.stored_ms_bounds
     assert first is not None and end is not None and first <= ms < end
+
+
+@pytest.mark.parametrize(
+    "at", [datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), datetime.max.replace(tzinfo=timezone(-timedelta(hours=12)))]
+)
+def test_times_at_the_ends_of_the_calendar_are_left_to_spark(at: datetime) -> None:
+    pushed = Pushed()
+    assert not pushed.take(GreaterThanOrEqual(("storeTimestamp",), at)) and not pushed.take(LessThanOrEqual(("storeTimestamp",), at))
+    assert pushed.stored_ms_bounds == (None, None)
 
 
 @pytest.mark.parametrize(
