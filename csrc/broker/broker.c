@@ -27,7 +27,6 @@ static rp_lane *lane_of(const rp_broker *broker, const rp_reactor *reactor) {
 }
 
 static int on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted) {
-    (void)resubmitted; /* the topic is there now: the same path */
     rp_lane *lane = lane_of(context, reactor);
     if (lane == NULL)
         return RP_PUNT;
@@ -35,7 +34,7 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     case RP_CODE_SEND_MESSAGE:
     case RP_CODE_SEND_MESSAGE_V2:
     case RP_CODE_SEND_BATCH_MESSAGE:
-        return rp_send_path_request(lane, connection, command);
+        return rp_send_path_request(lane, connection, command, (enum rp_send_found)resubmitted);
     case RP_CODE_SEND_REPLY_MESSAGE:
     case RP_CODE_SEND_REPLY_MESSAGE_V2:
         return rp_reply_path_request(lane, connection, command);
@@ -290,10 +289,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->topics = rp_topic_table_create(options->store);
     broker->groups = rp_group_table_create();
     broker->producers = rp_producer_table_create();
+    broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -332,6 +332,7 @@ int rp_broker_attach(rp_broker *broker, rp_server *server) {
 void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
+    rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */

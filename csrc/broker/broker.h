@@ -99,6 +99,7 @@ void rp_broker_set_replicated(rp_broker *broker, int64_t offset);
 #define RP_TOPIC_NATIVE_PULL 2
 #define RP_TOPIC_ORDER 4      /* order topic: refused while the broker is not writable */
 #define RP_TOPIC_MULTI_TAG 8  /* topicFilterType MULTI_TAG: its records carry RP_SYSFLAG_MULTI_TAGS */
+#define RP_TOPIC_CHECKED_SEND 16 /* a retry topic: sends are Python's to look at first, and take the fast path when they come back */
 #define RP_TOPIC_QUEUES_MAX 65536
 int rp_broker_put_topic(rp_broker *broker, rp_slice topic, int32_t read_queues, int32_t write_queues, int32_t permission, int32_t sys_flag,
                         uint32_t flags);
@@ -112,6 +113,28 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice topic);
 #define RP_PRODUCERS_MAX 1048576
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id);
 void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id);
+
+/* Delayed messages: SCHEDULE_TOPIC_XXXX, by the levels of messageDelayLevel, from 1. A master delivers what is due, from the offset of each
+ * level on; to be set before the start. One thread starts and stops. Start: RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Put: RP_OK; RP_E_INVALID: no
+ * such level, or an offset below 0. Read: RP_OK; RP_E_NOT_FOUND past the last level; *offset -1: nothing was ever delivered. What lies
+ * below an offset was appended before the offset was read: to be written down when that is on disk. */
+int rp_broker_start_delivery(rp_broker *broker, rp_error *error);
+void rp_broker_stop_delivery(rp_broker *broker);
+int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset);
+int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset);
+
+/* A message that a consumer could not process is stored again, for a later try or, after its last, among the dead letters of its group. */
+typedef struct rp_send_back {
+    int64_t log_offset; /* of the message */
+    rp_slice retry_topic, dead_letter_topic;
+    int32_t retry_queue_id, dead_letter_queue_id;
+    int32_t delay_level;        /* 0: grows with each try; below 0: to the dead letters at once */
+    int32_t reconsume_times_max;
+} rp_send_back;
+enum rp_sent_back { RP_SENT_BACK_TO_RETRY = 0, RP_SENT_BACK_TO_DEAD_LETTERS = 1 };
+/* Any thread; blocks on the disk where the message is read from. One of rp_sent_back; RP_E_NOT_FOUND: there is no message at log_offset;
+ * RP_E_EXISTS: it is for the dead letters, whose topic has to be made first; as of rp_append_item's status. */
+int rp_broker_send_back(rp_broker *broker, const rp_send_back *request);
 
 /* Consumer groups. */
 int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable, int64_t broker_id,

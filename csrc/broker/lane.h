@@ -26,6 +26,7 @@
 #include "pending_replies.h"
 #include "producer_table.h"
 #include "request_header.h"
+#include "schedule_service.h"
 #include "send_path.h"
 #include "send_response.h"
 #include "topic_table.h"
@@ -88,6 +89,7 @@ struct rp_broker {
     rp_topic_table *topics;
     rp_group_table *groups;
     rp_producer_table *producers;
+    rp_schedule_service *schedule; /* fixed */
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;

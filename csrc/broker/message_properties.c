@@ -2,12 +2,12 @@
  * nothing is copied unless a pair has to go. */
 #include "message_properties.h"
 
-#include <endian.h>
 #include <string.h>
 
 #include "../base/error.h"
 #include "../base/hash.h"
 #include "../remoting/command.h"
+#include "property_pair_inl.h"
 
 enum pair_meaning {
     PLAIN,
@@ -64,38 +64,19 @@ static int meaning_of(rp_slice name) {
     }
 }
 
-/* The first byte equal to `wanted`, or `end`. Eight bytes a step: texts are too short for memchr to pay. */
-static inline const uint8_t *find_byte(const uint8_t *at, const uint8_t *end, uint8_t wanted) {
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    for (; end - at >= 8; at += 8) {
-        uint64_t bytes;
-        memcpy(&bytes, at, sizeof bytes);
-        bytes = le64toh(bytes) ^ (ones * wanted);
-        uint64_t zeros = (bytes - ones) & ~bytes & (ones << 7); /* the lowest bit set is exact */
-        if (zeros != 0)
-            return at + (__builtin_ctzll(zeros) >> 3);
-    }
-    while (at < end && *at != wanted)
-        at++;
-    return at;
-}
-
-/* A pair counts when it has a name and a value, as in RocketMQ's parser. */
-static inline int split_pair(rp_slice pair, rp_slice *name, rp_slice *value) {
-    const uint8_t *last = pair.data + pair.size;
-    const uint8_t *end = find_byte(pair.data, last, RP_PROPERTY_NAME_END);
-    if (pair.size < 3 || end == pair.data || last - end < 2)
-        return 0;
-    *name = (rp_slice){pair.data, (uint32_t)(end - pair.data)};
-    *value = (rp_slice){end + 1, (uint32_t)(last - end - 1)};
-    return 1;
-}
-
 /* Plain sends of some clients say DELAY=0; a negative level is none either. The same in broker/send.py. */
 static inline int says_yes(rp_slice value) { return !((value.size == 1 && value.data[0] == '0') || value.data[0] == '-'); }
 
 static inline void note_special(rp_sent_properties *properties, int meaning, int is_set) {
     properties->special = is_set ? properties->special | BIT(meaning) : properties->special & ~BIT(meaning);
+}
+
+/* What is no number is for Python to refuse. */
+static inline void note_delay(rp_sent_properties *properties, rp_slice value) {
+    int64_t level = 0;
+    int is_number = !says_yes(value) || (rp_slice_to_i64(value, &level) == RP_OK && level <= INT32_MAX);
+    properties->delay_level = is_number ? (int32_t)level : 0;
+    note_special(properties, DELAY, !is_number);
 }
 
 static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_slice value) {
@@ -115,6 +96,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         properties->wait = rp_slice_to_bool(value);
         break;
     case DELAY:
+        note_delay(properties, value);
+        break;
     case INNER_NUM:
     case TIMER_DELAY_MS:
     case TIMER_DELAY_SEC:
@@ -133,10 +116,11 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     return meaning;
 }
 
-/* All pairs were seen. */
+/* All pairs were seen. Of a delay level and a timer the level counts. */
 static void settle_special(rp_sent_properties *properties) {
     int special = properties->special;
-    properties->special = (special & IS_SPECIAL) != 0 || ((special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0);
+    int is_timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level == 0;
+    properties->special = (special & IS_SPECIAL) != 0 || is_timed;
 }
 
 /* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */
@@ -147,15 +131,12 @@ static int copy_rest(rp_slice text, uint32_t kept, rp_arena *arena, rp_sent_prop
     memcpy(copy, text.data, kept);
     uint32_t size = kept;
     while (kept < text.size) {
-        const uint8_t *start = text.data + kept;
-        rp_slice pair = {start, (uint32_t)(find_byte(start, text.data + text.size, RP_PROPERTY_VALUE_END) - start)};
-        rp_slice name, value;
-        if (split_pair(pair, &name, &value) && note_pair(properties, name, value) != DROPPED) {
+        rp_slice pair = rp_next_pair(text, &kept), name, value;
+        if (rp_split_pair(pair, &name, &value) && note_pair(properties, name, value) != DROPPED) {
             memcpy(copy + size, pair.data, pair.size);
             size += pair.size;
             copy[size++] = RP_PROPERTY_VALUE_END;
         }
-        kept += pair.size + 1;
     }
     properties->text = (rp_slice){copy, size};
     settle_special(properties);
@@ -167,12 +148,11 @@ static uint32_t look_at_stored(rp_slice text, rp_sent_properties *properties) {
     *properties = (rp_sent_properties){.text = text, .wait = 1};
     uint32_t at = 0;
     while (at < text.size) {
-        const uint8_t *start = text.data + at;
-        rp_slice pair = {start, (uint32_t)(find_byte(start, text.data + text.size, RP_PROPERTY_VALUE_END) - start)};
-        rp_slice name, value;
-        if (!split_pair(pair, &name, &value) || note_pair(properties, name, value) == DROPPED)
+        uint32_t next = at;
+        rp_slice pair = rp_next_pair(text, &next), name, value;
+        if (!rp_split_pair(pair, &name, &value) || note_pair(properties, name, value) == DROPPED)
             break;
-        at += pair.size + 1;
+        at = next;
     }
     return at;
 }

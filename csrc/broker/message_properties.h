@@ -14,9 +14,7 @@
 
 #include "../base/arena.h"
 #include "../base/slice.h"
-
-#define RP_PROPERTY_NAME_END 1  /* name \1 value \2 */
-#define RP_PROPERTY_VALUE_END 2
+#include "property_pair_inl.h"
 
 typedef struct rp_sent_properties {
     rp_slice text;       /* what to store of them; in the request, or in the arena when pairs had to go */
@@ -25,7 +23,8 @@ typedef struct rp_sent_properties {
     int64_t tags_code;
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */
-    int32_t special;     /* delay, timer, transaction or inner batch: not for the fast path */
+    int32_t delay_level; /* DELAY; 0: none */
+    int32_t special;     /* timer, transaction, inner batch, or a delay that is no number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */

@@ -125,6 +125,8 @@ static int check(rp_send_request *request, rp_reply_header *reply) {
     outcome = rp_send_check_topic(request);
     if (outcome == RP_OK)
         outcome = rp_send_check_properties(request);
+    if (outcome == RP_OK && request->properties.delay_level > 0) /* for Python to refuse */
+        outcome = RP_PUNT;
     if (outcome == RP_OK)
         outcome = rp_send_check_body(request);
     return outcome;
@@ -150,6 +152,8 @@ int rp_reply_path_request(rp_lane *lane, rp_connection *connection, const rp_com
     request.lane = lane;
     request.command = command;
     request.to = rp_answer_to_command(connection, command);
+    request.found = RP_SEND_IS_NEW;
+    request.delay_ms = -1;
     int outcome = check(&request, &header);
     if (outcome == RP_OK)
         return pass_on(&request, &header);

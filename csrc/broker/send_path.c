@@ -11,6 +11,7 @@
 #include "../store/message.h"
 #include "lane.h"
 #include "message_properties.h"
+#include "property_text.h"
 #include "request_header.h"
 #include "send_batch.h"
 #include "send_response.h"
@@ -28,6 +29,7 @@ int rp_send_batch_init(rp_send_batch *batch) {
     batch->items = malloc(RP_SEND_ITEMS * sizeof *batch->items);
     batch->sends = malloc(RP_SEND_ITEMS * sizeof *batch->sends);
     batch->item_capacity = batch->send_capacity = RP_SEND_ITEMS;
+    batch->delay_ms_min = INT64_MAX;
     return batch->items != NULL && batch->sends != NULL ? RP_OK : RP_E_NO_MEMORY;
 }
 
@@ -135,7 +137,7 @@ int rp_send_check_topic(send_request *request) {
     if (topic == NULL)
         return RP_PUNT;
     uint32_t flags = atomic_load_explicit(&topic->flags, memory_order_relaxed);
-    if (!(flags & RP_TOPIC_NATIVE_SEND))
+    if (!(flags & RP_TOPIC_NATIVE_SEND) && !(request->found != RP_SEND_IS_NEW && (flags & RP_TOPIC_CHECKED_SEND)))
         return RP_PUNT;
     int writable = atomic_load_explicit(&broker->settings.permission, memory_order_relaxed) & RP_PERMISSION_WRITE;
     if (!writable && (flags & RP_TOPIC_ORDER))
@@ -150,10 +152,14 @@ int rp_send_check_topic(send_request *request) {
     return RP_OK;
 }
 
+static int answer_no_queue(const send_request *request) {
+    return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
+                     "create mapped file failed, server is busy or broken.");
+}
+
 static int open_queue(send_request *request) {
     if (rp_topic_open_queue_to_send(request->lane->broker->topics, request->topic, request->queue_id, &request->queue) == NULL)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), RP_SEND_FIELD_COUNT,
-                         "create mapped file failed, server is busy or broken.");
+        return answer_no_queue(request);
     return RP_OK;
 }
 
@@ -182,7 +188,70 @@ static int check_message(send_request *request) {
         return outcome;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
+    if (request->header.batch && request->properties.delay_level > 0)
+        return answer_illegal(request);
     return rp_send_check_body(request);
+}
+
+/* ---- what goes elsewhere ---- */
+
+/* The message goes to the queue of its delay level, where it goes from there stands among its properties. Its sender is told of the queue
+ * it was sent to. RP_OK, RP_E_NO_MEMORY, or what the answer to a refusal returned. */
+static int delay(send_request *request) {
+    rp_schedule_service *schedule = request->lane->broker->schedule;
+    int32_t level = rp_schedule_level(schedule, request->properties.delay_level);
+    rp_slice sent = request->properties.text, topic = request->header.topic;
+    rp_delay_queue queue;
+    if (rp_schedule_open_queue(schedule, level, &queue) != RP_OK)
+        return answer_no_queue(request);
+    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + topic.size + RP_PROPERTY_TEXT_ROOM);
+    if (start == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_copy_pairs_without(start, sent, rp_pairs_before_delay);
+    end = rp_put_real_place(rp_put_number_pair(end, "DELAY", level), topic, request->queue_id);
+    request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
+    request->topic = rp_schedule_topic(schedule);
+    request->queue = queue.queue;
+    request->delay_ms = queue.delay_ms;
+    return RP_OK;
+}
+
+/* The dead letters of the group whose retry topic it was sent to. RP_OK, RP_PUNT, RP_E_NO_MEMORY. */
+static int redirect_to_dead_letters(send_request *request) {
+    static const char retry[] = "%RETRY%", dead_letters[] = "%DLQ%";
+    rp_slice topic = request->header.topic;
+    if (topic.size < sizeof retry || memcmp(topic.data, retry, sizeof retry - 1) != 0)
+        return RP_PUNT;
+    uint32_t group_size = topic.size - (sizeof retry - 1);
+    uint8_t *name = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof dead_letters + group_size);
+    if (name == NULL)
+        return RP_E_NO_MEMORY;
+    memcpy(name, dead_letters, sizeof dead_letters - 1);
+    memcpy(name + sizeof dead_letters - 1, topic.data + sizeof retry - 1, group_size);
+    request->header.topic = (rp_slice){name, (uint32_t)(sizeof dead_letters - 1) + group_size};
+    request->header.queue_id = -1;
+    return RP_OK;
+}
+
+/* It is delayed no more. RP_OK, RP_E_NO_MEMORY. */
+static int mark_dead_letter(send_request *request) {
+    static const char *const replaced[] = {"DELAY", NULL};
+    rp_slice sent = request->properties.text;
+    uint8_t *start = rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + RP_PROPERTY_TEXT_ROOM);
+    if (start == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_put_number_pair(rp_copy_pairs_without(start, sent, replaced), "DELAY", -1);
+    request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
+    request->properties.delay_level = 0;
+    return RP_OK;
+}
+
+/* RP_OK: the message has its queue. */
+static int choose_queue(send_request *request) {
+    int outcome = request->found == RP_SEND_IS_DEAD_LETTER ? mark_dead_letter(request) : RP_OK;
+    if (outcome != RP_OK)
+        return outcome;
+    return __builtin_expect(request->properties.delay_level > 0, 0) ? delay(request) : open_queue(request);
 }
 
 /* ---- items ---- */
@@ -239,6 +308,8 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
     };
+    if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
+        batch->delay_ms_min = request->delay_ms;
 }
 
 static int ends_with_separator(rp_slice properties) {
@@ -344,30 +415,39 @@ int rp_send_add_reply(send_request *request, rp_reply *reply) {
     return 1;
 }
 
-int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+/* RP_OK: the message can be added. */
+static int check_all(send_request *request) {
+    rp_header_fault fault;
+    int outcome = check_broker(request);
+    if (outcome == RP_OK && rp_send_header_read(request->command, &request->lane->send_layout, &request->header, &fault) != RP_OK)
+        outcome = rp_answer_fault(request->to, &fault);
+    if (outcome == RP_OK && request->found == RP_SEND_IS_DEAD_LETTER)
+        outcome = redirect_to_dead_letters(request);
+    if (outcome == RP_OK)
+        outcome = check_slaves(request);
+    if (outcome == RP_OK)
+        outcome = rp_send_check_topic(request);
+    if (outcome == RP_OK)
+        outcome = check_message(request);
+    if (outcome == RP_OK)
+        outcome = choose_queue(request);
+    return outcome;
+}
+
+int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command, enum rp_send_found found) {
     send_request request; /* the checks fill in the rest */
     request.lane = lane;
     request.command = command;
     request.to = rp_answer_to_command(connection, command);
-    rp_header_fault fault;
-    int outcome = check_broker(&request);
-    if (outcome == RP_OK && rp_send_header_read(command, &lane->send_layout, &request.header, &fault) != RP_OK)
-        outcome = rp_answer_fault(request.to, &fault);
+    request.found = found;
+    request.delay_ms = -1;
+    int outcome = check_all(&request);
     if (outcome == RP_OK)
-        outcome = check_slaves(&request);
-    if (outcome == RP_OK)
-        outcome = rp_send_check_topic(&request);
-    if (outcome == RP_OK)
-        outcome = open_queue(&request);
-    if (outcome == RP_OK)
-        outcome = check_message(&request);
-    if (outcome == RP_OK) {
         outcome = request.header.batch ? add_batch(&request) : add_single(&request);
-        if (outcome == RP_E_NO_MEMORY)
-            outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-        if (outcome == RP_OK)
-            return RP_HANDLED;
-    }
+    if (outcome == RP_OK)
+        return RP_HANDLED;
+    if (outcome == RP_E_NO_MEMORY)
+        outcome = rp_answer(request.to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     rp_count(outcome == RP_PUNT ? &lane->counters.sends_punted : &lane->counters.sends_failed, 1);
     return outcome;
 }

@@ -24,6 +24,13 @@
 
 #define RP_SEND_ITEMS 1024
 
+/* What Python found out about a send that it was given and gives back (rp_server_resubmit). */
+enum rp_send_found {
+    RP_SEND_IS_NEW = 0,
+    RP_SEND_CAN_BE_STORED = 1,  /* its topic is there; one to a retry topic may have another try */
+    RP_SEND_IS_DEAD_LETTER = 2, /* it was to a retry topic, and had its last try: the topic of the dead letters is there */
+};
+
 struct rp_lane;
 
 /* One accepted request of this turn. */
@@ -43,6 +50,7 @@ typedef struct rp_send_batch {
     rp_pending_send *sends;
     uint32_t item_count, item_capacity;
     uint32_t send_count, send_capacity;
+    int64_t delay_ms_min; /* of the delayed ones; INT64_MAX: none is */
 } rp_send_batch;
 
 int rp_send_batch_init(rp_send_batch *batch);
@@ -58,6 +66,8 @@ typedef struct rp_send_request {
     rp_topic *topic;
     rp_consume_queue *queue;
     int32_t queue_id;
+    enum rp_send_found found;
+    int64_t delay_ms; /* -1: it is not delayed */
 } rp_send_request;
 
 /* Each RP_OK, RP_PUNT, or what the answer to a refusal returned. Whether the broker takes sends by now; topic, permission and queue;
@@ -69,7 +79,7 @@ int rp_send_check_body(const rp_send_request *request);
 /* Has the message appended with the others of this turn, for the reply, if it can be now: 1. Else 0, and nobody is told. */
 int rp_send_add_reply(rp_send_request *request, struct rp_reply *reply);
 
-int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_send_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, enum rp_send_found found);
 /* Appends what this turn collected and answers it. */
 void rp_send_path_flush(struct rp_lane *lane);
 void rp_send_path_connection_closed(struct rp_lane *lane, const rp_connection *connection);

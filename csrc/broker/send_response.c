@@ -287,6 +287,10 @@ void rp_send_path_flush(rp_lane *lane) {
         return;
     uint32_t sends = batch->send_count;
     rp_commit_log_append(lane->broker->commit_log, batch->items, batch->item_count);
+    if (__builtin_expect(batch->delay_ms_min != INT64_MAX, 0)) {
+        rp_schedule_stored(lane->broker->schedule, rp_clock_wall_ms(rp_clock_system()) + batch->delay_ms_min);
+        batch->delay_ms_min = INT64_MAX;
+    }
     respond_all(lane);
     int64_t took_ns = rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(lane->reactor);
     took_ns = took_ns > 0 ? took_ns : 0;

@@ -102,7 +102,10 @@ void rp_dispatch_resubmitted(rp_reactor *reactor, rp_held_request *held) {
     if (connection == NULL) {
         return;
     }
-    int handled = handler->on_request != NULL ? handler->on_request(handler->context, reactor, connection, command, 1) : RP_PUNT;
+    int handled = RP_PUNT;
+    if (handler->on_request != NULL) {
+        handled = handler->on_request(handler->context, reactor, connection, command, held->resubmitted);
+    }
     if (handled == RP_PUNT && (command->flag & RP_COMMAND_ONEWAY) == 0) {
         answer(connection, command, CODE_SYSTEM_ERROR, "the broker prepared this request and still could not handle it; try again");
     } else if (handled < 0) {

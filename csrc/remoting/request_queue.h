@@ -20,6 +20,7 @@ typedef struct rp_request_queue rp_request_queue;
 /* An rp_request in one block: only request.command.field_count fields are allocated, the copied bytes follow them. */
 typedef struct rp_held_request {
     rp_inbox_item inbox; /* used while it travels back by rp_server_resubmit */
+    int resubmitted;     /* as what */
     rp_request_queue *queue;
     struct rp_held_request *next;
     uint64_t bytes; /* of this block */

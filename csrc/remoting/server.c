@@ -243,12 +243,13 @@ int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *
     return status;
 }
 
-int rp_server_resubmit(rp_server *server, rp_request *request) {
+int rp_server_resubmit(rp_server *server, rp_request *request, int resubmitted) {
     rp_held_request *held = rp_held_request_of(request);
     rp_connection *connection = find_connection(server, request->connection_id);
     int status = RP_E_CLOSED;
     if (connection != NULL) {
         held->inbox = (rp_inbox_item){RP_INBOX_RESUBMIT, request->connection_id};
+        held->resubmitted = resubmitted;
         status = rp_ring_put(connection->reactor->inbox, held);
     }
     if (status != RP_OK) {

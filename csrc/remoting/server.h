@@ -39,7 +39,7 @@ typedef struct rp_handler {
     /* A request. The slices of `command` are valid until on_turn_end of this turn has returned, but the struct itself only until
      * on_request returns: the next frame is decoded into it, so copy the slices you need. `connection` is valid until on_turn_end has
      * returned, even if it was closed meanwhile; keep its id for later. Returns rp_handled, or a negative status, which closes the
-     * connection with a log line. `resubmitted` is 1 for rp_server_resubmit: then RP_PUNT is answered with SYSTEM_ERROR. */
+     * connection with a log line. `resubmitted` is 0, or of rp_server_resubmit: then RP_PUNT is answered with SYSTEM_ERROR. */
     int (*on_request)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);
     /* Once in every turn, after all frames of it were handled; responses written now still leave in this turn. */
     void (*on_turn_end)(void *context, rp_reactor *reactor);
@@ -116,9 +116,10 @@ void rp_request_free(rp_request *request);
 /* Sends command (its slices are copied) on a connection. RP_OK means queued, not delivered; RP_E_CLOSED; RP_E_NO_MEMORY;
  * RP_E_BUSY when that connection's output bound or the reactor's inbox is full; RP_E_TOO_LARGE, RP_E_INVALID from the encoding. */
 int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *command);
-/* Gives a punted request to the handler again on its reactor (after Python created the topic). Takes ownership of request
- * in any case. RP_OK, RP_E_CLOSED, RP_E_BUSY: then the client gets no answer from here. */
-int rp_server_resubmit(rp_server *server, rp_request *request);
+/* Gives a punted request to the handler again on its reactor (after Python created the topic), with what was found out about it: a number
+ * above 0 that the handler knows. Takes ownership of request in any case. RP_OK, RP_E_CLOSED, RP_E_BUSY: then the client gets no answer
+ * from here. */
+int rp_server_resubmit(rp_server *server, rp_request *request, int resubmitted);
 /* Closes it at its reactor's next turn, after what was queued by then had one chance to leave. RP_OK, RP_E_CLOSED, RP_E_BUSY,
  * RP_E_NO_MEMORY. */
 int rp_server_close_connection(rp_server *server, uint64_t connection_id);

@@ -116,7 +116,8 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
     }
     atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
     if (rp_message_is_queued(item->sys_flag)) {
-        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, item->tags_code};
+        int64_t tags_code = item->queue->is_delay_level ? item->store_timestamp_ms + item->queue->delay_ms : item->tags_code;
+        rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, tags_code};
         rp_consume_queue_put(item->queue, &entry);
     }
 }

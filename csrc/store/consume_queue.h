@@ -15,6 +15,10 @@
 #include "../base/slice.h"
 
 #define RP_CONSUME_QUEUE_ENTRY_SIZE 20
+/* The topic of delayed messages: the queue of level l, from 1, is l - 1, and the tags codes of its entries are the times, in ms, at which
+ * they are due. */
+#define RP_DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"
+#define RP_DELAY_LEVELS_MAX 64
 
 typedef struct rp_consume_queue rp_consume_queue;
 

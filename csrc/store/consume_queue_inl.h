@@ -15,6 +15,8 @@ struct rp_consume_queue {
     int32_t id;                          /* fixed */
     uint64_t hash;                       /* fixed: of topic and id */
     rp_mapped_file_queue *row;           /* fixed */
+    bool is_delay_level; /* its entries say when a message is due. Fixed before the first append, as is the next */
+    int64_t delay_ms;    /* of that level */
 
     _Atomic int64_t max_offset;  /* entries; released after the entry's bytes, so who sees it sees them */
     _Atomic int64_t min_offset;  /* entries */

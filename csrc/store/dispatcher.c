@@ -19,7 +19,6 @@
 #include "message_layout_inl.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
-#define DELAY_TOPIC "SCHEDULE_TOPIC_XXXX"
 #define DELAY_LEVELS_DEFAULT "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 static int64_t unit_ms(char unit) {
@@ -71,7 +70,7 @@ static int64_t small_number(rp_slice text) {
 }
 
 int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message) {
-    if (message->topic.size == sizeof DELAY_TOPIC - 1 && memcmp(message->topic.data, DELAY_TOPIC, message->topic.size) == 0) {
+    if (message->topic.size == sizeof RP_DELAY_TOPIC - 1 && memcmp(message->topic.data, RP_DELAY_TOPIC, message->topic.size) == 0) {
         int64_t level = small_number(rp_message_property(message->properties, "DELAY"));
         if (level > 0) {
             level = level > dispatcher->delay_level_max ? dispatcher->delay_level_max : level;

@@ -15,7 +15,6 @@
 #include "message.h"
 #include "queue_table.h"
 
-#define RP_DELAY_LEVELS_MAX 64
 #define RP_RECENT_QUEUES 64
 
 typedef struct rp_dispatcher {

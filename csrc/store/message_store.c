@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commit_log_inl.h"
+#include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 
 #define INDEX_PATIENCE_MS 200
@@ -30,6 +31,20 @@ int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_ti
 
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error) {
     return rp_queue_table_find(store->queues, topic, queue_id, create && !store->options.read_only, error);
+}
+
+int32_t rp_message_store_delay_level_max(const rp_message_store *store) { return store->dispatcher.delay_level_max; }
+
+int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level) { return store->dispatcher.delay_level_ms[level]; }
+
+rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error) {
+    rp_slice topic = {(const uint8_t *)RP_DELAY_TOPIC, sizeof RP_DELAY_TOPIC - 1};
+    rp_consume_queue *queue = rp_message_store_queue(store, topic, level - 1, create, error);
+    if (queue != NULL) {
+        queue->is_delay_level = true;
+        queue->delay_ms = store->dispatcher.delay_level_ms[level];
+    }
+    return queue;
 }
 
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error) {

@@ -74,6 +74,13 @@ int rp_message_store_set_flush_timing(rp_message_store *store, const rp_flush_ti
 /* The queue, made in memory when create is 1: files come with its first entry, a queue that is only read has none. NULL when absent
  * (create 0), or a bound or memory is out (create 1, error says which). */
 rp_consume_queue *rp_message_store_queue(rp_message_store *store, rp_slice topic, int32_t queue_id, int create, rp_error *error);
+/* The levels that messageDelayLevel names. */
+int32_t rp_message_store_delay_level_max(const rp_message_store *store);
+/* How long a message of a level, from 1, waits. */
+int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
+/* The queue of that level, as rp_message_store_queue. What is appended to it from now on is due so long after it was stored, as its entries
+ * say by their tags codes. Not twice at once for one level, and before its first append. */
+rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
 /* For who is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */

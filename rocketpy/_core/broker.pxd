@@ -11,6 +11,8 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_NATIVE_PULL
     enum: RP_TOPIC_ORDER
     enum: RP_TOPIC_MULTI_TAG
+    enum: RP_TOPIC_CHECKED_SEND
+    enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
     ctypedef struct rp_broker:
         pass
@@ -31,6 +33,11 @@ cdef extern from "broker/broker.h" nogil:
         uint64_t messages_out, bytes_out
     ctypedef struct rp_broker_stats:
         pass
+    ctypedef struct rp_send_back:
+        int64_t log_offset
+        rp_slice retry_topic, dead_letter_topic
+        int32_t retry_queue_id, dead_letter_queue_id
+        int32_t delay_level, reconsume_times_max
     void rp_broker_options_default(rp_broker_options *options)
     int rp_broker_open(const rp_broker_options *options, rp_broker **broker, rp_error *error)
     const rp_handler *rp_broker_handler(rp_broker *broker)
@@ -46,6 +53,11 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_delete_topic(rp_broker *broker, rp_slice topic)
     int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id)
     void rp_broker_delete_producer(rp_broker *broker, rp_slice client_id)
+    int rp_broker_start_delivery(rp_broker *broker, rp_error *error)
+    void rp_broker_stop_delivery(rp_broker *broker)
+    int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset)
+    int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset)
+    int rp_broker_send_back(rp_broker *broker, const rp_send_back *request)
     int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enable, int32_t consume_broadcast_enable,
                             int64_t broker_id, int64_t which_broker_when_slow, int32_t sys_flag)
     void rp_broker_delete_group(rp_broker *broker, rp_slice group)

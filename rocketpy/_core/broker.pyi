@@ -35,12 +35,36 @@ class Broker(Handler):
         native_pull: bool = True,
         order: bool = False,
         multi_tag: bool = False,
+        checked_send: bool = False,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
     def put_producer(self, client_id: str, listener: int, connection_id: int) -> None:
         """Where replies to this client are pushed: a connection of the listener-th Server that was attached, from 0. Raises InvalidArgument
         (client ids have 1 to 1,024 bytes), Busy past 1,048,576, NoMemory."""
     def delete_producer(self, client_id: str) -> None: ...
+    def start_delivery(self) -> None:
+        """Delayed messages go to where they were sent, each when it is due, from their levels' offsets on. Raises Busy, NoMemory."""
+    def stop_delivery(self) -> None:
+        """Returns when nothing is delivered any more. Idempotent."""
+    def put_delay_offset(self, level: int, offset: int) -> None:
+        """Where the delivery of a level, from 1, begins; before its start. Raises InvalidArgument: no such level, or below 0."""
+    def delay_offsets(self) -> list[tuple[int, int]]:
+        """(offset, end of the queue) by level, the first is level 1's. Offset -1: nothing of it was ever delivered. What lies below an
+        offset was appended to its target's queue before, which may not be on disk yet."""
+    def send_back(
+        self,
+        log_offset: int,
+        retry_topic: str,
+        retry_queue_id: int,
+        dead_letter_topic: str,
+        dead_letter_queue_id: int,
+        *,
+        delay_level: int,
+        reconsume_times_max: int,
+    ) -> bool:
+        """Stores the message at log_offset again, for a later try or among the dead letters: True for those. delay_level 0 grows with
+        each try, below 0 means dead letters. Blocks on the disk. Raises NotFound: there is no message; AlreadyExists: it is for the dead
+        letters, whose topic has to be made first; else why it cannot be stored."""
     def put_group(
         self,
         group: str,

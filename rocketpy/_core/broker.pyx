@@ -234,6 +234,7 @@ cdef class Broker(Handler):
         bint native_pull=True,
         bint order=False,
         bint multi_tag=False,
+        bint checked_send=False,
     ):
         cdef rp_slice name = slice_of_text(topic)
         cdef uint32_t flags = 0
@@ -242,6 +243,7 @@ cdef class Broker(Handler):
         flags |= RP_TOPIC_NATIVE_PULL if native_pull else 0
         flags |= RP_TOPIC_ORDER if order else 0
         flags |= RP_TOPIC_MULTI_TAG if multi_tag else 0
+        flags |= RP_TOPIC_CHECKED_SEND if checked_send else 0
         self.enter()
         with nogil:
             status = rp_broker_put_topic(self.native, name, read_queues, write_queues, permission, sys_flag, flags)
@@ -270,6 +272,66 @@ cdef class Broker(Handler):
         with nogil:
             rp_broker_delete_producer(self.native, name)
         self.leave()
+
+    def start_delivery(self):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_start_delivery(self.native, &error)
+        self.leave()
+        check(status, &error)
+
+    def stop_delivery(self):
+        self.enter()
+        with nogil:
+            rp_broker_stop_delivery(self.native)
+        self.leave()
+
+    def put_delay_offset(self, int32_t level, int64_t offset):
+        self.enter()
+        cdef int status = rp_broker_put_delay_offset(self.native, level, offset)
+        self.leave()
+        check(status, NULL)
+
+    def delay_offsets(self):
+        cdef list offsets = []
+        cdef int64_t offset, max_offset
+        cdef int32_t level = 1
+        self.enter()
+        while rp_broker_read_delay_offset(self.native, level, &offset, &max_offset) == 0:
+            offsets.append((offset, max_offset))
+            level += 1
+        self.leave()
+        return offsets
+
+    def send_back(
+        self,
+        int64_t log_offset,
+        str retry_topic not None,
+        int32_t retry_queue_id,
+        str dead_letter_topic not None,
+        int32_t dead_letter_queue_id,
+        *,
+        int32_t delay_level,
+        int32_t reconsume_times_max,
+    ):
+        cdef rp_send_back request
+        cdef int status
+        request.log_offset = log_offset
+        request.retry_topic = slice_of_text(retry_topic)
+        request.retry_queue_id = retry_queue_id
+        request.dead_letter_topic = slice_of_text(dead_letter_topic)
+        request.dead_letter_queue_id = dead_letter_queue_id
+        request.delay_level = delay_level
+        request.reconsume_times_max = reconsume_times_max
+        self.enter()
+        with nogil:
+            status = rp_broker_send_back(self.native, &request)
+        self.leave()
+        check(status, NULL)
+        return status == RP_SENT_BACK_TO_DEAD_LETTERS
 
     def put_group(
         self,

@@ -57,7 +57,7 @@ cdef extern from "remoting/server.h" nogil:
     uint32_t rp_server_take(rp_server *server, rp_request **requests, uint32_t requests_max)
     void rp_request_free(rp_request *request)
     int rp_server_send(rp_server *server, uint64_t connection_id, const rp_command *command)
-    int rp_server_resubmit(rp_server *server, rp_request *request)
+    int rp_server_resubmit(rp_server *server, rp_request *request, int resubmitted)
     int rp_server_close_connection(rp_server *server, uint64_t connection_id)
     void rp_server_read_stats(const rp_server *server, rp_server_stats *stats)
 

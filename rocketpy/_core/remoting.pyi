@@ -119,8 +119,9 @@ class Server(NativeObject):
         serialize_type: int = 0,
     ) -> bool:
         """A request of ours on a client's connection; its response comes back as KIND_RESPONSE with the same opaque."""
-    def resubmit(self, request: Request) -> bool:
-        """Gives a punted request to the fast path again, once: it cannot be answered from Python afterwards."""
+    def resubmit(self, request: Request, found: int = 1) -> bool:
+        """Gives a punted request to the fast path again, once: it cannot be answered from Python afterwards. found: what was found out
+        about it, a number above 0 that the handler knows."""
     def close_connection(self, connection_id: int) -> bool: ...
     def stats(self) -> dict[str, int]:
         """The fields of rp_server_stats."""

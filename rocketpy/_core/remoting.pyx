@@ -380,7 +380,7 @@ cdef class Server(NativeObject):
         finally:
             self.leave()
 
-    def resubmit(self, Request request not None):
+    def resubmit(self, Request request not None, int found=1):
         cdef int status
         cdef rp_request *native = request.native
         if native == NULL or request.server is not self:
@@ -391,7 +391,7 @@ cdef class Server(NativeObject):
             request.fields, request.body, request.remark, request.remote_address
             request.native = NULL
             with nogil:
-                status = rp_server_resubmit(self.native, native)
+                status = rp_server_resubmit(self.native, native, found)
             self.give_back(NULL)
             if status in (RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_BUSY):
                 return False

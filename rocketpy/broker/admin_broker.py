@@ -70,6 +70,7 @@ class BrokerAdmin:
             earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
             broker=parts.stats.counters(),
             store=store,
+            delay_levels=parts.delay_offsets.ends(),
         )
         return {**runtime_info(facts, parts.stats), **parts.ha.counters()}
 

@@ -37,6 +37,7 @@ from ..remoting.headers import (
 from ..remoting.json_codec import read_json, write_fastjson
 from . import names
 from .clients import Client, ConsumerGroup
+from .delay_offsets import LOG_END
 from .parts import HandlerTable, Parts, json_response, now_ms, queue_json, queue_key
 from .rebalance_locks import MessageQueue
 
@@ -115,8 +116,9 @@ class OffsetAdmin:
         return Response(body=self._parts.offsets.snapshot().text().encode())
 
     def _all_delay_offsets(self, request: Request) -> Response:
-        """Delivery positions of delayed messages: none, as this broker takes no delayed messages yet."""
-        return json_response({"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": self._parts.boot_ms}, "offsetTable": {}})
+        """For slaves, which ours take over once their own logs go as far."""
+        snapshot = self._parts.delay_offsets.snapshot()
+        return json_response({**snapshot.to_json(), LOG_END: snapshot.log_end})
 
     # ---- lag ----
 

@@ -40,6 +40,7 @@ class Housekeeping:
     def start(self) -> None:
         parts, config = self._parts, self._parts.config
         offsets_s = config.integer("flushConsumerOffsetInterval") / 1000
+        delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
         tasks = [
@@ -47,6 +48,7 @@ class Housekeeping:
             every("store rates", STORE_RATES_S, plain(parts.stats.sample_rates)),
             every("topic and group rates", SERIES_RATES_S, plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, parts.saved.offsets.save_or_log),
+            every("persist delay offsets", delay_offsets_s, parts.saved.delay_offsets.save_or_log),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),

@@ -122,6 +122,15 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
+def dead_letter_topic(group: str) -> str:
+    return DLQ_PREFIX + group
+
+
+def group_of_retry_topic(topic: str) -> str:
+    """As KeyBuilder.parseGroup: the group of a POP retry topic ends at its "+"."""
+    return topic.removeprefix(RETRY_PREFIX).split("+", 1)[0]
+
+
 def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
     """Both spellings of the retry topic of a POP group: the newer joins by "+", the older by "_"."""
     return f"{RETRY_PREFIX}{group}+{topic}", f"{RETRY_PREFIX}{group}_{topic}"

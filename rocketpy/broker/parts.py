@@ -5,6 +5,7 @@ One frozen struct, made by the service; handlers of one noun are a class that ge
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -25,6 +26,7 @@ from ..remoting.service import Handler
 from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
+from .delay_offsets import DelayOffsets
 from .persistence import SavedState
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import Registration
@@ -61,9 +63,10 @@ class SavedStates:
     groups: SavedState
     offsets: SavedState
     request_modes: SavedState
+    delay_offsets: SavedState
 
     def __iter__(self) -> Any:
-        return iter((self.topics, self.groups, self.offsets, self.request_modes))
+        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets))
 
 
 class SettingsHolder:
@@ -91,6 +94,8 @@ class Parts:
     request_modes: RequestModes
     stats: BrokerStats
     saved: SavedStates
+    releasing: asyncio.Lock
+    delay_offsets: DelayOffsets
     registration: Registration
     routes: TopicRoutes
     client: RemotingClient
@@ -124,6 +129,14 @@ class Parts:
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
         return self.store.max_offset(topic, queue_id) if has_plain_queues else None
+
+    async def release_new(self, topic: str) -> None:
+        """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for
+        all that wait."""
+        async with self.releasing:
+            if topic in (new := self.topics.withheld):
+                await self.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
+                self.topics.release(new)
 
     async def topics_changed(self, topics: Collection[str]) -> None:
         """Persists and tells the name servers; an operator's answer waits for both."""

@@ -91,6 +91,11 @@ class RebalanceLocks:
         if not table:
             self._groups.pop(group, None)
 
+    def is_locked(self, group: str) -> bool:
+        """Whether somebody consumes a queue of the group in order just now."""
+        now = self._now_ms()
+        return any(not self._is_expired(lock, now) for lock in self._groups.get(group, {}).values())
+
     def forget_expired(self) -> int:
         """Drops locks nobody renewed for ten times their life, which RocketMQ keeps for ever; returns how many."""
         now = self._now_ms()

@@ -66,6 +66,8 @@ class RuntimeFacts:
     store: Mapping[str, int]
     requests_waiting: int = 0
     timers: Mapping[str, str] | None = None
+    delay_levels: Mapping[int, tuple[int, int]] | None = None
+    """(delivered, stored) by level."""
 
 
 def human_bytes(count: int) -> str:
@@ -116,6 +118,7 @@ def runtime_info(facts: RuntimeFacts, stats: BrokerStats) -> dict[str, str]:
         "earliestMessageTimeStamp": str(facts.earliest_message_ms),
         "startAcceptSendRequestTimeStamp": str(facts.accept_after_ms),
         **(facts.timers or _NO_TIMERS),
+        **{f"scheduleMessageOffset_{level}": f"{at},{end}" for level, (at, end) in (facts.delay_levels or {}).items()},
     }
 
 

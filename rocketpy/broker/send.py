@@ -1,14 +1,14 @@
 """Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
 RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
 
-    punted send ─ name, permission ─┬─ special (delay, timer, transaction, retry) ─► the error it deserves
-                                    ├─ unknown topic ─ create from its default topic ─ persist ─┐
+    punted send ─ name, permission ─┬─ special (timer, transaction) ─► the error it deserves
+                                    ├─ retry topic ─ another try, or a dead letter ─────────────┐
+                                    ├─ unknown topic ─ create from its default topic ─ persist ─┤
                                     └─ a topic made meanwhile ──────────────────────────────────┴─► back to the fast path
 """
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import functools
 import logging
@@ -21,12 +21,14 @@ from ..remoting.command import CommandError, Response
 from ..remoting.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from . import names
 from .parts import HandlerTable, Parts
-from .topics import is_native_send, topic_config_text
+from .retries import ConsumerRetries
+from .topics import is_checked_send, is_native_send, topic_config_text
 
 log = logging.getLogger(__name__)
 
 REJECTED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 
+_REPLIES: Final = (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 PLAIN_SYS_FLAGS: Final = 0x703
 """Compressed, several tags, and how it is compressed: what the fast path keeps as it comes."""
 
@@ -34,7 +36,10 @@ Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
 TIMER_WAS_DELIVERED: Final = "TIMER_OUT_MS"
 """What RocketMQ leaves in a timed message: who sends it on sends a plain one."""
-_DELAYS: Final = ("DELAY", "TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
+_TIMERS: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
+CAN_BE_STORED: Final = 1
+IS_DEAD_LETTER: Final = 2
+"""What is found out about a send that goes back to the fast path (rp_send_found)."""
 
 
 def read_properties(text: str | None) -> dict[str, str]:
@@ -49,16 +54,23 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
         if reject_transaction:
             return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
         return _not_yet("transaction messages")
-    for name in _DELAYS:
-        if _is_set(properties, name) and not (name.startswith("TIMER_") and TIMER_WAS_DELIVERED in properties):
-            return _not_yet(f"delayed messages (property {name}={properties[name]})")
+    if _is_set(properties, "DELAY"):
+        if not _is_level(properties["DELAY"]):
+            return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
+    elif TIMER_WAS_DELIVERED not in properties:
+        for name in _TIMERS:
+            if _is_set(properties, name):
+                return _not_yet(f"messages that are due at any time (property {name}={properties[name]})")
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
-    if topic.startswith(names.RETRY_PREFIX):
-        return _not_yet("messages sent back to a retry topic")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX):
         return _not_yet("light message queues")
     return None
+
+
+def _is_level(text: str) -> bool:
+    """What Java's Integer.parseInt takes."""
+    return text.removeprefix("+").isdecimal() and text.isascii() and int(text) < 1 << 31
 
 
 def _is_set(properties: Mapping[str, str], name: str) -> bool:
@@ -74,9 +86,9 @@ def _not_yet(what: str) -> Response:
 class SendRequests:
     """Handlers of punted sends and replies."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, retries: ConsumerRetries) -> None:
         self._parts = parts
-        self._releasing = asyncio.Lock()
+        self._retries = retries
 
     def handlers(self, listener: int) -> HandlerTable:
         v1 = functools.partial(self._send, listener, SendMessageRequestHeader.decode)
@@ -94,9 +106,14 @@ class SendRequests:
         settings = self._parts.settings
         if settings.is_slave:
             return Response(ResponseCode.SYSTEM_BUSY, REJECTED)
-        refusal = await self._refusal(header, request)
+        refusal, found = await self._refusal(header, request), CAN_BE_STORED
+        if refusal is None and header.topic.startswith(names.RETRY_PREFIX):
+            try:
+                found = await self._retry(header, request)
+            except CommandError as error:
+                refusal = Response(error.code, error.remark)
         if refusal is None:
-            self._parts.server_of(listener).resubmit(request)
+            self._parts.server_of(listener).resubmit(request, found)
             return None
         fields = {"MSG_REGION": settings.region_id, "TRACE_ON": str(settings.trace_on).lower()}
         return dataclasses.replace(refusal, fields=fields)
@@ -115,6 +132,8 @@ class SendRequests:
             reject_transaction=settings.reject_transaction,
             broker_ip=settings.broker_ip,
         )
+        if special is None and request.code in _REPLIES and _is_set(read_properties(header.properties), "DELAY"):
+            special = _not_yet("delayed replies")
         if special is not None:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
             return special
@@ -126,11 +145,22 @@ class SendRequests:
             except CommandError as error:
                 return Response(error.code, error.remark)
         if header.topic in parts.topics.withheld:
-            await self._release_new(header.topic)
+            await parts.release_new(header.topic)
         config = parts.topics.get(header.topic)
-        if config is not None and not is_native_send(config):
+        if config is not None and not (is_native_send(config) or is_checked_send(config)):
             return _not_yet(f"sends to {topic_config_text(config)}")
         return None
+
+    async def _retry(self, header: SendMessageRequestHeader, request: Request) -> int:
+        """Whether a message that a consumer could not process may have another try (SendMessageProcessor.handleRetryAndDLQ)."""
+        if header.batch:
+            raise CommandError(ResponseCode.MESSAGE_ILLEGAL, f"batch request does not support retry group {header.topic}")
+        group = names.group_of_retry_topic(header.topic)
+        tries_max = self._retries.tries_max(group, header.max_reconsume_times)
+        if (header.reconsume_times or 0) <= tries_max and not self._parts.locks.is_locked(group):
+            return CAN_BE_STORED
+        await self._retries.make_dead_letter_topic(group)
+        return IS_DEAD_LETTER
 
     async def _create_topic(self, header: SendMessageRequestHeader, request: Request) -> None:
         parts = self._parts
@@ -147,11 +177,3 @@ class SendRequests:
         if config is None:
             raise CommandError(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please!"))
         parts.registration.announce([header.topic])
-
-    async def _release_new(self, topic: str) -> None:
-        """Returns when the topic is in its file: what is acknowledged can be read after a crash. One write for all that wait."""
-        topics = self._parts.topics
-        async with self._releasing:
-            if topic in (new := topics.withheld):
-                await self._parts.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
-                topics.release(new)

@@ -45,6 +45,7 @@ from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
+from .delay_offsets import DELAY_OFFSETS_FILE, DelayOffsets, SavedDelayOffsets
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
@@ -66,6 +67,7 @@ from .rebalance_locks import MessageQueue, RebalanceLocks
 from .registration import RegisterResult, Registration, TopicsSnapshot
 from .request_modes import POP, RequestModes
 from .retention_service import RetentionService
+from .retries import ConsumerRetries
 from .returning_master import take_offsets_of_slaves
 from .routes import TopicRoutes
 from .send import SendRequests
@@ -180,6 +182,8 @@ class BrokerService:
         loop = asyncio.get_running_loop()
         for server in self._servers:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
+        if self._native is not None:
+            await loop.run_in_executor(None, self._native.stop_delivery)
         faults = await self._save_for_good()
         if self._client is not None:
             await self._client.stop()
@@ -217,6 +221,8 @@ class BrokerService:
         members = await self._return_as_master(parts) if self._is_returning(parts) else None
         for server in self._servers:
             server.start()
+        if not parts.ha.is_slave:
+            parts.native.start_delivery()
         warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
         await parts.registration.start()
         await housekeeping.save_all()
@@ -288,6 +294,7 @@ class BrokerService:
         )
         offsets = ConsumerOffsets(native, now_ms, config.integer("consumerOffsetUpdateVersionStep"))
         modes = RequestModes(current.default_request_mode, current.default_pop_share)
+        delay_offsets = DelayOffsets(native, store, now_ms, config.integer("delayOffsetUpdateVersionStep"))
         registration = Registration(
             self._client,
             self._identity(),
@@ -302,10 +309,10 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
-        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes, light=config.boolean("enableLmq"))
+        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes, delay_offsets, light=config.boolean("enableLmq"))
         deletion = TopicDeletion(store.delete_topic)
         if self._ha.is_slave:
-            states = copied_states(topics, offsets, groups, modes, saved, self._ha, deletion)
+            states = copied_states(topics, offsets, groups, modes, delay_offsets, saved, self._ha, deletion)
             self._synchronize = SlaveSynchronize(self._client, states, self._ha)
         return Parts(
             config=config,
@@ -327,6 +334,8 @@ class BrokerService:
                 replicated=functools.partial(_appended, store) if self._ha.is_slave else None,
             ),
             saved=saved,
+            releasing=asyncio.Lock(),
+            delay_offsets=delay_offsets,
             registration=registration,
             routes=routes,
             client=self._client,
@@ -368,6 +377,7 @@ class BrokerService:
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
         if not parts.ha.is_slave and (moved := parts.offsets.hold_back(parts.queue_end)):
             log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)
+        parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load)
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
         for mode in parts.request_modes:
@@ -395,9 +405,10 @@ class BrokerService:
         return members
 
     def _serve(self, parts: Parts) -> None:
-        clients, sends, pulls = ClientRequests(parts), SendRequests(parts), PullRequests(parts)
+        retries = ConsumerRetries(parts)
+        clients, sends, pulls = ClientRequests(parts), SendRequests(parts, retries), PullRequests(parts)
         self._runtime = BrokerAdmin(parts)
-        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), TimerAdmin(parts), self._runtime)
+        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), TimerAdmin(parts), retries, self._runtime)
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
@@ -423,7 +434,7 @@ class BrokerService:
         )
         warn_of_limits(self.config)
         if not parts.ha.is_slave:
-            waiting = undelivered(self._directory("config"), parts.store.queues(), parts.store.max_offset, parts.offsets.query)
+            waiting = undelivered(self._directory("config"), parts.store.max_offset, parts.offsets.query)
             warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
 
     # ---- closing ----
@@ -493,7 +504,14 @@ class BrokerService:
 
 
 def _saved_states(
-    directory: Path, topics: TopicTable, groups: GroupTable, offsets: ConsumerOffsets, modes: RequestModes, *, light: bool
+    directory: Path,
+    topics: TopicTable,
+    groups: GroupTable,
+    offsets: ConsumerOffsets,
+    modes: RequestModes,
+    delay_offsets: DelayOffsets,
+    *,
+    light: bool,
 ) -> SavedStates:
     """The tables that live in files."""
     offsets_path = directory / (LIGHT_OFFSETS_FILE if light else OFFSETS_FILE)
@@ -503,6 +521,7 @@ def _saved_states(
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
         SavedState(offsets_path, offsets.snapshot, lambda: offsets.change_count, offsets_text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
+        SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.offsets, delay_offsets.durable_text),
     )
 
 

@@ -24,6 +24,7 @@ from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
 from .masters_answers import MastersAnswers
 from .parts import SavedStates
@@ -188,12 +189,14 @@ def copied_states(
     offsets: ConsumerOffsets,
     groups: GroupTable,
     modes: RequestModes,
+    delay_offsets: DelayOffsets,
     saved: SavedStates,
     own_log: Followed,
     deletion: TopicDeletion,
 ) -> tuple[CopiedState, ...]:
-    """Everything a slave has today. Delay offsets and timer state join when the broker has them."""
+    """Everything a slave has today. Timer state joins when the broker has it."""
     masters_offsets = MasterOffsets()
+    masters_delay_offsets = CopiedDelayOffsets(delay_offsets)
     deleted = DeletedTopics(topics.is_system_topic)
 
     def topics_asked(master: str) -> None:
@@ -230,9 +233,13 @@ def copied_states(
     def take_modes(value: Any) -> bool:
         return modes.load(RequestModes.read(value))
 
+    def take_delay_offsets(value: Any) -> bool:
+        return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end())
+
     return (
         CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save, offsets_asked),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
+        CopiedState("delay offsets", RequestCode.GET_ALL_DELAY_OFFSET, take_delay_offsets, saved.delay_offsets.save),
         CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),
     )

@@ -24,6 +24,7 @@ class TopicSink(Protocol):
         multi_tag: bool = ...,
         native_send: bool = ...,
         native_pull: bool = ...,
+        checked_send: bool = ...,
     ) -> None: ...
     def delete_topic(self, topic: str) -> None: ...
 

@@ -255,20 +255,28 @@ class TopicTable:
             multi_tag=config.topic_filter_type == MULTI_TAG,
             native_send=is_native_send(config) and not is_new and config.topic_name not in self._withheld,
             native_pull=True,
+            checked_send=is_checked_send(config),
         )
         self._configs[config.topic_name] = config
 
 
 def is_native_send(config: TopicConfig) -> bool:
-    """Whether a plain send to the topic needs nothing but an append.
-
-    Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
+    """Whether a plain send to the topic needs nothing but an append."""
     return (
         config.topic_name not in names.SEND_FORBIDDEN_TOPICS
         and not config.topic_name.startswith((names.RETRY_PREFIX, names.LIGHT_QUEUE_PREFIX))  # what is sent there is no plain message
-        and config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE"
-        and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
+        and _has_plain_queues(config)
     )
+
+
+def is_checked_send(config: TopicConfig) -> bool:
+    """Whether a send to the topic is looked at first, and needs nothing but an append then."""
+    return config.topic_name.startswith(names.RETRY_PREFIX) and _has_plain_queues(config)
+
+
+def _has_plain_queues(config: TopicConfig) -> bool:
+    """Topics with batch queues are left alone: RocketMQ does not start on a store in which one of them has plain queues."""
+    return config.attributes.get(CLEANUP_POLICY, "DELETE") == "DELETE" and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """What RocketMQ left in a store to be delivered later, and this release delivers none of: counted at the start and said.
-RocketMQ: ScheduleMessageService, TimerMessageStore, TransactionalMessageBridge, PopReviveService (5.3.3 broker/, store/timer/).
+RocketMQ: TimerMessageStore, TransactionalMessageBridge, PopReviveService (5.3.3 broker/, store/timer/).
 
 Nothing of it is touched: RocketMQ, started on the store again, goes on with it. But it ages with the log, and goes when its files expire.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,14 +26,11 @@ Committed = Callable[[str, str, int], int]
 """By group, topic and queue; below 0 for none."""
 
 
-def undelivered(directory: Path, queues: Iterable[tuple[str, int]], max_offset: MaxOffset, committed: Committed) -> dict[str, int]:
+def undelivered(directory: Path, max_offset: MaxOffset, committed: Committed) -> dict[str, int]:
     """How many messages of each kind wait, by what operators call them; kinds of which none waits are left out.
 
-    directory: store/config; queues: those that the store has. A file that says nonsense counts nothing: this is for people, no reason to
-    end a start."""
-    levels = [queue_id + 1 for topic, queue_id in queues if topic == names.SCHEDULE_TOPIC]
+    directory: store/config. A file that says nonsense counts nothing: this is for people, no reason to end a start."""
     counters: dict[str, Callable[[], int]] = {
-        "delayed": lambda: _delayed(directory / "delayOffset.json", levels, max_offset),
         "timed": lambda: _timed(directory, max_offset),
         "transactional (half)": lambda: _behind(names.TRANS_HALF_TOPIC, TRANSACTION_GROUP, max_offset, committed),
     }
@@ -42,12 +39,6 @@ def undelivered(directory: Path, queues: Iterable[tuple[str, int]], max_offset: 
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
             counts[kind] = counter()
     return {kind: count for kind, count in counts.items() if count > 0}
-
-
-def _delayed(file: Path, levels: Iterable[int], max_offset: MaxOffset) -> int:
-    """A level has the queue one below its number."""
-    delivered = {int(level): int(offset) for level, offset in object_member(_json(file), "offsetTable", file.name).items()}
-    return sum(max(0, max_offset(names.SCHEDULE_TOPIC, level - 1) - delivered.get(level, 0)) for level in levels)
 
 
 def _timed(directory: Path, max_offset: MaxOffset) -> int:

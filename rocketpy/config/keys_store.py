@@ -10,6 +10,7 @@ COMBINED = "there is one kind of consume queue store"
 SWAP = "the kernel gives unused mappings back by itself"
 POOL = "messages are written into the page cache; there is no second pool of buffers"
 PUSHED = "records are dispatched in batches by one thread a store"
+DELIVERY = "one thread delivers what is due, many messages in one append"
 REPLICAS_MAX = 17
 """A master and as many slaves as one has room for (slaves_max in csrc/ha/ha_master.h)."""
 
@@ -262,14 +263,14 @@ _DELAY_KEYS: tuple[Key, ...] = (
     text(
         "messageDelayLevel",
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
-        "The delay levels 1 to n: when messages that RocketMQ delayed are due, where their queues are built again.",
+        "The delay levels 1 to n, of delayed messages and of retries.",
         pattern="levels",
     ),
     long("flushDelayOffsetInterval", 10000, "Pause between writes of delay offsets.", "ms", least=1),
-    switch("enableScheduleMessageStats", True, "Statistics of delayed messages."),
-    switch("enableScheduleAsyncDeliver", False, "Deliver without waiting for each."),
-    number("scheduleAsyncDeliverMaxPendingLimit", 2000, "Deliveries under way.", "messages", least=1),
-    number("scheduleAsyncDeliverMaxResendNum2Blocked", 3, "Failed deliveries before a level waits.", "times", least=1),
+    switch("enableScheduleMessageStats", True, "Statistics of delayed messages.", idle="always so"),
+    switch("enableScheduleAsyncDeliver", False, "Deliver without waiting for each.", idle=DELIVERY),
+    number("scheduleAsyncDeliverMaxPendingLimit", 2000, "Deliveries under way.", idle=DELIVERY),
+    number("scheduleAsyncDeliverMaxResendNum2Blocked", 3, "Failed deliveries before a level waits.", idle=DELIVERY),
     switch("timerWheelEnable", True, "Deliver messages at any time, not at levels only."),
     number("timerPrecisionMs", 1000, "Width of a slot.", "ms", least=1),
     number("timerRollWindowSlot", 2 * 24 * 3600, "Slots of a wheel.", "slots", least=2),

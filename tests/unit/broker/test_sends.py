@@ -20,11 +20,10 @@ from tests.unit.broker.running import eventually, run, running
     [
         ("bad topic", "", ResponseCode.INVALID_PARAMETER, "illegal characters"),
         ("SCHEDULE_TOPIC_XXXX", "", ResponseCode.NO_PERMISSION, "is forbidden"),
-        ("t", "DELAY\x013", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
-        ("t", "DELAY\x010\x02DELAY\x013", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
-        ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed messages"),
+        ("t", "DELAY\x01soon", ResponseCode.SYSTEM_ERROR, 'NumberFormatException: For input string: "soon"'),
+        ("t", "DELAY\x010\x02DELAY\x013.0", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
+        ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "due at any time"),
         ("t", "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
-        ("%RETRY%g", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "retry"),
         ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),
     ],
 )

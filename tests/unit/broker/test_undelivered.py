@@ -15,8 +15,6 @@ from rocketpy.broker.undelivered import undelivered
 from tests.unit.broker import running as broker
 
 MAX_OFFSETS = {
-    ("SCHEDULE_TOPIC_XXXX", 2): 28,
-    ("SCHEDULE_TOPIC_XXXX", 4): 9,
     ("rmq_sys_wheel_timer", 0): 12,
     ("RMQ_SYS_TRANS_HALF_TOPIC", 0): 6,
     ("t", 0): 100,
@@ -27,28 +25,24 @@ def count(directory: Path, max_offsets: dict[tuple[str, int], int] = MAX_OFFSETS
     half_checked = {("CID_RMQ_SYS_TRANS", "RMQ_SYS_TRANS_HALF_TOPIC", 0): 2}
     return undelivered(
         directory,
-        max_offsets,
         lambda topic, queue: max_offsets.get((topic, queue), 0),
         lambda group, topic, queue: half_checked.get((group, topic, queue), -1),
     )
 
 
 def test_what_waits_is_counted_by_kind(tmp_path: Path) -> None:
-    (tmp_path / "delayOffset.json").write_text('{"dataVersion":{"counter":3},"offsetTable":{3:28,5:2,6:0}}')  # as fastjson writes it
     (tmp_path / "timermetrics").write_text(json.dumps({"timingCount": {"a": {"count": 4}, "b": {"count": 3}}}))
     (tmp_path / "timercheck").write_bytes(struct.pack(">7q", 1, 2, 10, 10, 0, 0, 0))
-    assert count(tmp_path) == {"delayed": 7, "timed": 9, "transactional (half)": 4}
+    assert count(tmp_path) == {"timed": 9, "transactional (half)": 4}
 
 
 def test_a_store_without_such_messages_has_nothing_to_say(tmp_path: Path) -> None:
     assert count(tmp_path, {("t", 0): 100}) == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"offsetTable":[],"timingCount":7}', '{"offsetTable":{"x":{}},"timingCount":{"a":{"count":"n"}}}']
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"timingCount":7}', '{"timingCount":{"a":{"count":"n"}}}'])
 def test_files_that_say_nonsense_end_no_start(tmp_path: Path, text: str) -> None:
-    for name in ("delayOffset.json", "timermetrics", "timercheck"):
+    for name in ("timermetrics", "timercheck"):
         (tmp_path / name).write_text(text)
     assert count(tmp_path)["transactional (half)"] == 4
 

@@ -37,7 +37,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"A\1\2B\1c\2", "B\1c\2", 0, 1},          /* a pair without value */
         {"\1x\2B\1c\2", "B\1c\2", 0, 1},          /* without name */
         {"abc\2B\1c\2\2\2", "B\1c\2", 0, 1},      /* without separator, and empty pieces */
-        {"DELAY\0013\2", "DELAY\0013\2", 1, 1},
+        {"DELAY\0013\2", "DELAY\0013\2", 0, 1},
         {"DELAY\0010\2", "DELAY\0010\2", 0, 1},
         {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", 1, 1},
         {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", 1, 1},
@@ -45,7 +45,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", 0, 1},
         {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
         {"DELAY\0013\2DELAY\0010\2", "DELAY\0013\2DELAY\0010\2", 0, 1},
-        {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 1, 1},
+        {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 0, 1},
         {"INNER_NUM\0013\2DELAY\0010\2", "INNER_NUM\0013\2DELAY\0010\2", 1, 1},
         {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", 0, 1},
         {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", 0, 1},
@@ -55,7 +55,11 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", 0, 1},
         {"TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", "TIMER_DELIVER_MS\0015\2TIMER_OUT_MS\0015\2", 0, 1},
         {"TIMER_OUT_MS\0015\2CLUSTER\1x\2TIMER_DELIVER_MS\0015", "TIMER_OUT_MS\0015\2TIMER_DELIVER_MS\0015\2", 0, 1},
-        {"TIMER_OUT_MS\0015\2DELAY\0013\2", "TIMER_OUT_MS\0015\2DELAY\0013\2", 1, 1},
+        {"TIMER_OUT_MS\0015\2DELAY\0013\2", "TIMER_OUT_MS\0015\2DELAY\0013\2", 0, 1},
+        {"TIMER_DELIVER_MS\0015\2DELAY\00112\2", "TIMER_DELIVER_MS\0015\2DELAY\00112\2", 0, 1},
+        {"DELAY\0013\2DELAY\1soon\2", "DELAY\0013\2DELAY\1soon\2", 1, 1},
+        {"DELAY\0012147483648\2", "DELAY\0012147483648\2", 1, 1},
+        {"DELAY\0013\2TRAN_MSG\1true\2", "DELAY\0013\2TRAN_MSG\1true\2", 1, 1},
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
@@ -72,6 +76,28 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
     rp_sent_properties properties;
     CHECK(rp_sent_properties_scan(text("TAGS\1TagA\2UNIQ_KEY\1ABC\2"), arena, &properties) == RP_OK);
     CHECK(properties.tags_code == 2598919 && is(properties.unique_key, "ABC"));
+    rp_arena_destroy(arena);
+}
+
+static void of_delay_levels_the_last_counts(void) {
+    static const struct {
+        const char *sent;
+        int level;
+    } cases[] = {{"DELAY\0013\2", 3},
+                 {"DELAY\1+12\2TAGS\1a\2", 12},
+                 {"DELAY\0013\2DELAY\0010\2", 0},
+                 {"DELAY\0010\2DELAY\0014", 4},
+                 {"DELAY\1-1\2", 0},
+                 {"DELAY\0013\2DELAY\1soon\2", 0},
+                 {"DELAY\0012147483648\2", 0},
+                 {"TIMER_DELAY_SEC\0015\2", 0},
+                 {"DELAY\0012147483647\2", INT32_MAX}};
+    rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rp_sent_properties properties;
+        CHECK(rp_sent_properties_scan(text(cases[i].sent), arena, &properties) == RP_OK);
+        CHECK(properties.delay_level == cases[i].level);
+    }
     rp_arena_destroy(arena);
 }
 
@@ -306,6 +332,7 @@ static void an_outcome_takes_the_place_of_success(void) {
 
 int main(void) {
     RUN(properties_are_kept_unless_the_broker_owns_them);
+    RUN(of_delay_levels_the_last_counts);
     RUN(the_key_of_a_batchs_message_is_the_one_that_its_record_shows);
     RUN(tags_codes_are_those_of_the_tags_property);
     RUN(tag_expressions_are_cut_as_filter_api_cuts_them);

@@ -296,7 +296,7 @@ static void a_resubmitted_reply_goes_its_way_once_its_topic_is_there(void) {
     client_send(&replier, &request);
     rp_request *punted = take_punted(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text("N"), 4, 4, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
-    CHECK(rp_server_resubmit(fx.server, punted) == RP_OK);
+    CHECK(rp_server_resubmit(fx.server, punted, 1) == RP_OK);
     rp_command push = receive_push(&requester);
     CHECK(slice_is(push.body, "first") && slice_is(rp_command_field(&push, "topic"), "N"));
     answer_push(&requester, push.opaque, SUCCESS);

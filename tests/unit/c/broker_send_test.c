@@ -275,7 +275,7 @@ static void what_is_special_goes_to_python(void) {
         {"unknown", NULL, "0"},
         {"PYTHON", NULL, "0"},
         {"%RETRY%G", NULL, "0"},
-        {"T", "DELAY\0013\2", "0"},
+        {"T", "DELAY\1soon\2", "0"},
         {"T", "TRAN_MSG\1true\2", "0"},
         {"T", "TIMER_DELAY_SEC\0015\2", "0"},
         {"T", NULL, "4"},
@@ -315,7 +315,7 @@ static void a_resubmitted_send_is_stored_once_its_topic_is_there(void) {
     client_send(&c, &request);
     rp_request *punted = take_punted(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text("NEW"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
-    CHECK(rp_server_resubmit(fx.server, punted) == RP_OK);
+    CHECK(rp_server_resubmit(fx.server, punted, 1) == RP_OK);
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == 0 && field_number(&response, "queueOffset") == 0);
     rp_broker_delete_topic(fx.broker, text("NEW"));
     client_send(&c, &request);

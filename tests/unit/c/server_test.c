@@ -177,19 +177,19 @@ static void a_resubmitted_request_reaches_the_handler_again(void) {
     struct harness *harness = harness_start(&options);
     int fd = dial(harness);
     send_request(fd, RP_SERIALIZE_ROCKETMQ, CODE_TWICE, 5, "x", text_slice("again"));
-    CHECK(rp_server_resubmit(harness->server, take_kind(harness, RP_REQUEST_COMMAND)) == RP_OK);
+    CHECK(rp_server_resubmit(harness->server, take_kind(harness, RP_REQUEST_COMMAND), 1) == RP_OK);
     expect_response(fd, 0, 5, NULL);
     CHECK(atomic_load(&harness->resubmitted) == 1);
     /* one that the handler never takes */
     send_request(fd, RP_SERIALIZE_JSON, CODE_PYTHON, 6, "x", text_slice("again"));
-    CHECK(rp_server_resubmit(harness->server, take_kind(harness, RP_REQUEST_COMMAND)) == RP_OK);
+    CHECK(rp_server_resubmit(harness->server, take_kind(harness, RP_REQUEST_COMMAND), 1) == RP_OK);
     expect_response(fd, 1, 6, NULL);
     /* one whose client is gone */
     send_request(fd, RP_SERIALIZE_JSON, CODE_PYTHON, 7, "x", text_slice("again"));
     rp_request *late = take_kind(harness, RP_REQUEST_COMMAND);
     close(fd);
     rp_request_free(take_kind(harness, RP_REQUEST_CLOSED));
-    CHECK(rp_server_resubmit(harness->server, late) == RP_E_CLOSED);
+    CHECK(rp_server_resubmit(harness->server, late, 1) == RP_E_CLOSED);
     harness_stop(harness);
 }
 

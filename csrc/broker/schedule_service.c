@@ -1,0 +1,445 @@
+/* schedule_service.c: see schedule_service.h. */
+#include "schedule_service.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/clock_inl.h"
+#include "../base/log_inl.h"
+#include "../base/thread.h"
+#include "../store/message.h"
+#include "lane.h"
+#include "property_text.h"
+
+#define NEVER INT64_MAX
+#define AWAKE INT64_MIN               /* in looks_again_ms: nobody needs to wake it */
+#define SCHEDULE_BYTES_MAX (1 << 20)
+#define REFUSED_MS 100                /* until the next try of what could not be appended */
+#define NOT_WRITABLE_MS 1000
+#define CLOCK_STEP_MS 1000            /* a wall clock that is set forward is noticed so late */
+#define NO_POSITION (-1)
+
+/* Entries of a level from its position on: bit i says that the i-th of them is over. */
+typedef struct delay_level {
+    _Atomic(rp_consume_queue *) queue; /* released by who makes it, under `lock`; NULL: nothing was ever delayed so long */
+    int64_t delay_ms;                  /* fixed */
+    _Atomic int64_t position; /* of the first that is not over; NO_POSITION: none was ever delivered. Written by the thread while it runs */
+    uint32_t over; /* the thread's */
+} delay_level;
+
+/* One message on its way out of its level. */
+typedef struct due_message {
+    uint32_t index; /* of its entry in the window */
+    void *pin; /* of its record */
+    uint8_t *text; /* its properties where they are not the record's; owned */
+    rp_topic *topic;
+} due_message;
+
+struct rp_schedule_service {
+    rp_broker *broker; /* fixed */
+    rp_topic *topic; /* fixed */
+    int32_t level_max; /* fixed */
+    rp_thread *thread; /* the owner's of the broker */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool stopping, roused; /* lock */
+    _Atomic int64_t looks_again_ms; /* wall clock; sequentially consistent against the queues' max offsets */
+    bool is_refused; /* the thread's: the last append was, and the log has a line about it */
+    uint32_t count; /* the thread's, of the next two */
+    rp_append_item items[RP_SCHEDULE_WINDOW];
+    due_message due[RP_SCHEDULE_WINDOW];
+    delay_level levels[RP_DELAY_LEVELS_MAX + 1]; /* from 1 */
+};
+
+static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
+
+/* ---- decisions ---- */
+
+/* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now. */
+static int64_t due_ms(const delay_level *level, int64_t tags_code, int64_t now_ms) {
+    return tags_code > now_ms + level->delay_ms ? now_ms : tags_code;
+}
+
+/* Moves the position behind what is over. */
+static void move_on(delay_level *level, int64_t position) {
+    for (; level->over & 1; level->over >>= 1)
+        position++;
+    atomic_store_explicit(&level->position, position, memory_order_release);
+}
+
+static int64_t earlier(int64_t left, int64_t right) { return left < right ? left : right; }
+
+static rp_consume_queue *queue_of(const delay_level *level) { return atomic_load_explicit(&level->queue, memory_order_acquire); }
+
+static int64_t end_of(const delay_level *level) {
+    const rp_consume_queue *queue = queue_of(level);
+    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
+}
+
+/* ---- one message ---- */
+
+static void pass_over(rp_schedule_service *service, const rp_queue_entry *entry, const char *why, rp_slice name) {
+    rp_log_write(service->broker->options.log, RP_LOG_ERROR,
+                 "the delayed message at log offset %" PRId64 " (%d bytes) is not delivered: %s%.*s", entry->commit_log_offset, entry->size,
+                 why, (int)(name.size < 255 ? name.size : 255), (const char *)name.data);
+}
+
+static const rp_slice nothing = {(const uint8_t *)"", 0};
+
+/* The properties without the CRC that the old record ends with; the record's own where it has none. RP_OK, RP_E_NO_MEMORY. */
+static int set_properties(rp_append_item *item, due_message *due, rp_slice properties) {
+    static const char *const replaced[] = {"__CRC32#", NULL};
+    item->properties[0] = properties;
+    if (rp_message_property(properties, replaced[0]).data == NULL)
+        return RP_OK;
+    due->text = malloc((size_t)properties.size + 1);
+    if (due->text == NULL)
+        return RP_E_NO_MEMORY;
+    item->properties[0] = (rp_slice){due->text, (uint32_t)(rp_copy_pairs_without(due->text, properties, replaced) - due->text)};
+    return RP_OK;
+}
+
+/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none any more, the log says why; RP_E_IO,
+ * RP_E_NO_MEMORY. */
+static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, due_message *due,
+                     rp_append_item *item) {
+    rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
+    int32_t queue_id;
+    if (name.data == NULL || rp_slice_to_i32(rp_message_property(message->properties, "REAL_QID"), &queue_id) != RP_OK || queue_id < 0 ||
+        queue_id >= RP_TOPIC_QUEUES_MAX) {
+        pass_over(service, entry, "its properties REAL_TOPIC and REAL_QID name no queue", nothing);
+        return RP_E_NOT_FOUND;
+    }
+    due->topic = rp_topic_table_find(service->broker->topics, name);
+    if (due->topic == NULL) {
+        pass_over(service, entry, "it was sent to a topic that is there no longer, ", name);
+        return RP_E_NOT_FOUND;
+    }
+    *item = (rp_append_item){
+        .flag = message->flag,
+        .sys_flag = message->sys_flag,
+        .born_timestamp_ms = message->born_timestamp_ms,
+        .reconsume_times = message->reconsume_times,
+        .tags_code = rp_message_tags_code(message->properties),
+        .body = message->body,
+    };
+    memcpy(item->born_host, message->born_host.data, message->born_host.size);
+    if (rp_topic_open_queue_to_send(service->broker->topics, due->topic, queue_id, &item->queue) == NULL)
+        return RP_E_IO;
+    return set_properties(item, due, message->properties);
+}
+
+/* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
+static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint32_t index) {
+    rp_log_range range;
+    rp_message message;
+    rp_error error = {.message = "the log has no such record"};
+    due_message *due = &service->due[service->count];
+    *due = (due_message){.index = index};
+    int status = rp_commit_log_read(service->broker->commit_log, entry->commit_log_offset, (uint32_t)entry->size, &range);
+    if (rp_status_is_passing(status))
+        return status;
+    if (status != RP_OK || rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, &error) != RP_RECORD_MESSAGE) {
+        pass_over(service, entry, "", (rp_slice){(const uint8_t *)error.message, (uint32_t)strlen(error.message)});
+        status = status == RP_OK ? (rp_log_range_release(range.pin), RP_E_NOT_FOUND) : RP_E_NOT_FOUND;
+        return status;
+    }
+    status = make_item(service, entry, &message, due, &service->items[service->count]);
+    if (status != RP_OK) {
+        rp_log_range_release(range.pin);
+        return status;
+    }
+    due->pin = range.pin;
+    service->count++;
+    return RP_OK;
+}
+
+/* ---- a level ---- */
+
+static void tell_refused(rp_schedule_service *service, int status) {
+    if (!service->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages cannot be delivered: %s; it is tried again",
+                     rp_status_text(status));
+    service->is_refused = true;
+}
+
+static void tell_goes_on(rp_schedule_service *service) {
+    if (service->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages are delivered again");
+    service->is_refused = false;
+}
+
+/* Appends the batch. The first status that asks for another try, or RP_OK. */
+static int append(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries) {
+    int refused = RP_OK;
+    rp_commit_log_append(service->broker->commit_log, service->items, service->count);
+    for (uint32_t i = 0; i < service->count; i++) {
+        const rp_append_item *item = &service->items[i];
+        due_message *due = &service->due[i];
+        if (item->status == RP_OK) {
+            atomic_fetch_add_explicit(&due->topic->messages_in, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&due->topic->bytes_in, item->size, memory_order_relaxed);
+        } else if (item->status == RP_E_TOO_LARGE) {
+            pass_over(service, &entries[due->index], "it is larger than maxMessageSize allows now", nothing);
+        } else {
+            refused = refused == RP_OK ? item->status : refused;
+        }
+        if (item->status == RP_OK || item->status == RP_E_TOO_LARGE)
+            level->over |= UINT32_C(1) << due->index;
+        rp_log_range_release(due->pin);
+        free(due->text);
+    }
+    service->count = 0;
+    return refused;
+}
+
+/* The position within what the queue has: RocketMQ corrects it so, too. */
+static int64_t position_of(rp_schedule_service *service, delay_level *level) {
+    const rp_consume_queue *queue = queue_of(level);
+    int64_t position = atomic_load_explicit(&level->position, memory_order_relaxed), from = position > 0 ? position : 0;
+    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = end_of(level);
+    int64_t corrected = from < min ? min : from > max ? max : from;
+    if (corrected != from) {
+        rp_log_write(service->broker->options.log, RP_LOG_ERROR,
+                     "delay level %d goes on at offset %" PRId64 " instead of %" PRId64 ": its queue has %" PRId64 " to %" PRId64,
+                     (int)(level - service->levels), corrected, from, min, max);
+        level->over = 0;
+        atomic_store_explicit(&level->position, corrected, memory_order_release);
+    }
+    return corrected;
+}
+
+/* Takes what is due of the entries. When to look again; AWAKE: at once, there may be more. */
+static int64_t take_due(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries, uint32_t count, int64_t now_ms,
+                        int *refused) {
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t due = due_ms(level, entries[i].tags_code, now_ms);
+        if (due > now_ms)
+            return due;
+        if (level->over >> i & 1)
+            continue;
+        if (service->count > 0 && bytes + entries[i].size > SCHEDULE_BYTES_MAX)
+            return AWAKE;
+        int status = take(service, &entries[i], i);
+        bytes += entries[i].size;
+        if (status == RP_E_NOT_FOUND)
+            level->over |= UINT32_C(1) << i;
+        else if (status != RP_OK)
+            *refused = *refused == RP_OK ? status : *refused;
+    }
+    return count == RP_SCHEDULE_WINDOW ? AWAKE : NEVER;
+}
+
+/* Delivers what of a level is due, a window of it. When to look again, AWAKE: at once. */
+static int64_t deliver(rp_schedule_service *service, delay_level *level, int64_t now_ms) {
+    rp_queue_entry entries[RP_SCHEDULE_WINDOW];
+    int64_t position = position_of(service, level);
+    if (position == end_of(level))
+        return NEVER;
+    int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
+    if (count <= 0) {
+        tell_refused(service, count < 0 ? (int)count : RP_E_NOT_FOUND);
+        return now_ms + NOT_WRITABLE_MS;
+    }
+    if (due_ms(level, entries[0].tags_code, now_ms) > now_ms)
+        return entries[0].tags_code;
+    if (!atomic_load_explicit(&service->broker->settings.store_writable, memory_order_relaxed))
+        return now_ms + NOT_WRITABLE_MS;
+    int refused = RP_OK;
+    int64_t next = take_due(service, level, entries, (uint32_t)count, now_ms, &refused);
+    if (service->count > 0) {
+        int status = append(service, level, entries);
+        refused = refused == RP_OK ? status : refused;
+    }
+    move_on(level, position);
+    if (refused == RP_OK) {
+        tell_goes_on(service);
+        return next;
+    }
+    tell_refused(service, refused);
+    return now_ms + REFUSED_MS;
+}
+
+/* ---- the thread ---- */
+
+/* Of levels that were empty: seen is where they ended, NO_POSITION for others, whose arrivals are due behind what they have. */
+static bool has_arrivals(const rp_schedule_service *service, const int64_t *seen) {
+    for (int32_t i = 1; i <= service->level_max; i++) {
+        if (seen[i] != NO_POSITION && end_of(&service->levels[i]) != seen[i])
+            return true;
+    }
+    return false;
+}
+
+/* Until `next`, or until something is stored that is due before. An append either sees looks_again_ms, or is seen here. */
+static bool rest(rp_schedule_service *service, int64_t next, const int64_t *seen) {
+    pthread_mutex_lock(&service->lock);
+    atomic_store(&service->looks_again_ms, next);
+    atomic_thread_fence(memory_order_seq_cst);
+    bool is_roused = has_arrivals(service, seen);
+    int64_t wait_ms = next - wall_ms();
+    struct timespec until = rp_deadline_after(CLOCK_MONOTONIC, wait_ms < 0 ? 0 : (uint64_t)earlier(wait_ms, CLOCK_STEP_MS));
+    while (!is_roused && !service->roused && !service->stopping) {
+        if (next == NEVER)
+            pthread_cond_wait(&service->woken, &service->lock);
+        else if (pthread_cond_timedwait(&service->woken, &service->lock, &until) != 0)
+            break;
+    }
+    service->roused = false;
+    atomic_store(&service->looks_again_ms, AWAKE);
+    bool goes_on = !service->stopping;
+    pthread_mutex_unlock(&service->lock);
+    return goes_on;
+}
+
+static bool is_stopping(rp_schedule_service *service) {
+    pthread_mutex_lock(&service->lock);
+    bool stopping = service->stopping;
+    pthread_mutex_unlock(&service->lock);
+    return stopping;
+}
+
+static void run(void *context) {
+    rp_schedule_service *service = context;
+    int64_t seen[RP_DELAY_LEVELS_MAX + 1];
+    for (bool goes_on = true; goes_on;) {
+        int64_t next = NEVER, now_ms = wall_ms();
+        for (int32_t i = 1; i <= service->level_max; i++) {
+            seen[i] = end_of(&service->levels[i]);
+            int64_t wanted = deliver(service, &service->levels[i], now_ms);
+            seen[i] = wanted == NEVER ? seen[i] : NO_POSITION;
+            next = earlier(next, wanted);
+        }
+        goes_on = next == AWAKE ? !is_stopping(service) : rest(service, next, seen);
+    }
+}
+
+void rp_schedule_stored(rp_schedule_service *service, int64_t due_at_ms) {
+    atomic_thread_fence(memory_order_seq_cst); /* the entry was published before */
+    if (due_at_ms >= atomic_load(&service->looks_again_ms))
+        return;
+    pthread_mutex_lock(&service->lock);
+    service->roused = true;
+    pthread_cond_signal(&service->woken);
+    pthread_mutex_unlock(&service->lock);
+}
+
+/* ---- open and close ---- */
+
+static rp_slice schedule_topic_name(void) { return (rp_slice){(const uint8_t *)RP_DELAY_TOPIC, sizeof RP_DELAY_TOPIC - 1}; }
+
+rp_schedule_service *rp_schedule_service_create(rp_broker *broker) {
+    rp_schedule_service *service = calloc(1, sizeof *service);
+    if (service == NULL)
+        return NULL;
+    service->broker = broker;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&service->lock, NULL);
+    pthread_cond_init(&service->woken, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    atomic_store(&service->looks_again_ms, AWAKE);
+    service->topic = rp_topic_table_entry(broker->topics, schedule_topic_name());
+    service->level_max = rp_message_store_delay_level_max(broker->store);
+    for (int32_t i = 1; i <= service->level_max; i++) {
+        delay_level *level = &service->levels[i];
+        level->delay_ms = rp_message_store_delay_ms(broker->store, i);
+        atomic_store_explicit(&level->position, NO_POSITION, memory_order_relaxed);
+        atomic_store_explicit(&level->queue, rp_message_store_delay_queue(broker->store, i, 0, NULL), memory_order_release);
+    }
+    if (service->topic == NULL) {
+        rp_schedule_service_destroy(service);
+        return NULL;
+    }
+    return service;
+}
+
+void rp_schedule_service_destroy(rp_schedule_service *service) {
+    if (service == NULL)
+        return;
+    rp_broker_stop_delivery(service->broker);
+    pthread_cond_destroy(&service->woken);
+    pthread_mutex_destroy(&service->lock);
+    free(service);
+}
+
+int rp_broker_start_delivery(rp_broker *broker, rp_error *error) {
+    rp_schedule_service *service = broker->schedule;
+    if (service->thread != NULL)
+        return RP_OK;
+    for (int32_t i = 1; i <= service->level_max; i++)
+        position_of(service, &service->levels[i]); /* before the first message comes: one past the end would pass it over */
+    service->stopping = false;
+    int status = rp_thread_start(&service->thread, "schedule", run, service);
+    return status == RP_OK
+               ? RP_OK
+               : rp_error_set(error, status, 0, NULL, -1, "no thread to deliver delayed messages: %s", rp_thread_refusal(status));
+}
+
+void rp_broker_stop_delivery(rp_broker *broker) {
+    rp_schedule_service *service = broker->schedule;
+    if (service == NULL || service->thread == NULL)
+        return;
+    pthread_mutex_lock(&service->lock);
+    service->stopping = true;
+    pthread_cond_signal(&service->woken);
+    pthread_mutex_unlock(&service->lock);
+    rp_thread_join(service->thread);
+    service->thread = NULL;
+}
+
+/* ---- for others ---- */
+
+int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level) { return (int32_t)earlier(level, service->level_max); }
+
+/* NULL: a bound or memory is out. */
+static rp_consume_queue *make_queue(rp_schedule_service *service, int32_t level) {
+    delay_level *known = &service->levels[level];
+    pthread_mutex_lock(&service->lock);
+    rp_consume_queue *queue = queue_of(known);
+    if (queue == NULL) {
+        queue = rp_message_store_delay_queue(service->broker->store, level, 1, NULL);
+        atomic_store_explicit(&known->queue, queue, memory_order_release);
+    }
+    pthread_mutex_unlock(&service->lock);
+    return queue;
+}
+
+int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay_queue *queue) {
+    rp_consume_queue *known = queue_of(&service->levels[level]);
+    if (known == NULL && (known = make_queue(service, level)) == NULL)
+        return RP_E_IO;
+    *queue = (rp_delay_queue){known, service->levels[level].delay_ms};
+    if (rp_consume_queue_max_offset(known) == 0 && rp_message_store_prepare_queue(service->broker->store, known, NULL) != RP_OK)
+        return RP_E_IO;
+    return RP_OK;
+}
+
+rp_topic *rp_schedule_topic(rp_schedule_service *service) { return service->topic; }
+
+static delay_level *level_of(const rp_broker *broker, int32_t level) {
+    return level >= 1 && level <= broker->schedule->level_max ? &broker->schedule->levels[level] : NULL;
+}
+
+int rp_broker_put_delay_offset(rp_broker *broker, int32_t level, int64_t offset) {
+    delay_level *known = level_of(broker, level);
+    if (known == NULL || offset < 0)
+        return RP_E_INVALID;
+    atomic_store_explicit(&known->position, offset, memory_order_release);
+    return RP_OK;
+}
+
+int rp_broker_read_delay_offset(const rp_broker *broker, int32_t level, int64_t *offset, int64_t *max_offset) {
+    const delay_level *known = level_of(broker, level);
+    if (known == NULL)
+        return RP_E_NOT_FOUND;
+    *offset = atomic_load_explicit(&known->position, memory_order_acquire);
+    *max_offset = end_of(known);
+    return RP_OK;
+}

@@ -1,0 +1,171 @@
+/* send_back.c: messages that consumers send back (broker.h).
+ * RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/processor/).
+ *
+ *   record ─ another copy of it ─┬─ delay level ─ (schedule_service) ─ retry topic
+ *                                └─ dead letters
+ *
+ * The message goes from the log to the log: nobody above has its bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/bytes_inl.h"
+#include "../base/hex_inl.h"
+#include "../store/message.h"
+#include "lane.h"
+#include "property_text.h"
+
+#define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
+#define ID_SIZE_MAX (2 * (20 + 8))
+#define TEXT_ROOM (RP_PROPERTY_TEXT_ROOM + ID_SIZE_MAX + 64) /* of what is put besides topics */
+
+/* A message on its way back. */
+typedef struct returning {
+    rp_broker *broker;
+    const rp_send_back *request;
+    rp_message message;
+    rp_log_range range;
+    int32_t delay_level; /* 0: to the dead letters */
+    rp_topic *topic;     /* where it is counted */
+    int64_t delay_ms;
+    rp_append_item item;
+    uint8_t *text; /* owned */
+} returning;
+
+/* Pins the record. RP_OK; RP_E_NOT_FOUND; RP_E_IO, RP_E_NO_MEMORY. */
+static int find(returning *back) {
+    rp_commit_log *log = back->broker->commit_log;
+    int64_t offset = back->request->log_offset;
+    rp_log_range head;
+    int status = rp_commit_log_read(log, offset, 4, &head);
+    if (status == RP_OK) {
+        uint32_t size = rp_get_u32(head.address);
+        rp_log_range_release(head.pin);
+        status = size > 4 ? rp_commit_log_read(log, offset, size, &back->range) : RP_E_NOT_FOUND;
+    }
+    if (status != RP_OK)
+        return rp_status_is_passing(status) ? status : RP_E_NOT_FOUND;
+    int kind = rp_message_decode(back->range.address, back->range.size, RP_CHECK_BODY_CRC, &back->message, NULL);
+    if (kind == RP_RECORD_MESSAGE && back->message.physical_offset == offset)
+        return RP_OK;
+    rp_log_range_release(back->range.pin);
+    return RP_E_NOT_FOUND;
+}
+
+static int is_blank(rp_slice text) {
+    for (uint32_t i = 0; i < text.size; i++) {
+        if (text.data[i] > ' ')
+            return 0;
+    }
+    return 1;
+}
+
+/* The id of the message it was before any try: of its first copy. */
+static rp_slice original_id(const rp_message *message, uint8_t room[ID_SIZE_MAX]) {
+    rp_slice known = rp_message_property(message->properties, "ORIGIN_MESSAGE_ID");
+    if (known.data != NULL && !is_blank(known))
+        return known;
+    uint8_t *end = rp_put_hex_bytes(room, message->store_host.data, message->store_host.size);
+    end = rp_put_hex_u64(end, (uint64_t)message->physical_offset);
+    return (rp_slice){room, (uint32_t)(end - room)};
+}
+
+static int write_properties(returning *back) {
+    static const char *const replaced[] = {"DELAY",
+                                           "REAL_TOPIC",
+                                           "REAL_QID",
+                                           "TIMER_DELIVER_MS",
+                                           "TIMER_DELAY_SEC",
+                                           "TIMER_DELAY_MS",
+                                           "RETRY_TOPIC",
+                                           "WAIT",
+                                           "ORIGIN_MESSAGE_ID",
+                                           "__CRC32#",
+                                           NULL};
+    static const char *const replaced_by_dead_letters[] = {"DELAY", "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID", "__CRC32#", NULL};
+    const rp_message *message = &back->message;
+    rp_slice first_topic = rp_message_property(message->properties, "RETRY_TOPIC");
+    if (first_topic.data == NULL)
+        first_topic = message->topic;
+    uint8_t id[ID_SIZE_MAX];
+    back->text = malloc((size_t)message->properties.size + first_topic.size + back->request->retry_topic.size + TEXT_ROOM);
+    if (back->text == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_copy_pairs_without(back->text, message->properties, back->delay_level > 0 ? replaced : replaced_by_dead_letters);
+    end = rp_put_pair(end, "RETRY_TOPIC", first_topic);
+    end = rp_put_pair(end, "WAIT", (rp_slice){(const uint8_t *)"false", 5});
+    end = rp_put_pair(end, "ORIGIN_MESSAGE_ID", original_id(message, id));
+    end = rp_put_number_pair(end, "DELAY", back->delay_level);
+    if (back->delay_level > 0)
+        end = rp_put_real_place(end, back->request->retry_topic, back->request->retry_queue_id);
+    back->item.properties[0] = (rp_slice){back->text, (uint32_t)(end - back->text)};
+    return RP_OK;
+}
+
+static int open_delay_queue(returning *back) {
+    rp_schedule_service *schedule = back->broker->schedule;
+    rp_delay_queue queue;
+    int status = rp_schedule_open_queue(schedule, back->delay_level, &queue);
+    if (status != RP_OK)
+        return status;
+    back->topic = rp_schedule_topic(schedule);
+    back->delay_ms = queue.delay_ms;
+    back->item.queue = queue.queue;
+    return RP_OK;
+}
+
+static int open_dead_letters(returning *back) {
+    back->topic = rp_topic_table_find(back->broker->topics, back->request->dead_letter_topic);
+    if (back->topic == NULL)
+        return RP_E_EXISTS;
+    return rp_topic_open_queue_to_send(back->broker->topics, back->topic, back->request->dead_letter_queue_id, &back->item.queue) != NULL
+               ? RP_OK
+               : RP_E_IO;
+}
+
+/* Where it goes. */
+static int choose_queue(returning *back) {
+    int32_t tries = back->message.reconsume_times;
+    int32_t wanted = back->request->delay_level;
+    if (wanted < 0 || tries >= back->request->reconsume_times_max)
+        return open_dead_letters(back);
+    back->delay_level = rp_schedule_level(back->broker->schedule, wanted > 0 ? wanted : (int64_t)DELAY_FIRST + tries);
+    return open_delay_queue(back);
+}
+
+static int append(returning *back) {
+    const rp_message *message = &back->message;
+    rp_append_item *item = &back->item;
+    item->flag = message->flag;
+    item->sys_flag = message->sys_flag;
+    item->born_timestamp_ms = message->born_timestamp_ms;
+    memcpy(item->born_host, message->born_host.data, message->born_host.size);
+    item->reconsume_times = message->reconsume_times + 1;
+    item->tags_code = rp_message_tags_code(message->properties);
+    item->body = message->body;
+    rp_commit_log_append(back->broker->commit_log, item, 1);
+    if (item->status != RP_OK)
+        return item->status;
+    atomic_fetch_add_explicit(&back->topic->messages_in, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&back->topic->bytes_in, item->size, memory_order_relaxed);
+    if (back->delay_level > 0)
+        rp_schedule_stored(back->broker->schedule, item->store_timestamp_ms + back->delay_ms);
+    return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;
+}
+
+int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
+    returning back = {.broker = broker, .request = request};
+    if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
+        return RP_E_CLOSED;
+    int status = find(&back);
+    if (status != RP_OK)
+        return status;
+    status = choose_queue(&back);
+    if (status == RP_OK)
+        status = write_properties(&back);
+    if (status == RP_OK)
+        status = append(&back);
+    rp_log_range_release(back.range.pin);
+    free(back.text);
+    return status;
+}

@@ -1,0 +1,146 @@
+"""How far the messages of each delay level have been delivered: config/delayOffset.json, request GET_ALL_DELAY_OFFSET.
+RocketMQ: ScheduleMessageService, DelayOffsetSerializeWrapper (5.3.3 broker/schedule/, remoting/).
+
+    native delivery (csrc/broker/schedule_service.h) ─ offsets ─► file, every few seconds and at the stop
+                                         └──────────────────────► slaves, which do not deliver, until they are masters
+
+What lies below a written offset is never delivered again, so its copies have to be on disk before: the text is made behind a sync of the
+log. After a crash a message may come twice, as with RocketMQ, but none is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ..remoting.bodies import DataVersion
+from .json_members import integer_member, object_member
+from .persistence import pretty_text
+
+log = logging.getLogger(__name__)
+
+DELAY_OFFSETS_FILE: Final = "delayOffset.json"
+LOG_END: Final = "logEnd"
+"""What this broker adds to the answer for slaves."""
+SYNC_TIMEOUT_MS: Final = 10_000
+"""For the log to reach the disk; a table that is not written is written the next time."""
+
+
+class DelaySink(Protocol):
+    """The native positions."""
+
+    def put_delay_offset(self, level: int, offset: int) -> None: ...
+    def delay_offsets(self) -> list[tuple[int, int]]: ...
+
+
+class DelayLog(Protocol):
+    """The part of MessageStore that is needed here."""
+
+    def stats(self) -> dict[str, int]: ...
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DelayOffsetsSnapshot:
+    """The positions of one moment, and where the log ended behind it."""
+
+    version: DataVersion
+    offsets: Mapping[int, int]
+    log_end: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"dataVersion": self.version.to_json(), "offsetTable": dict(sorted(self.offsets.items()))}
+
+
+class DelayOffsets:
+    """The table, whose numbers are native."""
+
+    def __init__(self, sink: DelaySink, delay_log: DelayLog, now_ms: Callable[[], int], version_step: int) -> None:
+        self._sink = sink
+        self._log = delay_log
+        self._now_ms = now_ms
+        self._version_step = version_step
+        self._version = DataVersion(now_ms())
+        self._delivered = 0  # when the version was made
+        self._other: dict[int, int] = {}  # of levels that messageDelayLevel names no longer
+
+    def offsets(self) -> dict[int, int]:
+        """By level, of those of which something was delivered."""
+        native = {level: offset for level, (offset, _) in enumerate(self._sink.delay_offsets(), start=1) if offset >= 0}
+        return {**self._other, **native}
+
+    def ends(self) -> dict[int, tuple[int, int]]:
+        """(offset, end of the queue) by level, for operators."""
+        return {level: pair for level, pair in enumerate(self._sink.delay_offsets(), start=1) if pair[0] >= 0}
+
+    def snapshot(self) -> DelayOffsetsSnapshot:
+        offsets = self.offsets()
+        delivered = sum(offsets.values())
+        if delivered - self._delivered >= self._version_step:
+            self._version, self._delivered = self._version.next(now_ms=self._now_ms()), delivered
+        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_max_offset"])
+
+    def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
+        """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""
+        self._log.wait_flushed(snapshot.log_end, SYNC_TIMEOUT_MS)
+        return pretty_text(snapshot.to_json())
+
+    def load(self, saved: SavedDelayOffsets) -> bool:
+        """Takes positions over: a file's before anything is delivered, or on a slave its master's. True when one differs."""
+        before = self.offsets()
+        levels = len(self._sink.delay_offsets())
+        for level, offset in saved.offsets.items():
+            if level > levels:
+                self._other[level] = offset
+            elif before.get(level) != offset:
+                self._sink.put_delay_offset(level, offset)
+        self._version = saved.version
+        after = self.offsets()
+        self._delivered = sum(after.values())
+        return after != before
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDelayOffsets:
+    """What config/delayOffset.json or a master's GET_ALL_DELAY_OFFSET holds."""
+
+    offsets: Mapping[int, int]
+    version: DataVersion
+    log_end: int = 0
+    """Below it lies what was delivered; 0 where that is not said, in a file or by a master that is RocketMQ."""
+
+    @staticmethod
+    def from_json(value: Any) -> SavedDelayOffsets:
+        """Raises ValueError. Files of 4.x have no dataVersion."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"delay offsets are {type(value).__name__}, expected an object")
+        table = object_member(value, "offsetTable", "delay offsets")
+        offsets = {}
+        for level in table:
+            number, offset = int(level), integer_member(table, level, 0, "offsetTable of the delay offsets")
+            if number < 1 or offset < 0:
+                raise ValueError(f"delay level {number} at offset {offset}: levels begin at 1, offsets at 0")
+            offsets[number] = offset
+        version = DataVersion.from_json(object_member(value, "dataVersion", "delay offsets"))
+        return SavedDelayOffsets(offsets, version, integer_member(value, LOG_END, 0, "delay offsets"))
+
+
+class CopiedDelayOffsets:
+    """A slave's: its master's positions, taken over once its own log holds what they say was delivered."""
+
+    def __init__(self, offsets: DelayOffsets) -> None:
+        self._offsets = offsets
+        self._waiting: SavedDelayOffsets | None = None
+
+    def take(self, copied: SavedDelayOffsets, log_end: int) -> bool:
+        """log_end: of the slave's log. True when a position has changed."""
+        waiting = self._waiting or copied
+        if copied.log_end <= log_end:
+            waiting = copied
+        if waiting.log_end > log_end:
+            self._waiting = waiting
+            return False
+        self._waiting = None if waiting is copied else copied
+        return self._offsets.load(waiting)

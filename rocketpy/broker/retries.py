@@ -1,0 +1,139 @@
+"""Messages that a consumer could not process: another try later, or a dead letter after the last.
+RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/processor/).
+
+    CONSUMER_SEND_MSG_BACK ─ group, permission ─ retry topic made ─ native copy of the message ─┬─ its delay level ─ later ─ retry topic
+                                                                      └─ had its last try ──────┴─ dead letters, topic made first
+
+The message itself is native all the way. Threads  one event loop; copies are made in threads of the store's reads, as an old message may
+have to be read from the disk.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from .._core.errors import (
+    AlreadyExists,
+    Busy,
+    Closed,
+    DiskFull,
+    NoMemory,
+    NotFound,
+    RocketpyError,
+    StoreIOError,
+    StoreReadOnly,
+    TooLarge,
+)
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode, see_faq
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import ConsumerSendMsgBackRequestHeader
+from . import names
+from .parts import HandlerTable, Parts
+from .subscriptions import GroupConfig
+
+log = logging.getLogger(__name__)
+
+DEAD_LETTER_QUEUES: Final = 1
+"""DLQ_NUMS_PER_GROUP"""
+VERSION_3_4_9: Final = 121
+"""From then on clients say how many tries there are; what older ones say is not looked at."""
+
+_REFUSED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
+_STATUSES: Final[Mapping[type[RocketpyError], str]] = {
+    TooLarge: "MESSAGE_ILLEGAL",
+    DiskFull: "SERVICE_NOT_AVAILABLE",
+    Closed: "SERVICE_NOT_AVAILABLE",
+    StoreReadOnly: "SERVICE_NOT_AVAILABLE",
+    Busy: "OS_PAGE_CACHE_BUSY",
+    StoreIOError: "CREATE_MAPPED_FILE_FAILED",
+    NoMemory: "CREATE_MAPPED_FILE_FAILED",
+}
+"""RocketMQ's PutMessageStatus, which is the remark."""
+
+
+class ConsumerRetries:
+    """The handler, and what sends to retry topics need as well."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> HandlerTable:
+        return {RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back}
+
+    def group(self, name: str) -> GroupConfig:
+        """Raises CommandError: there is no such group, and it is not made by being used."""
+        config = self._parts.groups.find_or_create(name)
+        if config is None:
+            raise CommandError(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, see_faq(f"subscription group not exist, {name}"))
+        return config
+
+    def tries_max(self, group: str, asked: int | None, version: int = VERSION_3_4_9) -> int:
+        """How often a message of the group is tried again; what the client asks for counts. Raises CommandError."""
+        known = self.group(group).retry_times_max
+        return known if asked is None or version < VERSION_3_4_9 else asked
+
+    async def make_dead_letter_topic(self, group: str) -> str:
+        """Its name; returns when it is in its file. Raises CommandError."""
+        return await self._make_topic(names.dead_letter_topic(group), DEAD_LETTER_QUEUES)
+
+    async def _make_topic(self, topic: str, queues: int, system_flag: int = 0) -> str:
+        parts = self._parts
+        if not names.is_possible(topic):
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
+        if topic not in parts.topics:
+            await parts.deletion.over(topic)
+            _, is_new = parts.topics.create_plain(topic, queues, names.PERM_READ | names.PERM_WRITE, system_flag=system_flag)
+            if is_new:
+                parts.registration.announce([topic])
+                await parts.saved.topics.save_or_log()  # a message in it is acknowledged next
+        await parts.release_new(topic)
+        return topic
+
+    async def _send_back(self, request: Request) -> Response:
+        parts, settings = self._parts, self._parts.settings
+        if settings.is_slave:
+            return Response(ResponseCode.SYSTEM_BUSY, _REFUSED)
+        header = ConsumerSendMsgBackRequestHeader.decode(request.fields)
+        config = self.group(header.group)
+        if not settings.permission & names.PERM_WRITE:
+            return Response(ResponseCode.NO_PERMISSION, f"the broker[{settings.broker_ip}] sending message is forbidden")
+        if config.retry_queues <= 0:
+            return Response()
+        unit_flag = names.unit_flag(unit=False, has_unit_sub=True) if header.unit_mode else 0
+        topic = await self._make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
+        known = parts.topics.get(topic)
+        if known is not None and not known.perm & names.PERM_WRITE:
+            return Response(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
+        copy = functools.partial(
+            parts.native.send_back,
+            header.offset,
+            topic,
+            random.randrange(config.retry_queues),
+            names.dead_letter_topic(header.group),
+            random.randrange(DEAD_LETTER_QUEUES),
+            delay_level=header.delay_level,
+            reconsume_times_max=self.tries_max(header.group, header.max_reconsume_times, request.version),
+        )
+        try:
+            await self._store(copy, header)
+        except NotFound:
+            return Response(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
+        except RocketpyError as error:
+            log.warning("message at %d sent back by %s is not stored: %s", header.offset, request.remote_address, error)
+            return Response(ResponseCode.SYSTEM_ERROR, _STATUSES.get(type(error), "UNKNOWN_ERROR"))
+        return Response()
+
+    async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader) -> None:
+        """Raises as Broker.send_back."""
+        try:
+            is_dead = await self._parts.reads.run(lambda _: copy())
+        except AlreadyExists:
+            await self.make_dead_letter_topic(header.group)
+            is_dead = await self._parts.reads.run(lambda _: copy())
+        if is_dead:
+            log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)

@@ -1,0 +1,146 @@
+"""Delayed messages through a whole broker: when they come, what they have then, what a restart, a slave and an operator see of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.remoting import Command
+from rocketpy._core.store import Message, decode_message
+from rocketpy.broker import names
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.json_codec import read_json
+from tests.unit.broker.pair import pair
+from tests.unit.broker.running import Peer, eventually, run, running, started
+
+LEVELS = {"messageDelayLevel": "1s 2s 1h"}
+
+
+def messages(answer: Command) -> list[Message]:
+    assert answer.code == 0, (answer.code, answer.remark)
+    found, at = [], 0
+    while at < len(answer.body):
+        found.append(decode_message(answer.body[at:]))
+        at += found[-1].size
+    return found
+
+
+async def delivered(peer: Peer, topic: str, queue_id: int = 0, offset: int = 0) -> list[Message]:
+    """What is in the queue, or comes within the broker's patience with a pull that waits."""
+    return messages(await peer.pull("g", topic, queue_id, offset, sysFlag=6, suspendTimeoutMillis=15_000))
+
+
+async def waiting(peer: Peer, level: int) -> int:
+    fields = {"topic": names.SCHEDULE_TOPIC, "queueId": level - 1}
+    return int((await peer.ask(RequestCode.GET_MAX_OFFSET, fields)).fields["offset"])
+
+
+def test_a_delayed_message_comes_when_it_is_due_as_it_was_sent(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **LEVELS) as at:
+            peer = at.peer()
+            await peer.send("t", b"first")
+            await peer.heartbeat("c", "g", "t")
+            sent_ms = time.time_ns() // 1_000_000
+            answer = await peer.send("t", b"later", "KEYS\x01k\x02TAGS\x01a\x02DELAY\x011\x02", queue_id=2)
+            assert answer.code == 0 and answer.fields["queueId"] == "2"
+            assert await waiting(peer, 1) == 1
+            (message,) = await delivered(peer, "t", 2)
+            assert message.body == b"later" and message.topic == "t" and message.queue_id == 2 and message.queue_offset == 0
+            assert message.store_timestamp_ms - sent_ms >= 1000
+            assert message.properties["TAGS"] == "a" and message.properties["KEYS"] == "k" and message.properties["DELAY"] == "1"
+            assert (message.properties["REAL_TOPIC"], message.properties["REAL_QID"]) == ("t", "2")
+            by_tag = await peer.pull("g", "t", 2, subscription="a")
+            assert [found.body for found in messages(by_tag)] == [b"later"], "its entry has the code of its tag"
+            await eventually(lambda: at.broker.runtime_table().get("scheduleMessageOffset_1") == "1,1", "the level's position")
+
+    run(test)
+
+
+def test_levels_past_the_last_are_the_last_and_those_of_one_level_come_in_order(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="0s 1s") as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            for number in range(40):
+                assert (await peer.send("t", b"%d" % number, "DELAY\x0199\x02")).code == 0
+            assert (await peer.send("t", b"at once", "DELAY\x011\x02")).code == 0
+            found: list[Message] = []
+            while len(found) < 41:
+                found += await delivered(peer, "t", 0, len(found))
+            assert [message.body for message in found] == [b"at once", *(b"%d" % number for number in range(40))]
+            assert {message.properties["DELAY"] for message in found[1:]} == {"2"}
+
+    run(test)
+
+
+@pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2])
+def test_a_level_that_is_no_number_is_refused(tmp_path: Path, code: int) -> None:
+    header = {"producerGroup": "p", "topic": "t", "defaultTopic": "TBW102", "defaultTopicQueueNums": 4, "queueId": 0, "sysFlag": 0}
+    header |= {"bornTimestamp": 1, "flag": 0, "properties": "DELAY\x01soon\x02"}
+    short = dict(zip("abcdefghi", header.values(), strict=True))
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            answer = await at.peer().ask(code, header if code == RequestCode.SEND_MESSAGE else short, b"x")
+            assert answer.code == ResponseCode.SYSTEM_ERROR and answer.remark == 'java.lang.NumberFormatException: For input string: "soon"'
+
+    run(test)
+
+
+def test_a_batch_is_not_delayed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t", b"first")
+            assert (await peer.send("t", b"x", "DELAY\x011\x02", m=True)).code == ResponseCode.MESSAGE_ILLEGAL
+
+    run(test)
+
+
+def test_what_waits_over_a_restart_is_delivered_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with started(tmp_path, **LEVELS) as peer:
+            assert (await peer.send("t", b"before", "DELAY\x011\x02")).code == 0
+            assert [message.body for message in await delivered(peer, "t")] == [b"before"]
+            assert (await peer.send("t", b"over the restart", "DELAY\x012\x02")).code == 0
+            assert (await peer.send("t", b"much later", "DELAY\x013\x02")).code == 0
+        saved = read_json((tmp_path / "store" / "config" / "delayOffset.json").read_text(), tolerant_max=None)
+        assert saved["offsetTable"] == {"1": 1} and set(saved["dataVersion"]) == {"counter", "stateVersion", "timestamp"}
+        async with started(tmp_path, **LEVELS) as peer:
+            assert [message.body for message in await delivered(peer, "t", 0, 1)] == [b"over the restart"]
+            assert (await peer.pull("g", "t", 0, 2)).code == ResponseCode.PULL_NOT_FOUND
+            table = (await peer.value(RequestCode.GET_BROKER_RUNTIME_INFO))["table"]
+            assert (table["scheduleMessageOffset_1"], table["scheduleMessageOffset_2"]) == ("1,1", "1,1")
+
+    run(test)
+
+
+def test_a_message_of_a_deleted_topic_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1s") as at:
+            peer = at.peer()
+            for topic in ("gone", "t"):
+                assert (await peer.send(topic, b"x", "DELAY\x011\x02")).code == 0
+            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})).code == 0
+            assert [message.body for message in await delivered(peer, "t")] == [b"x"]
+            assert peer.address and not [topic for topic, _ in at.broker.parts.store.queues() if topic == "gone"]  # type: ignore[union-attr]
+
+    run(test)
+
+
+def test_a_slave_delivers_nothing_and_knows_how_far_its_master_is(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, LEVELS, LEVELS) as at:
+            assert (await at.master.send("t", b"x", "DELAY\x011\x02")).code == 0
+            (message,) = await delivered(at.master, "t")
+            assert message.body == b"x"
+            await eventually(lambda: at.at.broker.runtime_table().get("scheduleMessageOffset_1") == "1,1", "the level's position")
+            await at.in_sync()
+            await at.copy_tables()
+            assert (await at.slave.value(RequestCode.GET_ALL_DELAY_OFFSET))["offsetTable"] == {"1": 1}
+            assert (await at.slave.ask(RequestCode.GET_MAX_OFFSET, {"topic": "t", "queueId": 0})).fields["offset"] == "1"
+
+    run(test)
