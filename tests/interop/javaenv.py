@@ -228,6 +228,10 @@ class PushConsumer(Handle):
         """What came so far, after waiting until it is at least `count` or the time is over."""
         return decode_messages(self.call("received", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
 
+    def attempts(self, count: int = 0, timeout: float = PATIENCE_S) -> list[dict[str, Any]]:
+        """Each delivery so far of a consumer with rejectTimes, refused or not ("taken"), waited for like `received`."""
+        return decode_messages(self.call("attempts", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
+
     def assigned(self, topic: str) -> list[dict[str, Any]]:
         return self.call("assigned", topic=topic)
 

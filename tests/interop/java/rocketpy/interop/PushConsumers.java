@@ -15,36 +15,48 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 
-/** push.*: DefaultMQPushConsumer that keeps what it received until the test asks. */
+/**
+ * push.*: DefaultMQPushConsumer that keeps what it received until the test asks. With "rejectTimes" a message is refused until it has
+ * been consumed again so many times, and each attempt is kept, as it was at that moment: the client changes messages later.
+ */
 final class PushConsumers {
     private static final class Inbox {
         final DefaultMQPushConsumer consumer;
-        final int rejectFirst;
+        final int rejectTimes;
+        final boolean keepsAttempts;
         final List<MessageExt> received = new ArrayList<>();
-        int seen;
+        final List<Object> attempts = new ArrayList<>();
 
-        Inbox(DefaultMQPushConsumer consumer, int rejectFirst) {
+        Inbox(DefaultMQPushConsumer consumer, Request request) {
             this.consumer = consumer;
-            this.rejectFirst = rejectFirst;
+            rejectTimes = (int) request.integer("rejectTimes", 0);
+            keepsAttempts = request.has("rejectTimes");
         }
 
-        /** False for the first rejectFirst messages, which are then delivered again. */
+        /** False for messages to be refused once more: they are then delivered again. */
         synchronized boolean take(List<MessageExt> messages) {
-            seen += messages.size();
-            if (seen <= rejectFirst) {
-                return false;
+            boolean taken = messages.stream().allMatch(each -> each.getReconsumeTimes() >= rejectTimes);
+            if (keepsAttempts) {
+                for (MessageExt message : messages) {
+                    Map<String, Object> attempt = Messages.toMap(message);
+                    attempt.put("taken", taken);
+                    attempt.put("receivedTimestamp", System.currentTimeMillis());
+                    attempts.add(attempt);
+                }
             }
-            received.addAll(messages);
+            if (taken) {
+                received.addAll(messages);
+            }
             notifyAll();
-            return true;
+            return taken;
         }
 
-        synchronized List<MessageExt> await(int count, long timeoutMs) throws InterruptedException {
+        synchronized <T> List<T> await(List<T> kept, int count, long timeoutMs) throws InterruptedException {
             long end = System.nanoTime() + timeoutMs * 1_000_000;
-            for (long left = timeoutMs; received.size() < count && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
+            for (long left = timeoutMs; kept.size() < count && left > 0; left = (end - System.nanoTime()) / 1_000_000) {
                 wait(left);
             }
-            return new ArrayList<>(received);
+            return new ArrayList<>(kept);
         }
     }
 
@@ -52,10 +64,14 @@ final class PushConsumers {
 
     void register(Map<String, Driver.Command> commands) {
         commands.put("push.start", this::start);
-        commands.put("push.received", request -> Messages.toList(named(request)
-            .await((int) request.integer("count", 0), request.integer("timeoutMs", 0))));
+        commands.put("push.received", request -> Messages.toList(await(request, named(request).received)));
+        commands.put("push.attempts", request -> await(request, named(request).attempts));
         commands.put("push.assigned", this::assigned);
         commands.put("push.shutdown", this::shutdown);
+    }
+
+    private <T> List<T> await(Request request, List<T> kept) throws InterruptedException {
+        return named(request).await(kept, (int) request.integer("count", 0), request.integer("timeoutMs", 0));
     }
 
     private Inbox named(Request request) {
@@ -85,13 +101,19 @@ final class PushConsumers {
                 consumer.subscribe(topic.toString(), request.text("expression", "*"));
             }
         }
-        Inbox inbox = new Inbox(consumer, (int) request.integer("rejectFirst", 0));
+        if (request.has("maxReconsumeTimes")) {
+            consumer.setMaxReconsumeTimes((int) request.integer("maxReconsumeTimes", 0));
+        }
+        Inbox inbox = new Inbox(consumer, request);
+        int nextDelayLevel = (int) request.integer("nextDelayLevel", 0);
         if (request.truth("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
                 inbox.take(messages) ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
         } else {
-            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
-                inbox.take(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER);
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                context.setDelayLevelWhenNextConsume(nextDelayLevel);
+                return inbox.take(messages) ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            });
         }
         consumer.start();
         inboxes.put(request.text("name"), inbox);
