@@ -22,6 +22,7 @@ from pathlib import Path
 
 from ._core.base import LogTap
 from .config import Config, ConfigError, Problem, Value
+from .error_lines import ErrorLines
 
 NATIVE_LOGGER = "rocketpy.native"
 NOTICE = 25  # RP_LOG_NOTICE: nothing is wrong, but who waits at a terminal wants to see it
@@ -73,6 +74,38 @@ class TerminalFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
 
 
+class TerminalHandler(logging.Handler):
+    """Records to standard error. A reader that stops reading costs records, not the server (error_lines.py)."""
+
+    def __init__(self, lines: ErrorLines) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record) + "\n"
+        except Exception:  # as every handler of logging: a mistake in the program, with its traceback
+            self.handleError(record)
+            return
+        self._lines.write(line.encode(errors="backslashreplace"))
+
+    def flush(self) -> None:
+        """Waits a second at most."""
+        self._lines.settle()
+
+    def close(self) -> None:
+        self._lines.close()
+        super().close()
+
+
+def _terminal() -> logging.Handler:
+    """A plain handler where standard error is no file of the system, or no thread is left to wait for its reader."""
+    try:
+        return TerminalHandler(ErrorLines(sys.stderr.fileno()))
+    except (OSError, RuntimeError):  # io.UnsupportedOperation is an OSError
+        return logging.StreamHandler(sys.stderr)
+
+
 class LogFile(logging.handlers.RotatingFileHandler):
     """A file that cannot be written, on a full disk say, costs the records of that time; standard error is told in one line a minute."""
 
@@ -120,7 +153,7 @@ def start_logging(name: str, config: Config, *, foreground: bool = False) -> Non
         )
         handlers[0].setFormatter(formatter)
     if foreground or not directory:
-        terminal = logging.StreamHandler(sys.stderr)
+        terminal = _terminal()
         terminal.setFormatter(TerminalFormatter() if foreground else formatter)
         terminal.setLevel(NOTICE if foreground else logging.NOTSET)
         if foreground:

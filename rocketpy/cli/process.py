@@ -10,12 +10,13 @@ import asyncio
 import logging
 import os
 import resource
+import select
 import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from .._core.base import report_faults
 from .._core.errors import RocketpyError
@@ -28,6 +29,8 @@ EXIT_USAGE = 2
 """Of a command line or a configuration that cannot be."""
 EXECUTOR_THREADS = 6
 """What the event loop leaves to others: files that are written and deleted, reads of the store that may wait for the disk."""
+READ_WITHIN_MS = 1000
+"""So long a reader of ours may be busy with something else."""
 
 
 class Service(Protocol):
@@ -53,8 +56,27 @@ def raise_open_files() -> None:
 
 
 def complain(program: str, error: Exception) -> None:
+    settle_logs()
+    if not is_read(sys.stderr):
+        return
     for line in str(error).splitlines() or [type(error).__name__]:
         print(f"{program}: {line}", file=sys.stderr, flush=True)
+
+
+def settle_logs() -> None:
+    """What was logged before stands before what is said now; a reader that does not read is waited for a second."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
+def is_read(stream: TextIO) -> bool:
+    """False for a pipe or terminal that is full and stays so for a second: a write would wait for its reader, maybe for ever."""
+    try:
+        waiting = select.poll()
+        waiting.register(stream.fileno(), select.POLLOUT)
+    except OSError:  # io.UnsupportedOperation: no file of the system
+        return True
+    return bool(waiting.poll(READ_WITHIN_MS))
 
 
 def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
@@ -112,6 +134,7 @@ class StopSignal:
             self._event.set()
         elif now_s - self._first_s >= self.INSIST_S:
             log.error("%s again: ending without a clean stop", number.name)
+            settle_logs()
             os._exit(128 + number)
 
     def _reload(self) -> None:
@@ -186,7 +209,13 @@ async def _served(stop: StopSignal, configs: Sequence[Config], make: Make, annou
 
 
 def _announced(announce: Callable[[], None]) -> None:
-    """Says that we run. Standard output may be a full disk, or a pipe whose reader has seen enough: no reason to stop serving."""
+    """Says that we run. Standard output may be a full disk, a pipe whose reader has seen enough, or one that nobody reads: no reason to
+    stop serving."""
+    settle_logs()
+    if not is_read(sys.stdout):
+        log.warning("standard output is a pipe or a terminal that nobody reads: nothing is written to it")
+        forget_output()
+        return
     try:
         announce()
     except OSError as error:

@@ -1,0 +1,85 @@
+"""Standard error as a server writes to it: behind a thread, so that a reader who stops reading never stops the server.
+
+A pipe or terminal that nobody reads (a container's log driver that waits, a pager, Ctrl-S) takes 64 KiB and then lets a write wait for ever.
+
+    any thread ─ write ─► lines, BYTES_MAX at most ─► thread ─ write ─► file descriptor 2
+
+Threads  write and settle from any; one daemon thread, which nobody waits for longer than they say.
+Bounds   BYTES_MAX wait; what comes then is counted, and the count is written when there is room again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+
+BYTES_MAX = 4 << 20
+"""Some 20,000 records: more than a start, or a minute of trouble, writes while its reader is slow."""
+SETTLE_S = 1.0
+"""Who ends, or says something on another stream, waits so long for what was written before."""
+
+
+class ErrorLines:
+    """Lines to a file descriptor. Raises RuntimeError where the system has no thread to give."""
+
+    def __init__(self, descriptor: int, bytes_max: int = BYTES_MAX) -> None:
+        self._descriptor = descriptor
+        self._bytes_max = bytes_max
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._lost = 0
+        self._changed = threading.Condition()
+        self._is_ending = False
+        self._thread = threading.Thread(target=self._run, name="error-lines", daemon=True)
+        self._thread.start()
+
+    def write(self, line: bytes) -> None:
+        """Never waits for the reader."""
+        with self._changed:
+            if self._bytes + len(line) > self._bytes_max:
+                self._lost += 1
+                return
+            self._lines.append(line)
+            self._bytes += len(line)
+            self._changed.notify_all()
+
+    def settle(self, timeout_s: float = SETTLE_S) -> bool:
+        """Waits until everything is written, timeout_s at most. Whether it is."""
+        end_s = time.monotonic() + timeout_s
+        with self._changed:
+            while self._bytes and (left_s := end_s - time.monotonic()) > 0:
+                self._changed.wait(left_s)
+            return not self._bytes
+
+    def close(self) -> None:
+        """After SETTLE_S what nobody reads is given up."""
+        self.settle()
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (line := self._next()) is not None:
+            data = memoryview(line)
+            try:
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+            except OSError:  # a full disk, a reader that has gone: nowhere is left to say it
+                pass
+            with self._changed:
+                self._lines.popleft()
+                self._bytes -= len(line)
+                if self._lost and not self._lines:
+                    self._lines.append(b"nobody read standard error: %d lines were lost here\n" % self._lost)
+                    self._bytes += len(self._lines[0])
+                    self._lost = 0
+                self._changed.notify_all()
+
+    def _next(self) -> bytes | None:
+        """The oldest line, which stays where it is until it is written; None at the end."""
+        with self._changed:
+            while not self._lines and not self._is_ending:
+                self._changed.wait()
+            return None if self._is_ending else self._lines[0]
