@@ -1,6 +1,6 @@
 """Standard error as a server writes to it: behind a thread, so that a reader who stops reading never stops the server.
 
-A pipe or terminal that nobody reads (a container's log driver that waits, a pager, Ctrl-S) takes 64 KiB and then lets a write wait for ever.
+A pipe or terminal that nobody reads (a log driver that waits, a pager, Ctrl-S) takes 64 KiB and then lets a write wait for ever.
 
     any thread ─ write ─► lines, BYTES_MAX at most ─► thread ─ write ─► file descriptor 2
 

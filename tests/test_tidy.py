@@ -34,7 +34,7 @@ C_ROOMS = {
 # Python packages from the bottom up: a module imports from its own level or below.
 PYTHON_LEVELS = (
     {"_core"},
-    {"config", "state_file"},
+    {"config", "error_lines", "state_file"},
     {"remoting", "logs"},
     {"namesrv", "broker", "ha", "store"},
     {"cli", "spark", "__main__"},
