@@ -82,6 +82,8 @@ def test_delayed_messages_are_delivered_by_who_has_the_store(
         end_of(cluster, kill)
         hand_over(cluster, other, LATER)
     assert set(delivered(cluster)) == everything
+    if kill:
+        return  # the positions of the last seconds went with it: what was delivered since may wait again, under other levels for hours
     ends = {str(level): queue_end(cluster.broker.address, SCHEDULE, level - 1) for level in (1, 2, 3, 4)}
     wait_until(lambda: wire.call(cluster.broker.address, GET_DELAY_OFFSETS).json()["offsetTable"] == ends, what="all levels at their ends")
     cluster.broker.stop()
