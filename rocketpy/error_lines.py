@@ -11,6 +11,7 @@ Bounds   BYTES_MAX wait; what comes then is counted, and the count is written wh
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -61,6 +62,7 @@ class ErrorLines:
             self._changed.notify_all()
 
     def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for threads that end before the process does
         while (line := self._next()) is not None:
             data = memoryview(line)
             try:

@@ -377,7 +377,8 @@ class BrokerService:
         parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
         if not parts.ha.is_slave and (moved := parts.offsets.hold_back(parts.queue_end)):
             log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)
-        parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load)
+        if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
+            parts.saved.delay_offsets.mark_saved()
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
         for mode in parts.request_modes:
