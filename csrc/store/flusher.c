@@ -82,7 +82,8 @@ static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value, memory_order_relaxed);
 }
 
-/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, for want of descriptors. */
+/* By the leader: everything appended so far is durable. RP_OK, RP_E_IO; RP_E_BUSY: not now, for want of descriptors or of a directory that
+ * somebody moved away and may put back. */
 static int sync_log(rp_flusher *flusher, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
@@ -97,6 +98,9 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     }
     int64_t started = rp_clock_monotonic_ns(flusher->setup.clock);
     int rc = rp_mapped_file_queue_sync(rp_commit_log_files(log), begin, end, error);
+    if (rc == RP_E_NOT_FOUND && error->os_errno == ENOENT) {
+        rc = error->status = RP_E_BUSY;
+    }
     bool was_owed = atomic_exchange_explicit(&flusher->is_owed, rc == RP_E_BUSY, memory_order_relaxed);
     if (rc == RP_E_BUSY) {
         if (!was_owed) {

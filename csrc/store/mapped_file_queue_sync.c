@@ -21,7 +21,8 @@ static int sync_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error
  * nothing to sync. */
 static int names_failed(const rp_mapped_file_queue *row, int64_t offset, rp_error *error) {
     if (errno == ENOENT) {
-        return rp_error_set(error, RP_E_NOT_FOUND, errno, row->directory, offset, "the directory to sync is gone");
+        return rp_error_set(error, RP_E_NOT_FOUND, errno, row->directory, offset,
+                            "the directory to sync is gone: put it back, or restart the broker");
     }
     if (errno != EMFILE && errno != ENFILE) {
         return sync_failed(row, offset, error);

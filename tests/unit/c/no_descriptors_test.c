@@ -1,22 +1,25 @@
-/* no_descriptors_test.c: while the process has no descriptor left a directory cannot be opened to be synced. Nothing has been lost by that:
- * who waits is told to wait longer, the store stays writable, and what was appended is synced once there are descriptors again. */
+/* no_descriptors_test.c: while the process has no descriptor left, or somebody moved the log's directory away, it cannot be opened to be
+ * synced. Nothing has been lost by that: who waits is told to wait longer, the store stays writable, and what was appended is synced once
+ * there are descriptors again, or the directory is back. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "check.h"
 #include "store_fixture.h"
 
-static _Atomic int is_out; /* of descriptors */
+static _Atomic int refusal; /* errno of an open of a directory; 0: none */
 
 static int sync_directory(void *context, const char *path) {
-    if (atomic_load(&is_out)) {
-        errno = EMFILE;
+    int refused = atomic_load(&refusal);
+    if (refused == EMFILE || (refused == ENOENT && strstr(path, "commitlog") != NULL)) {
+        errno = refused;
         return -1;
     }
     return rp_file_ops_system()->sync_directory(context, path);
 }
 
-static void the_sync_is_made_up_for(int32_t flush_mode) {
+static void the_sync_is_made_up_for(int32_t flush_mode, int refused) {
     char path[400];
     fixture_directory(path, sizeof path);
     rp_file_ops ops = *rp_file_ops_system();
@@ -30,7 +33,7 @@ static void the_sync_is_made_up_for(int32_t flush_mode) {
     rp_message_store *store = fixture_open(&options);
     rp_commit_log *log = rp_message_store_commit_log(store);
     rp_consume_queue *queue = fixture_queue(store, "Descriptors", 0);
-    atomic_store(&is_out, 1);
+    atomic_store(&refusal, refused);
     int64_t count = 0; /* into the third file: the first two may have been made and synced before, ahead of the writer */
     while (rp_commit_log_max_offset(log) <= 2 * FIXTURE_LOG_FILE_SIZE) {
         CHECK(fixture_append(store, queue, count++) == RP_OK);
@@ -39,7 +42,7 @@ static void the_sync_is_made_up_for(int32_t flush_mode) {
     int rc = rp_message_store_wait_flushed(store, end, 100);
     CHECK((rc == RP_E_BUSY || rc == RP_E_TIMEOUT) && rp_message_store_writable(store, NULL) == RP_OK);
     CHECK(fixture_append(store, queue, count) == RP_OK);
-    atomic_store(&is_out, 0);
+    atomic_store(&refusal, 0);
     rp_message_store_stats stats;
     do { /* nobody asks: the flusher does it by itself, though less than the least pages may be left */
         rp_message_store_read_stats(store, &stats);
@@ -54,7 +57,9 @@ static void the_sync_is_made_up_for(int32_t flush_mode) {
 }
 
 int main(void) {
-    the_sync_is_made_up_for(RP_FLUSH_SYNC);
-    the_sync_is_made_up_for(RP_FLUSH_ASYNC);
+    the_sync_is_made_up_for(RP_FLUSH_SYNC, EMFILE);
+    the_sync_is_made_up_for(RP_FLUSH_ASYNC, EMFILE);
+    the_sync_is_made_up_for(RP_FLUSH_SYNC, ENOENT);
+    the_sync_is_made_up_for(RP_FLUSH_ASYNC, ENOENT);
     return 0;
 }
