@@ -48,7 +48,7 @@ def came_in_time(level: int, *attempts: dict) -> bool:
     return True
 
 
-@pytest.mark.parametrize("how", ["sync", "async", "oneway"])
+@pytest.mark.parametrize("how", ["sync", *(pytest.param(how, marks=pytest.mark.slow) for how in ("async", "oneway"))])
 def test_delayed_messages_come_in_the_order_of_their_levels(java: JavaClients, topic: str, group: str, how: str) -> None:
     consumer = waiting_consumer(java, topic, group, 2)
     producer = java.producer()
@@ -68,6 +68,7 @@ def test_delayed_messages_come_in_the_order_of_their_levels(java: JavaClients, t
         assert came_in_time(level, each)
 
 
+@pytest.mark.slow
 def test_messages_of_one_level_keep_their_order_beside_plain_ones(java: JavaClients, topic: str, group: str) -> None:
     consumer = waiting_consumer(java, topic, group, 1)
     producer = java.producer()
@@ -81,6 +82,7 @@ def test_messages_of_one_level_keep_their_order_beside_plain_ones(java: JavaClie
     assert came_in_time(1, *(each for each in attempts if each["body"].startswith(b"delayed")))
 
 
+@pytest.mark.slow
 def test_a_level_above_the_last_is_the_last(java: JavaClients, topic: str, group: str) -> None:
     consumer = waiting_consumer(java, topic, group, 0)
     java.producer().send(topic, {"body": "far", "delayLevel": 99}, selector=0)
@@ -88,6 +90,7 @@ def test_a_level_above_the_last_is_the_last(java: JavaClients, topic: str, group
     assert attempt["properties"]["DELAY"] == "4" and came_in_time(4, attempt)
 
 
+@pytest.mark.slow
 def test_tags_choose_among_delayed_messages(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic, expression="TagB", rejectTimes=0)
     java.producer().send(topic, *({"body": tag, "tags": tag, "delayLevel": 1} for tag in ("TagA", "TagB", "TagC")))
@@ -95,6 +98,7 @@ def test_tags_choose_among_delayed_messages(java: JavaClients, topic: str, group
     assert {each["body"] for each in consumer.attempts(2)} == {b"TagB", b"last"}
 
 
+@pytest.mark.slow
 def test_a_large_delayed_message_is_compressed_all_the_way(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic)
     body = "großer Körper " * 20_000
@@ -104,6 +108,7 @@ def test_a_large_delayed_message_is_compressed_all_the_way(java: JavaClients, to
     assert message["storeSize"] < 50_000
 
 
+@pytest.mark.slow
 def test_a_delayed_message_is_found_by_its_key(java: JavaClients, topic: str, group: str) -> None:
     """Where it was delivered to; while it waits it is stored under another topic."""
     consumer = java.push(group, topic)

@@ -112,6 +112,7 @@ def test_a_rejected_message_comes_again_until_it_is_taken(java: JavaClients, clu
     assert (config["readQueueNums"], config["writeQueueNums"], config["perm"]) == (1, 1, 6)
 
 
+@pytest.mark.slow
 def test_a_consumer_says_how_late_it_wants_a_message_again(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
     java.producer().send(topic, "in a second", "in a second, too")
@@ -121,6 +122,7 @@ def test_a_consumer_says_how_late_it_wants_a_message_again(java: JavaClients, to
         assert second["receivedTimestamp"] - first["receivedTimestamp"] >= LEVELS_MS[1]
 
 
+@pytest.mark.slow
 def test_a_consumer_wants_a_message_never_again(java: JavaClients, cluster: Cluster, topic: str, group: str) -> None:
     consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=-1)
     java.producer().send(topic, "never again")
@@ -129,7 +131,7 @@ def test_a_consumer_wants_a_message_never_again(java: JavaClients, cluster: Clus
     assert len(consumer.attempts()) == 1
 
 
-@pytest.mark.parametrize("orderly", [False, True], ids=["concurrent", "orderly"])
+@pytest.mark.parametrize("orderly", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["concurrent", "orderly"])
 def test_a_message_is_a_dead_letter_after_the_last_try(java: JavaClients, cluster: Cluster, topic: str, group: str, orderly: bool) -> None:
     consumer = java.push(group, topic, rejectTimes=5, maxReconsumeTimes=1, orderly=orderly)
     java.producer().send(topic, *({"body": f"{number}", "keys": f"K{number}", "tags": "T"} for number in range(5)), selector=3)
@@ -147,6 +149,7 @@ def test_a_message_is_a_dead_letter_after_the_last_try(java: JavaClients, cluste
     assert (config["readQueueNums"], config["writeQueueNums"], config["perm"]) == (1, 1, 6)
 
 
+@pytest.mark.slow
 def test_an_orderly_consumer_keeps_the_order_while_it_tries_again(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic, rejectTimes=2, orderly=True)
     java.producer().send(topic, *(f"{number}" for number in range(4)), selector=0)
@@ -156,6 +159,7 @@ def test_an_orderly_consumer_keeps_the_order_while_it_tries_again(java: JavaClie
     ]
 
 
+@pytest.mark.slow
 def test_large_and_delayed_messages_come_again_whole(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
     body = "großer Körper " * 20_000
@@ -170,6 +174,7 @@ def test_large_and_delayed_messages_come_again_whole(java: JavaClients, topic: s
     assert first["bornTimestamp"] == second["bornTimestamp"]
 
 
+@pytest.mark.slow
 def test_the_next_consumer_of_the_group_gets_what_the_last_one_rejected(java: JavaClients, topic: str, group: str) -> None:
     first = java.push(group, topic, rejectTimes=9)
     java.producer().send(topic, "for the next", "for the next, too")
@@ -181,6 +186,7 @@ def test_the_next_consumer_of_the_group_gets_what_the_last_one_rejected(java: Ja
     assert all(each["reconsumeTimes"] >= 1 for each in taken)
 
 
+@pytest.mark.slow
 def test_a_consumer_by_tags_gets_its_retries(java: JavaClients, topic: str, group: str) -> None:
     consumer = java.push(group, topic, expression="TagA", rejectTimes=1, nextDelayLevel=1)
     java.producer().send(topic, *({"body": f"{tag} {number}", "tags": tag} for tag in ("TagA", "TagB") for number in range(3)))
