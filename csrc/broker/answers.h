@@ -31,7 +31,8 @@ enum rp_response_code {
     RP_RESPONSE_SUBSCRIPTION_NOT_EXIST = 24,
     RP_RESPONSE_SUBSCRIPTION_NOT_LATEST = 25,
     RP_RESPONSE_SUBSCRIPTION_GROUP_NOT_EXIST = 26,
-    RP_RESPONSE_INVALID_PARAMETER = 29
+    RP_RESPONSE_INVALID_PARAMETER = 29,
+    RP_RESPONSE_ILLEGAL_OPERATION = 604
 };
 
 #define RP_FAQ_TIP "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."

@@ -46,6 +46,8 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
     case RP_CODE_GET_MAX_OFFSET:
     case RP_CODE_GET_MIN_OFFSET:
         return rp_offset_request(lane, connection, command);
+    case RP_CODE_END_TRANSACTION:
+        return rp_end_transaction_request(lane, connection, command);
     default:
         return RP_PUNT;
     }
@@ -179,6 +181,8 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .sync_flush_timeout_ms = 5000,
         .slave_timeout_ms = 3000,
         .store_reply_enable = 1,
+        .transaction_enable = 1,
+        .transaction_timeout_ms = 6000,
         .store_writable = 1,
     };
 }
@@ -210,6 +214,8 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->sync_flush_timeout_ms, from->sync_flush_timeout_ms, memory_order_relaxed);
     atomic_store_explicit(&live->slave_timeout_ms, from->slave_timeout_ms, memory_order_relaxed);
     atomic_store_explicit(&live->store_reply_enable, from->store_reply_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->transaction_enable, from->transaction_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->transaction_timeout_ms, from->transaction_timeout_ms, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -290,10 +296,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->groups = rp_group_table_create();
     broker->producers = rp_producer_table_create();
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
+    broker->halves = broker->topics != NULL ? rp_half_messages_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->halves == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -333,6 +340,7 @@ void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
+    rp_half_messages_destroy(broker->halves);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */

@@ -79,6 +79,8 @@ typedef struct rp_broker_settings {
     uint32_t sync_flush_timeout_ms;     /* syncFlushTimeout 5,000 */
     uint32_t slave_timeout_ms;          /* slaveTimeout 3,000 */
     int32_t store_reply_enable;         /* storeReplyMessageEnable: replies are stored, too; default 1 */
+    int32_t transaction_enable;         /* not rejectTransactionMessage; default 1 */
+    int64_t transaction_timeout_ms;     /* transactionTimeOut 6,000 */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;

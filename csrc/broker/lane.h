@@ -21,6 +21,7 @@
 #include "cold_reads.h"
 #include "get_message.h"
 #include "group_table.h"
+#include "half_messages.h"
 #include "long_polling.h"
 #include "parked_responses.h"
 #include "pending_replies.h"
@@ -68,10 +69,10 @@ typedef struct rp_lane {
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, store_writable, flush_mode, slave_acks,
-        slaves_min, long_polling_enable, store_reply_enable;
+        slaves_min, long_polling_enable, store_reply_enable, transaction_enable;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
-    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max;
+    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms;
     pthread_mutex_t reason_mutex; /* leaf; only on the way to an error */
     char store_reason[128];       /* guarded by reason_mutex */
 } rp_live_settings;
@@ -90,6 +91,7 @@ struct rp_broker {
     rp_group_table *groups;
     rp_producer_table *producers;
     rp_schedule_service *schedule; /* fixed */
+    rp_half_messages *halves; /* fixed */
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;

@@ -28,7 +28,7 @@ enum pair_meaning {
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
  * timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
-#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM) | BIT(TRAN_MSG))
+#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM))
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
@@ -108,7 +108,7 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         note_special(properties, meaning, 1);
         break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
-        note_special(properties, meaning, rp_slice_to_bool(value));
+        properties->prepared = rp_slice_to_bool(value);
         break;
     default:
         break;

@@ -24,7 +24,8 @@ typedef struct rp_sent_properties {
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */
     int32_t delay_level; /* DELAY; 0: none */
-    int32_t special;     /* timer, transaction, inner batch, or a delay that is no number: not for the fast path */
+    int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
+    int32_t special;     /* timer, inner batch, or a delay that is no number: not for the fast path */
 } rp_sent_properties;
 
 /* RP_OK or RP_E_NO_MEMORY. */

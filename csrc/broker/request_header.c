@@ -66,6 +66,14 @@ static const field_rule offset[] = {
     RULE("setZeroIfNotFound", BOOLEAN, 0, rp_offset_header, set_zero_if_not_found),
 };
 
+static const field_rule end_transaction[] = {
+    RULE("producerGroup", TEXT, 0, rp_end_transaction, producer_group),
+    RULE("tranStateTableOffset", NUMBER_64, 1, rp_end_transaction, queue_offset),
+    RULE("commitLogOffset", NUMBER_64, 1, rp_end_transaction, log_offset),
+    RULE("commitOrRollback", NUMBER_32, 1, rp_end_transaction, decision),
+    RULE("fromTransactionCheck", BOOLEAN, 0, rp_end_transaction, is_from_check),
+};
+
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
 
 /* Most numbers are a few digits without a sign; the rest goes the full way. */
@@ -240,4 +248,11 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
     header->has_queue_id = (seen & (1u << 2)) != 0;
     header->has_commit_offset = (seen & (1u << 3)) != 0;
     return status;
+}
+
+int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault) {
+    *request = (rp_end_transaction){0};
+    uint32_t seen;
+    int status = read_fields(command, end_transaction, COUNT(end_transaction), request, &seen, fault);
+    return status != RP_OK ? status : check_required(end_transaction, COUNT(end_transaction), seen, fault);
 }

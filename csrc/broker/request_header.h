@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "../remoting/command.h"
+#include "transactions.h"
 
 /* The first field that could not be used. */
 typedef struct rp_header_fault {
@@ -73,6 +74,7 @@ int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_se
 int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
+int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
 
 /* Request codes of this room. */
 #define RP_CODE_SEND_MESSAGE 10
@@ -81,6 +83,7 @@ int rp_offset_header_read(const rp_command *command, rp_offset_header *header, r
 #define RP_CODE_UPDATE_CONSUMER_OFFSET 15
 #define RP_CODE_GET_MAX_OFFSET 30
 #define RP_CODE_GET_MIN_OFFSET 31
+#define RP_CODE_END_TRANSACTION 37
 #define RP_CODE_SEND_MESSAGE_V2 310
 #define RP_CODE_SEND_BATCH_MESSAGE 320
 #define RP_CODE_SEND_REPLY_MESSAGE 324

@@ -14,6 +14,7 @@
 #include "../store/message.h"
 #include "lane.h"
 #include "property_text.h"
+#include "stored_message.h"
 
 #define NEVER INT64_MAX
 #define AWAKE INT64_MIN               /* in looks_again_ms: nobody needs to wake it */
@@ -119,15 +120,7 @@ static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, 
         pass_over(service, entry, "it was sent to a topic that is there no longer, ", name);
         return RP_E_NOT_FOUND;
     }
-    *item = (rp_append_item){
-        .flag = message->flag,
-        .sys_flag = message->sys_flag,
-        .born_timestamp_ms = message->born_timestamp_ms,
-        .reconsume_times = message->reconsume_times,
-        .tags_code = rp_message_tags_code(message->properties),
-        .body = message->body,
-    };
-    memcpy(item->born_host, message->born_host.data, message->born_host.size);
+    *item = rp_item_of_message(message);
     if (rp_topic_open_queue_to_send(service->broker->topics, due->topic, queue_id, &item->queue) == NULL)
         return RP_E_IO;
     return set_properties(item, due, message->properties);

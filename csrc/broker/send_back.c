@@ -7,13 +7,11 @@
  * The message goes from the log to the log: nobody above has its bytes.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "../base/bytes_inl.h"
 #include "../base/hex_inl.h"
-#include "../store/message.h"
 #include "lane.h"
 #include "property_text.h"
+#include "stored_message.h"
 
 #define DELAY_FIRST 3 /* the level of the first try after the first failure; each later one has the next */
 #define ID_SIZE_MAX (2 * (20 + 8))
@@ -23,34 +21,13 @@
 typedef struct returning {
     rp_broker *broker;
     const rp_send_back *request;
-    rp_message message;
-    rp_log_range range;
+    rp_stored_message stored;
     int32_t delay_level; /* 0: to the dead letters */
     rp_topic *topic;     /* where it is counted */
     int64_t delay_ms;
     rp_append_item item;
     uint8_t *text; /* owned */
 } returning;
-
-/* Pins the record. RP_OK; RP_E_NOT_FOUND; RP_E_IO, RP_E_NO_MEMORY. */
-static int find(returning *back) {
-    rp_commit_log *log = back->broker->commit_log;
-    int64_t offset = back->request->log_offset;
-    rp_log_range head;
-    int status = rp_commit_log_read(log, offset, 4, &head);
-    if (status == RP_OK) {
-        uint32_t size = rp_get_u32(head.address);
-        rp_log_range_release(head.pin);
-        status = size > 4 ? rp_commit_log_read(log, offset, size, &back->range) : RP_E_NOT_FOUND;
-    }
-    if (status != RP_OK)
-        return rp_status_is_passing(status) ? status : RP_E_NOT_FOUND;
-    int kind = rp_message_decode(back->range.address, back->range.size, RP_CHECK_BODY_CRC, &back->message, NULL);
-    if (kind == RP_RECORD_MESSAGE && back->message.physical_offset == offset)
-        return RP_OK;
-    rp_log_range_release(back->range.pin);
-    return RP_E_NOT_FOUND;
-}
 
 static int is_blank(rp_slice text) {
     for (uint32_t i = 0; i < text.size; i++) {
@@ -83,7 +60,7 @@ static int write_properties(returning *back) {
                                            "__CRC32#",
                                            NULL};
     static const char *const replaced_by_dead_letters[] = {"DELAY", "RETRY_TOPIC", "WAIT", "ORIGIN_MESSAGE_ID", "__CRC32#", NULL};
-    const rp_message *message = &back->message;
+    const rp_message *message = &back->stored.message;
     rp_slice first_topic = rp_message_property(message->properties, "RETRY_TOPIC");
     if (first_topic.data == NULL)
         first_topic = message->topic;
@@ -125,7 +102,7 @@ static int open_dead_letters(returning *back) {
 
 /* Where it goes. */
 static int choose_queue(returning *back) {
-    int32_t tries = back->message.reconsume_times;
+    int32_t tries = back->stored.message.reconsume_times;
     int32_t wanted = back->request->delay_level;
     if (wanted < 0 || tries >= back->request->reconsume_times_max)
         return open_dead_letters(back);
@@ -134,15 +111,7 @@ static int choose_queue(returning *back) {
 }
 
 static int append(returning *back) {
-    const rp_message *message = &back->message;
     rp_append_item *item = &back->item;
-    item->flag = message->flag;
-    item->sys_flag = message->sys_flag;
-    item->born_timestamp_ms = message->born_timestamp_ms;
-    memcpy(item->born_host, message->born_host.data, message->born_host.size);
-    item->reconsume_times = message->reconsume_times + 1;
-    item->tags_code = rp_message_tags_code(message->properties);
-    item->body = message->body;
     rp_commit_log_append(back->broker->commit_log, item, 1);
     if (item->status != RP_OK)
         return item->status;
@@ -157,15 +126,17 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     returning back = {.broker = broker, .request = request};
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return RP_E_CLOSED;
-    int status = find(&back);
+    int status = rp_stored_message_open(broker->commit_log, request->log_offset, &back.stored);
     if (status != RP_OK)
         return status;
+    back.item = rp_item_of_message(&back.stored.message);
+    back.item.reconsume_times++;
     status = choose_queue(&back);
     if (status == RP_OK)
         status = write_properties(&back);
     if (status == RP_OK)
         status = append(&back);
-    rp_log_range_release(back.range.pin);
+    rp_stored_message_close(&back.stored);
     free(back.text);
     return status;
 }

@@ -165,11 +165,11 @@ static int open_queue(send_request *request) {
 
 int rp_send_check_properties(send_request *request) {
     rp_send_header *header = &request->header;
-    if ((header->sys_flag & ~SYSFLAG_PLAIN) != 0)
-        return RP_PUNT;
     if (rp_sent_properties_scan(header->properties, rp_reactor_arena(request->lane->reactor), &request->properties) != RP_OK)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    if (request->properties.special)
+    if (request->properties.prepared)
+        header->sys_flag &= ~RP_SYSFLAG_TRANSACTION_MASK;
+    if (request->properties.special || (header->sys_flag & ~SYSFLAG_PLAIN) != 0)
         return RP_PUNT;
     if (atomic_load_explicit(&request->topic->flags, memory_order_relaxed) & RP_TOPIC_MULTI_TAG)
         header->sys_flag |= RP_SYSFLAG_MULTI_TAGS;
@@ -181,11 +181,21 @@ int rp_send_check_body(const send_request *request) {
     return size == 0 || size > size_max(request->lane->broker) ? answer_illegal(request) : RP_OK;
 }
 
+/* Not another try of a consumer of 4.6.0 or older, who sends all properties of the message it had. */
+static int is_prepared(const send_request *request) {
+    const rp_send_header *header = &request->header;
+    return !header->batch && request->found != RP_SEND_IS_DEAD_LETTER &&
+           !(header->reconsume_times > 0 && request->properties.delay_level > 0);
+}
+
 static int check_message(send_request *request) {
     rp_broker *broker = request->lane->broker;
     int outcome = rp_send_check_properties(request);
     if (outcome != RP_OK)
         return outcome;
+    request->is_prepared = __builtin_expect(request->properties.prepared, 0) && is_prepared(request);
+    if (request->is_prepared && !atomic_load_explicit(&broker->settings.transaction_enable, memory_order_relaxed))
+        return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
     if (request->header.batch && request->properties.delay_level > 0)
@@ -246,11 +256,34 @@ static int mark_dead_letter(send_request *request) {
     return RP_OK;
 }
 
+/* The message waits among the prepared ones; where it goes from there stands among its properties. RP_OK, RP_E_NO_MEMORY, or what the
+ * answer to a refusal returned. */
+static int prepare(send_request *request) {
+    static const char *const replaced[] = {"REAL_TOPIC", "REAL_QID", "__transactionId__", NULL};
+    rp_half_messages *halves = request->lane->broker->halves;
+    rp_slice sent = request->properties.text, key = request->properties.unique_key, topic = request->header.topic;
+    if (rp_half_open_queue(halves, &request->queue) != RP_OK)
+        return answer_no_queue(request);
+    uint8_t *start =
+        rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + topic.size + key.size + RP_PROPERTY_TEXT_ROOM);
+    if (start == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_copy_pairs_without(start, sent, replaced);
+    if (key.size > 0)
+        end = rp_put_pair(end, "__transactionId__", key);
+    end = rp_put_real_place(end, topic, request->queue_id);
+    request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
+    request->topic = rp_half_topic(halves);
+    return RP_OK;
+}
+
 /* RP_OK: the message has its queue. */
 static int choose_queue(send_request *request) {
     int outcome = request->found == RP_SEND_IS_DEAD_LETTER ? mark_dead_letter(request) : RP_OK;
     if (outcome != RP_OK)
         return outcome;
+    if (__builtin_expect(request->is_prepared, 0))
+        return prepare(request);
     return __builtin_expect(request->properties.delay_level > 0, 0) ? delay(request) : open_queue(request);
 }
 

@@ -6,7 +6,7 @@
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
  * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          delays, timers, half messages, inner batches.
+ *          timers, inner batches, prepared messages while they are refused.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */
@@ -68,6 +68,7 @@ typedef struct rp_send_request {
     int32_t queue_id;
     enum rp_send_found found;
     int64_t delay_ms; /* -1: it is not delayed */
+    int32_t is_prepared; /* it waits for the end of its transaction */
 } rp_send_request;
 
 /* Each RP_OK, RP_PUNT, or what the answer to a refusal returned. Whether the broker takes sends by now; topic, permission and queue;

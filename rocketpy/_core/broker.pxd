@@ -1,5 +1,5 @@
 # broker.pxd: csrc/broker in Cython's words.
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
 from rocketpy._core.remoting cimport Handler, Server, rp_command, rp_handler, rp_server
@@ -76,6 +76,26 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil,
                                     void *context)
     void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
+
+
+cdef extern from "broker/transactions.h" nogil:
+    ctypedef struct rp_end_transaction:
+        rp_slice producer_group
+        int64_t queue_offset, log_offset
+        int32_t decision, is_from_check
+    int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark)
+    enum: RP_HALF_NOT_IMMUNE
+    ctypedef struct rp_undecided_half:
+        int64_t queue_offset, log_offset, born_ms, store_ms, immune_s
+        int32_t check_times
+    int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
+                                       uint32_t rows_max, int64_t *scanned_to)
+    int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position)
+    ctypedef struct rp_half_copy:
+        int64_t queue_offset, log_offset
+        uint8_t *question
+        uint32_t question_size
+    int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)
 
 
 cdef class Broker(Handler):

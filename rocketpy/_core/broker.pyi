@@ -9,6 +9,7 @@ from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
 from .remoting import Handler
+from .results import UndecidedHalf
 from .store import MessageStore
 
 @disjoint_base
@@ -65,6 +66,20 @@ class Broker(Handler):
         """Stores the message at log_offset again, for a later try or among the dead letters: True for those. delay_level 0 grows with
         each try, below 0 means dead letters. Blocks on the disk. Raises NotFound: there is no message; AlreadyExists: it is for the dead
         letters, whose topic has to be made first; else why it cannot be stored."""
+    def end_transaction(
+        self, producer_group: str, queue_offset: int, log_offset: int, decision: int, is_from_check: bool
+    ) -> tuple[int, str | None]:
+        """Commits (decision 8) or rolls back (12) the prepared message at log_offset. Code and remark of the response. Blocks on the
+        disk."""
+    def undecided_halves(self, half_position: int, op_position: int, count_max: int) -> tuple[list[UndecidedHalf], int]:
+        """Prepared messages from half_position on that no operation from op_position on has ended, count_max at most, and the offset below
+        which there are no others. Blocks on the disk. Raises StoreIOError, NoMemory."""
+    def needed_operation(self, op_position: int, half_position: int) -> int:
+        """The first operation from op_position on that is about a prepared message not below half_position. Raises as undecided_halves."""
+    def put_half_again(self, log_offset: int, fate: int, check_times: int = 0) -> tuple[int, int, bytes]:
+        """Stores a prepared message once more (fate: rp_half_fate of csrc/broker/transactions.h). Queue offset and log offset of the copy,
+        and the record to ask its producer about, or nothing. Blocks on the disk. Raises NotFound: there is no such message; AlreadyExists:
+        TRANS_CHECK_MAX_TIME_TOPIC has to be made first; else why it cannot be stored."""
     def put_group(
         self,
         group: str,

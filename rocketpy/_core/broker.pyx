@@ -11,6 +11,7 @@ from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
+from rocketpy._core.results import UndecidedHalf
 
 cdef extern from *:
     """
@@ -28,7 +29,8 @@ cdef extern from *:
         ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max),
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
-        ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(store_writable),
+        ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
+        ROW(transaction_timeout_ms), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
@@ -332,6 +334,69 @@ cdef class Broker(Handler):
         self.leave()
         check(status, NULL)
         return status == RP_SENT_BACK_TO_DEAD_LETTERS
+
+    def end_transaction(self, str producer_group not None, int64_t queue_offset, int64_t log_offset, int32_t decision, bint is_from_check):
+        cdef rp_end_transaction request
+        cdef const char *remark
+        cdef int32_t code
+        request.producer_group = slice_of_text(producer_group)
+        request.queue_offset = queue_offset
+        request.log_offset = log_offset
+        request.decision = decision
+        request.is_from_check = is_from_check
+        self.enter()
+        with nogil:
+            code = rp_broker_end_transaction(self.native, &request, &remark)
+        self.leave()
+        return code, None if remark == NULL else (<bytes>remark).decode()
+
+    def undecided_halves(self, int64_t half_position, int64_t op_position, uint32_t count_max):
+        cdef rp_undecided_half *rows = <rp_undecided_half *>malloc(count_max * sizeof(rp_undecided_half))
+        cdef int64_t count, i, scanned_to
+        if rows == NULL:
+            raise MemoryError
+        try:
+            self.enter()
+            with nogil:
+                count = rp_broker_undecided_halves(self.native, half_position, op_position, rows, count_max, &scanned_to)
+            self.leave()
+            check(<int>min(count, 0), NULL)
+            halves = [
+                UndecidedHalf(
+                    rows[i].queue_offset,
+                    rows[i].log_offset,
+                    rows[i].born_ms,
+                    rows[i].store_ms,
+                    None if rows[i].immune_s == RP_HALF_NOT_IMMUNE else rows[i].immune_s,
+                    rows[i].check_times,
+                )
+                for i in range(count)
+            ]
+        finally:
+            free(rows)
+        return halves, scanned_to
+
+    def needed_operation(self, int64_t op_position, int64_t half_position):
+        cdef int64_t position
+        self.enter()
+        with nogil:
+            position = rp_broker_needed_operation(self.native, op_position, half_position)
+        self.leave()
+        check(<int>min(position, 0), NULL)
+        return position
+
+    def put_half_again(self, int64_t log_offset, int fate, int32_t check_times=0):
+        cdef rp_half_copy copy
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_put_half_again(self.native, log_offset, fate, check_times, &copy)
+        self.leave()
+        try:
+            check(status, NULL)
+            return copy.queue_offset, copy.log_offset, b"" if copy.question == NULL else copy.question[: copy.question_size]
+        finally:
+            free(copy.question)
 
     def put_group(
         self,

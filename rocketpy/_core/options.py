@@ -103,6 +103,8 @@ class BrokerSettings(TypedDict, total=False):
     sync_flush_timeout_ms: int
     slave_timeout_ms: int
     store_reply_enable: int
+    transaction_enable: int
+    transaction_timeout_ms: int
     store_writable: int
     store_reason: str
 

@@ -34,6 +34,18 @@ class KeyQuery(NamedTuple):
     last_update_offset: int
 
 
+class UndecidedHalf(NamedTuple):
+    """A prepared message that nobody has committed or rolled back (rp_undecided_half). immune_s None: it does not say when its producer
+    is to be asked first; -1, and check_times -1: what it says is no number."""
+
+    queue_offset: int
+    log_offset: int
+    born_ms: int
+    store_ms: int
+    immune_s: int | None
+    check_times: int
+
+
 class AppendResult(NamedTuple):
     """Where a message was put."""
 

@@ -16,6 +16,7 @@ from .parts import Parts
 from .periodic import at_midnight, every, plain
 from .slave_synchronize import SlaveSynchronize
 from .start_checks import warn_of_ha_port
+from .transaction_checks import TransactionChecks
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,7 @@ SAVE_TABLES_S = 10.0
 STORE_RATES_S = 1.0
 SERIES_RATES_S = 10.0
 CLEAN_OFFSETS_S = 600.0
+CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
 SLAVE_SYNCHRONIZE_S = 3.0
 SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a few times a second, whole
 
@@ -43,12 +45,14 @@ class Housekeeping:
         delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
+        checks = TransactionChecks(parts)
         tasks = [
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
             every("store rates", STORE_RATES_S, plain(parts.stats.sample_rates)),
             every("topic and group rates", SERIES_RATES_S, plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, parts.saved.offsets.save_or_log),
             every("persist delay offsets", delay_offsets_s, parts.saved.delay_offsets.save_or_log),
+            every("checks of transactions", CHECKS_LOOK_S, checks.run_if_due),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),

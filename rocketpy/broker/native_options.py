@@ -122,6 +122,8 @@ def native_settings(config: Config) -> NativeSettings:
         "sync_flush_timeout_ms": config.integer("syncFlushTimeout"),
         "slave_timeout_ms": config.integer("slaveTimeout"),
         "store_reply_enable": int(config.boolean("storeReplyMessageEnable")),
+        "transaction_enable": int(not config.boolean("rejectTransactionMessage")),
+        "transaction_timeout_ms": config.integer("transactionTimeOut"),
     }
 
 

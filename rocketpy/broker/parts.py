@@ -23,6 +23,7 @@ from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
 from ..remoting.service import Handler
+from . import names
 from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
@@ -137,6 +138,19 @@ class Parts:
             if topic in (new := self.topics.withheld):
                 await self.saved.topics.save_or_log()  # what the disk cannot take, the append refuses in RocketMQ's words
                 self.topics.release(new)
+
+    async def make_topic(self, topic: str, queues: int, system_flag: int = 0) -> str:
+        """Makes one that the broker itself stores messages in. Its name; returns when it is in its file. Raises CommandError."""
+        if not names.is_possible(topic):
+            raise CommandError(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
+        if topic not in self.topics:
+            await self.deletion.over(topic)
+            _, is_new = self.topics.create_plain(topic, queues, names.PERM_READ | names.PERM_WRITE, system_flag=system_flag)
+            if is_new:
+                self.registration.announce([topic])
+                await self.saved.topics.save_or_log()  # a message in it is acknowledged next
+        await self.release_new(topic)
+        return topic
 
     async def topics_changed(self, topics: Collection[str]) -> None:
         """Persists and tells the name servers; an operator's answer waits for both."""

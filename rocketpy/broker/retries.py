@@ -79,20 +79,7 @@ class ConsumerRetries:
 
     async def make_dead_letter_topic(self, group: str) -> str:
         """Its name; returns when it is in its file. Raises CommandError."""
-        return await self._make_topic(names.dead_letter_topic(group), DEAD_LETTER_QUEUES)
-
-    async def _make_topic(self, topic: str, queues: int, system_flag: int = 0) -> str:
-        parts = self._parts
-        if not names.is_possible(topic):
-            raise CommandError(ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
-        if topic not in parts.topics:
-            await parts.deletion.over(topic)
-            _, is_new = parts.topics.create_plain(topic, queues, names.PERM_READ | names.PERM_WRITE, system_flag=system_flag)
-            if is_new:
-                parts.registration.announce([topic])
-                await parts.saved.topics.save_or_log()  # a message in it is acknowledged next
-        await parts.release_new(topic)
-        return topic
+        return await self._parts.make_topic(names.dead_letter_topic(group), DEAD_LETTER_QUEUES)
 
     async def _send_back(self, request: Request) -> Response:
         parts, settings = self._parts, self._parts.settings
@@ -105,7 +92,7 @@ class ConsumerRetries:
         if config.retry_queues <= 0:
             return Response()
         unit_flag = names.unit_flag(unit=False, has_unit_sub=True) if header.unit_mode else 0
-        topic = await self._make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
+        topic = await parts.make_topic(names.retry_topic(header.group), config.retry_queues, unit_flag)
         known = parts.topics.get(topic)
         if known is not None and not known.perm & names.PERM_WRITE:
             return Response(ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")

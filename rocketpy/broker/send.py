@@ -1,7 +1,7 @@
 """Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
 RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
 
-    punted send ─ name, permission ─┬─ special (timer, transaction) ─► the error it deserves
+    punted send ─ name, permission ─┬─ special (timer, inner batch) ─► the error it deserves
                                     ├─ retry topic ─ another try, or a dead letter ─────────────┐
                                     ├─ unknown topic ─ create from its default topic ─ persist ─┤
                                     └─ a topic made meanwhile ──────────────────────────────────┴─► back to the fast path
@@ -32,6 +32,9 @@ _REPLIES: Final = (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAG
 PLAIN_SYS_FLAGS: Final = 0x703
 """Compressed, several tags, and how it is compressed: what the fast path keeps as it comes."""
 
+TRANSACTION_SYS_FLAGS: Final = 0xC
+"""What a prepared message says besides, and the broker takes away."""
+
 Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
 TIMER_WAS_DELIVERED: Final = "TIMER_OUT_MS"
@@ -48,12 +51,15 @@ def read_properties(text: str | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name and value}
 
 
+def is_prepared(properties: Mapping[str, str]) -> bool:
+    """Whether the message waits for the end of a transaction."""
+    return properties.get("TRAN_MSG", "").lower() == "true"
+
+
 def special_fault(topic: str, properties: dict[str, str], *, reject_transaction: bool, broker_ip: str) -> Response | None:
     """Why a message that is not a plain one is refused, or None for a plain one."""
-    if properties.get("TRAN_MSG", "").lower() == "true":
-        if reject_transaction:
-            return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
-        return _not_yet("transaction messages")
+    if is_prepared(properties) and reject_transaction:
+        return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
     if _is_set(properties, "DELAY"):
         if not _is_level(properties["DELAY"]):
             return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
@@ -126,18 +132,19 @@ class SendRequests:
             return Response(ResponseCode.INVALID_PARAMETER, fault)
         if header.topic in names.SEND_FORBIDDEN_TOPICS:
             return Response(ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden.")
+        properties = read_properties(header.properties)
         special = special_fault(
             header.topic,
-            read_properties(header.properties),
+            properties,
             reject_transaction=settings.reject_transaction,
             broker_ip=settings.broker_ip,
         )
-        if special is None and request.code in _REPLIES and _is_set(read_properties(header.properties), "DELAY"):
+        if special is None and request.code in _REPLIES and _is_set(properties, "DELAY"):
             special = _not_yet("delayed replies")
         if special is not None:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)
             return special
-        if header.sys_flag & ~PLAIN_SYS_FLAGS:
+        if header.sys_flag & ~(PLAIN_SYS_FLAGS | (TRANSACTION_SYS_FLAGS if is_prepared(properties) else 0)):
             return _not_yet(f"messages with sys flag {header.sys_flag:#x}")
         if header.topic not in parts.topics:  # last: what is refused makes no topic
             try:

@@ -81,6 +81,7 @@ from .subscriptions import GroupTable, SavedGroups
 from .timers import TimerAdmin
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
+from .transactions import TransactionRequests
 from .undelivered import undelivered
 from .unlisted_topics import list_unlisted
 
@@ -407,9 +408,19 @@ class BrokerService:
 
     def _serve(self, parts: Parts) -> None:
         retries = ConsumerRetries(parts)
+        transactions = TransactionRequests(parts)
         clients, sends, pulls = ClientRequests(parts), SendRequests(parts, retries), PullRequests(parts)
         self._runtime = BrokerAdmin(parts)
-        admins = (TopicAdmin(parts), GroupAdmin(parts), OffsetAdmin(parts), MessageAdmin(parts), TimerAdmin(parts), retries, self._runtime)
+        admins = (
+            TopicAdmin(parts),
+            GroupAdmin(parts),
+            OffsetAdmin(parts),
+            MessageAdmin(parts),
+            TimerAdmin(parts),
+            retries,
+            transactions,
+            self._runtime,
+        )
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
@@ -435,7 +446,7 @@ class BrokerService:
         )
         warn_of_limits(self.config)
         if not parts.ha.is_slave:
-            waiting = undelivered(self._directory("config"), parts.store.max_offset, parts.offsets.query)
+            waiting = undelivered(self._directory("config"), parts.store.max_offset)
             warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
 
     # ---- closing ----

@@ -44,6 +44,9 @@ class BrokerSettings:
     default_request_mode: str = "PULL"
     default_pop_share: int = -1
     reject_transaction: bool = False
+    transaction_timeout_ms: int = 6000
+    transaction_checks_max: int = 15
+    transaction_check_interval_ms: int = 30_000
     region_id: str = "DefaultRegion"
     trace_on: bool = True
     query_max: int = 64
@@ -84,6 +87,9 @@ def broker_settings(config: Config) -> BrokerSettings:
         default_request_mode=config.text("defaultMessageRequestMode"),
         default_pop_share=config.integer("defaultPopShareQueueNum"),
         reject_transaction=config.boolean("rejectTransactionMessage"),
+        transaction_timeout_ms=config.integer("transactionTimeOut"),
+        transaction_checks_max=config.integer("transactionCheckMax"),
+        transaction_check_interval_ms=config.integer("transactionCheckInterval"),
         region_id=config.text("regionId"),
         trace_on=config.boolean("traceOn"),
         query_max=config.integer("maxMsgsNumBatch"),

@@ -1,5 +1,5 @@
 """What RocketMQ left in a store to be delivered later, and this release delivers none of: counted at the start and said.
-RocketMQ: TimerMessageStore, TransactionalMessageBridge, PopReviveService (5.3.3 broker/, store/timer/).
+RocketMQ: TimerMessageStore (5.3.3 store/timer/).
 
 Nothing of it is touched: RocketMQ, started on the store again, goes on with it. But it ages with the log, and goes when its files expire.
 """
@@ -16,29 +16,21 @@ from ..remoting.json_codec import read_json
 from . import names
 from .json_members import object_member
 
-TRANSACTION_GROUP: Final = names.SYSTEM_GROUP_PREFIX + "TRANS"
 _CHECKPOINT: Final = struct.Struct(">3q")
 """The head of config/timercheck: read until (ms), flushed position of the timer log, queue offset."""
 
 MaxOffset = Callable[[str, int], int]
 """Of a topic's queue; 0 where there is none."""
-Committed = Callable[[str, str, int], int]
-"""By group, topic and queue; below 0 for none."""
 
 
-def undelivered(directory: Path, max_offset: MaxOffset, committed: Committed) -> dict[str, int]:
+def undelivered(directory: Path, max_offset: MaxOffset) -> dict[str, int]:
     """How many messages of each kind wait, by what operators call them; kinds of which none waits are left out.
 
     directory: store/config. A file that says nonsense counts nothing: this is for people, no reason to end a start."""
-    counters: dict[str, Callable[[], int]] = {
-        "timed": lambda: _timed(directory, max_offset),
-        "transactional (half)": lambda: _behind(names.TRANS_HALF_TOPIC, TRANSACTION_GROUP, max_offset, committed),
-    }
-    counts: dict[str, int] = {}
-    for kind, counter in counters.items():
-        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-            counts[kind] = counter()
-    return {kind: count for kind, count in counts.items() if count > 0}
+    with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+        if (count := _timed(directory, max_offset)) > 0:
+            return {"timed": count}
+    return {}
 
 
 def _timed(directory: Path, max_offset: MaxOffset) -> int:
@@ -60,10 +52,6 @@ def _count(value: object) -> Iterator[int]:
     count = value.get("count") if isinstance(value, dict) else None
     if isinstance(count, int):
         yield count
-
-
-def _behind(topic: str, group: str, max_offset: MaxOffset, committed: Committed) -> int:
-    return max(0, max_offset(topic, 0) - max(0, committed(group, topic, 0)))
 
 
 def _json(file: Path) -> dict[str, object]:

@@ -15,7 +15,6 @@ from ..remoting.command import Response
 from .parts import HandlerTable
 
 _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
-    "transactions": (RequestCode.END_TRANSACTION, RequestCode.RESUME_CHECK_HALF_MESSAGE),
     "POP consumption": (
         RequestCode.POP_MESSAGE,
         RequestCode.ACK_MESSAGE,

@@ -27,6 +27,7 @@ from .keys import (
 )
 from .keys_namesrv import rocketmq_home
 
+OPERATIONS = "what ends a transaction is written at once"
 THROUGH_HEAP = "answers leave straight from the page cache"
 
 
@@ -280,8 +281,8 @@ _TRANSACTION_KEYS: tuple[Key, ...] = (
     number("transactionCheckMax", 15, "Checks before a prepared message is given up.", "checks", least=1, live=True, important=True),
     long("transactionCheckInterval", 30000, "Pause between checks.", "ms", least=1, live=True, important=True),
     long("transactionMetricFlushInterval", 10000, "Pause between writes of transaction counts.", "ms", least=1),
-    number("transactionOpMsgMaxSize", 4096, "Operations gathered in one message.", "bytes", least=64),
-    number("transactionOpBatchInterval", 3000, "How long they are gathered.", "ms", least=1),
+    number("transactionOpMsgMaxSize", 4096, "Operations gathered in one message.", "bytes", least=64, idle=OPERATIONS),
+    number("transactionOpBatchInterval", 3000, "How long they are gathered.", "ms", least=1, idle=OPERATIONS),
     number("transactionCheckRocksdbCoreThreads", 2, "Threads.", idle=ROCKSDB),
     number("transactionCheckRocksdbMaxThreads", 5, "Threads.", idle=ROCKSDB),
     number("transactionCheckRocksdbQueueCapacity", 2000, "Checks that may wait.", idle=ROCKSDB),

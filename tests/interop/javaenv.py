@@ -221,6 +221,19 @@ class Producer(Handle):
         return self.call("send", timeout, topic=topic, how=how, messages=[encode_message(each) for each in messages], **fields)
 
 
+class TransactionProducer(Handle):
+    """Each body says what becomes of its message, and what its producer says when it is asked: "UNKNOW COMMIT"."""
+
+    kind = "transaction"
+
+    def send(self, topic: str, *messages: dict[str, Any] | bytes | str) -> list[dict[str, Any]]:
+        return self.call("send", topic=topic, messages=[encode_message(each) for each in messages])
+
+    def checks(self, count: int = 0, timeout: float = PATIENCE_S) -> list[dict[str, Any]]:
+        """What it was asked about so far, after waiting until that is at least `count` messages or the time is over."""
+        return decode_messages(self.call("checks", timeout + 30, count=count, timeoutMs=int(timeout * 1000)))
+
+
 class PushConsumer(Handle):
     kind = "push"
 
@@ -308,6 +321,9 @@ class JavaClients:
 
     def producer(self, group: str = "interop-producer", **fields: Any) -> Producer:
         return self._make(Producer, group=group, **fields)
+
+    def transaction(self, group: str, **fields: Any) -> TransactionProducer:
+        return self._make(TransactionProducer, group=group, **fields)
 
     def push(self, group: str, *topics: str, **fields: Any) -> PushConsumer:
         return self._make(PushConsumer, group=group, topics=list(topics), **fields)

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
 from .products import Cluster, NameServer, Product
+from .sides import Case, Side, same
 from .stored import Record, queue_end, records
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -31,19 +30,6 @@ LONG = {
     "bornTimestamp": "1700000000000", "flag": "3", "properties": "UNIQ_KEY\x01L\x02DELAY\x011\x02", "reconsumeTimes": "0",
     "unitMode": "false",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Case:
-    """One request. `level`: in whose queue it is stored, 0 for none; `target`: where it is delivered."""
-
-    what: str
-    code: int
-    fields: dict[str, str]
-    level: int = 0
-    target: tuple[str, int] = (TOPIC, 0)
-    body: bytes = b""
-    version: int = 501
 
 
 def send(what: str, properties: str, level: int, code: int = SEND_V2, **changes: str) -> Case:
@@ -78,37 +64,6 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@dataclass
-class Side:
-    """One product with what it answered."""
-
-    cluster: Cluster
-    positions: dict[str, int] = field(default_factory=dict)
-    """Physical offsets of messages that were there to be consumed, by body."""
-
-    @property
-    def address(self) -> str:
-        return self.cluster.broker.address
-
-    def ask(self, case: Case) -> Any:
-        host, port = self.address.rsplit(":", 1)
-        with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
-            connection.sendall(wire.encode(case.code, case.fields, case.body, version=case.version))
-            reply = wire.read_reply(connection)
-        fields = {name: re.sub(r"[0-9A-F]{32}", "ID", value) for name, value in reply.fields.items()}
-        return reply.code, evened(reply.remark or ""), fields
-
-    def table(self, topic: str, queue_id: int, count: int) -> list[Record]:
-        wait_until(lambda: queue_end(self.address, topic, queue_id) >= count, 2 * PATIENCE_S, f"{count} messages in {topic} {queue_id}")
-        found = records(self.address, topic, queue_id)
-        assert len(found) == count, [each.body for each in found]
-        return found
-
-
-def evened(text: str) -> str:
-    return re.sub(r"127\.0\.0\.1(:\d+)?", "ADDRESS", text)
-
-
 @pytest.fixture(scope="module")
 def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     made: list[Cluster] = []
@@ -124,11 +79,6 @@ def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFact
     finally:
         for cluster in made:
             cluster.stop()
-
-
-def same(ours: list[Record], theirs: list[Record]) -> None:
-    for our, their in zip(ours, theirs, strict=True):
-        assert our.evened() == their.evened(), our.body
 
 
 def delivered_order(found: list[Record]) -> list[Record]:

@@ -101,8 +101,10 @@ def test_a_batch_is_not_delayed(tmp_path: Path) -> None:
 
 
 def test_what_waits_over_a_restart_is_delivered_once(tmp_path: Path) -> None:
+    """By the second start's levels: what would wait for longer than its level is due."""
+
     async def test() -> None:
-        async with started(tmp_path, **LEVELS) as peer:
+        async with started(tmp_path, messageDelayLevel="1s 1h 1h") as peer:
             assert (await peer.send("t", b"before", "DELAY\x011\x02")).code == 0
             assert [message.body for message in await delivered(peer, "t")] == [b"before"]
             assert (await peer.send("t", b"over the restart", "DELAY\x012\x02")).code == 0

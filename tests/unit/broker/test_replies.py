@@ -158,7 +158,6 @@ def test_a_topic_is_made_for_a_reply_and_its_message_can_be_pulled(tmp_path: Pat
         ("bad topic", "", ResponseCode.INVALID_PARAMETER, "illegal characters"),
         ("SCHEDULE_TOPIC_XXXX", "", ResponseCode.NO_PERMISSION, "is forbidden"),
         (REPLY_TOPIC, "DELAY\x013", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "delayed replies"),
-        (REPLY_TOPIC, "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
     ],
 )
 def test_a_reply_is_refused_where_a_send_is(tmp_path: Path, topic: str, properties: str, code: int, words: str) -> None:

@@ -23,7 +23,6 @@ from tests.unit.broker.running import eventually, run, running
         ("t", "DELAY\x01soon", ResponseCode.SYSTEM_ERROR, 'NumberFormatException: For input string: "soon"'),
         ("t", "DELAY\x010\x02DELAY\x013.0", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
         ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "due at any time"),
-        ("t", "TRAN_MSG\x01true", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "transaction messages"),
         ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),
     ],
 )

@@ -23,9 +23,10 @@ static int is(rp_slice slice, const char *chars) {
 }
 
 static void properties_are_kept_unless_the_broker_owns_them(void) {
+    enum { PREPARED = 2 };
     static const struct {
         const char *sent, *stored;
-        int special, wait;
+        int special, wait; /* special: 1, or PREPARED */
     } cases[] = {
         {"", "", 0, 1},
         {"A\1b\2", "A\1b\2", 0, 1},
@@ -39,8 +40,8 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"abc\2B\1c\2\2\2", "B\1c\2", 0, 1},      /* without separator, and empty pieces */
         {"DELAY\0013\2", "DELAY\0013\2", 0, 1},
         {"DELAY\0010\2", "DELAY\0010\2", 0, 1},
-        {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", 1, 1},
-        {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", 1, 1},
+        {"TRAN_MSG\1true\2", "TRAN_MSG\1true\2", PREPARED, 1},
+        {"TRAN_MSG\1TRUE\2", "TRAN_MSG\1TRUE\2", PREPARED, 1},
         {"TRAN_MSG\1false\2", "TRAN_MSG\1false\2", 0, 1},
         {"TRAN_MSG\1False\2", "TRAN_MSG\1False\2", 0, 1},
         {"TRAN_MSG\0011\2", "TRAN_MSG\0011\2", 0, 1}, /* not for Java's parseBoolean */
@@ -59,7 +60,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"TIMER_DELIVER_MS\0015\2DELAY\00112\2", "TIMER_DELIVER_MS\0015\2DELAY\00112\2", 0, 1},
         {"DELAY\0013\2DELAY\1soon\2", "DELAY\0013\2DELAY\1soon\2", 1, 1},
         {"DELAY\0012147483648\2", "DELAY\0012147483648\2", 1, 1},
-        {"DELAY\0013\2TRAN_MSG\1true\2", "DELAY\0013\2TRAN_MSG\1true\2", 1, 1},
+        {"DELAY\0013\2TRAN_MSG\1true\2", "DELAY\0013\2TRAN_MSG\1true\2", PREPARED, 1},
         {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
         {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
         {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
@@ -70,7 +71,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         rp_sent_properties properties;
         CHECK(rp_sent_properties_scan(text(cases[i].sent), arena, &properties) == RP_OK);
         CHECK(is(properties.text, cases[i].stored));
-        CHECK((properties.special != 0) == cases[i].special);
+        CHECK((properties.special != 0) == (cases[i].special == 1) && (properties.prepared != 0) == (cases[i].special == PREPARED));
         CHECK(properties.wait == cases[i].wait);
     }
     rp_sent_properties properties;

@@ -1,0 +1,216 @@
+/* end_transaction.c: prepared messages that are committed or rolled back (half_messages.h, broker.h).
+ * RocketMQ: EndTransactionProcessor (5.3.3 broker/processor/). The checks stand in its order.
+ *
+ * On a reactor while the prepared message is in memory, as nearly all are; else Python's threads call rp_broker_end_transaction.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "half_messages.h"
+#include "lane.h"
+#include "property_text.h"
+#include "response_writer_inl.h"
+#include "stored_message.h"
+#include "transactions.h"
+
+#define TAG_REMOVED 100 /* Java's hash of "d", TransactionalMessageUtil.REMOVE_TAG */
+#define DIGITS_MAX 24
+#define NO_REMARK "not set any response code" /* what RocketMQ forgets to replace */
+
+/* One decision about one prepared message. */
+typedef struct ending {
+    rp_broker *broker;
+    const rp_end_transaction *request;
+    rp_stored_message stored;
+    rp_topic *topic; /* where a commit is counted */
+    int64_t delay_ms; /* below 0: it is not delayed */
+    rp_append_item item;
+    uint8_t *text; /* owned: its properties */
+} ending;
+
+static int32_t refuse(const char **remark, int32_t code, const char *why) {
+    *remark = why;
+    return code;
+}
+
+/* ---- checks ---- */
+
+/* A producer that said when it wants to be asked is not heard after that time, until it is asked. */
+static int is_too_late(const ending *end) {
+    rp_slice text = rp_message_property(end->stored.message.properties, "CHECK_IMMUNITY_TIME_IN_SECONDS");
+    if (end->request->is_from_check || text.data == NULL)
+        return 0;
+    int64_t timeout_ms = atomic_load_explicit(&end->broker->settings.transaction_timeout_ms, memory_order_relaxed), seconds = 0;
+    if (rp_slice_to_i64(text, &seconds) != RP_OK || seconds < 0 || seconds > INT32_MAX)
+        seconds = 0;
+    int64_t immune_ms = seconds * 1000 > timeout_ms ? seconds * 1000 : timeout_ms;
+    return rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms > immune_ms;
+}
+
+static int same(rp_slice left, rp_slice right) { return left.size == right.size && memcmp(left.data, right.data, left.size) == 0; }
+
+static int32_t check(const ending *end, const char **remark) {
+    const rp_message *message = &end->stored.message;
+    rp_slice group = rp_message_property(message->properties, "PGROUP");
+    if (!same(message->topic, (rp_slice){(const uint8_t *)RP_HALF_TOPIC, sizeof RP_HALF_TOPIC - 1}))
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
+    if (is_too_late(end))
+        return refuse(remark, RP_RESPONSE_ILLEGAL_OPERATION, NO_REMARK);
+    if (group.data == NULL || !same(group, end->request->producer_group))
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The producer group wrong");
+    if (message->queue_offset != end->request->queue_offset)
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The transaction state table offset wrong");
+    return RP_RESPONSE_SUCCESS;
+}
+
+/* ---- appending ---- */
+
+static int32_t code_of(int status, const char **remark) {
+    switch (status) {
+    case RP_OK:
+        return RP_RESPONSE_SUCCESS;
+    case RP_E_TOO_LARGE:
+        return refuse(remark, RP_RESPONSE_MESSAGE_ILLEGAL, "The message is illegal, maybe msg body or properties length not matched.");
+    case RP_E_DISK_FULL:
+    case RP_E_CLOSED:
+    case RP_E_READ_ONLY:
+        return refuse(remark, RP_RESPONSE_SERVICE_NOT_AVAILABLE, "Service not available now.");
+    case RP_E_BUSY:
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "OS page cache busy, please try another machine");
+    default:
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Create mapped file failed.");
+    }
+}
+
+static int append(ending *end, rp_append_item *item) {
+    rp_commit_log_append(end->broker->commit_log, item, 1);
+    if (item->status == RP_OK && atomic_load_explicit(&end->broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
+        rp_message_store_request_flush(end->broker->store, item->commit_log_offset + item->size);
+    return item->status;
+}
+
+/* The properties without its way to here; a delayed one gets its level's. RP_OK, RP_E_NO_MEMORY. */
+static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t queue_id) {
+    static const char *const way[] = {"REAL_TOPIC", "REAL_QID", "__CRC32#", NULL};
+    static const char *const delayed[] = {"DELAY",           "REAL_TOPIC",     "REAL_QID", "TIMER_DELIVER_MS",
+                                          "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "__CRC32#", NULL};
+    rp_slice sent = end->stored.message.properties;
+    end->text = malloc((size_t)sent.size + topic.size + RP_PROPERTY_TEXT_ROOM);
+    if (end->text == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *at = rp_copy_pairs_without(end->text, sent, level > 0 ? delayed : way);
+    if (level > 0)
+        at = rp_put_real_place(rp_put_number_pair(at, "DELAY", level), topic, queue_id);
+    end->item.properties[0] = (rp_slice){end->text, (uint32_t)(at - end->text)};
+    return RP_OK;
+}
+
+/* Where it was sent to, by way of its delay level if it has one. RP_OK, RP_E_NOT_FOUND, RP_E_IO, RP_E_NO_MEMORY. */
+static int choose_queue(ending *end) {
+    rp_slice properties = end->stored.message.properties, topic = rp_message_property(properties, "REAL_TOPIC");
+    int32_t queue_id, level = 0;
+    if (topic.data == NULL || rp_slice_to_i32(rp_message_property(properties, "REAL_QID"), &queue_id) != RP_OK || queue_id < 0 ||
+        queue_id >= RP_TOPIC_QUEUES_MAX)
+        return RP_E_NOT_FOUND;
+    end->topic = rp_topic_table_find(end->broker->topics, topic);
+    if (end->topic == NULL)
+        return RP_E_NOT_FOUND;
+    end->delay_ms = -1;
+    if (rp_slice_to_i32(rp_message_property(properties, "DELAY"), &level) != RP_OK || level <= 0) {
+        level = 0;
+        if (rp_topic_open_queue_to_send(end->broker->topics, end->topic, queue_id, &end->item.queue) == NULL)
+            return RP_E_IO;
+    } else {
+        rp_delay_queue queue;
+        level = rp_schedule_level(end->broker->schedule, level);
+        if (rp_schedule_open_queue(end->broker->schedule, level, &queue) != RP_OK)
+            return RP_E_IO;
+        end->topic = rp_schedule_topic(end->broker->schedule);
+        end->item.queue = queue.queue;
+        end->delay_ms = queue.delay_ms;
+    }
+    return write_properties(end, level, topic, queue_id);
+}
+
+static int32_t commit(ending *end, const char **remark) {
+    end->item = rp_item_of_message(&end->stored.message);
+    end->item.sys_flag = (end->item.sys_flag & ~RP_SYSFLAG_TRANSACTION_MASK) | RP_SYSFLAG_TRANSACTION_COMMIT;
+    end->item.prepared_transaction_offset = end->request->log_offset;
+    int status = choose_queue(end);
+    if (status == RP_E_NOT_FOUND)
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "the topic that the prepared message was sent to does not exist");
+    if (status == RP_OK)
+        status = append(end, &end->item);
+    if (status != RP_OK)
+        return code_of(status, remark);
+    atomic_fetch_add_explicit(&end->topic->messages_in, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&end->topic->bytes_in, end->item.size, memory_order_relaxed);
+    if (end->delay_ms >= 0)
+        rp_schedule_stored(end->broker->schedule, end->item.store_timestamp_ms + end->delay_ms);
+    return RP_RESPONSE_SUCCESS;
+}
+
+/* Says that the prepared message is over. A failure has its producer asked about it later. */
+static int append_operation(ending *end) {
+    static const char removed[] = "TAGS\1d\2";
+    const rp_broker_options *options = &end->broker->options;
+    uint8_t digits[DIGITS_MAX];
+    rp_append_item item = {
+        .sys_flag = options->store_host_is_v6 ? RP_SYSFLAG_BORN_V6 : 0,
+        .born_timestamp_ms = rp_clock_wall_ms(rp_clock_system()),
+        .tags_code = TAG_REMOVED,
+        .body = {digits, (uint32_t)(rp_decimal(digits, end->stored.message.queue_offset) - digits)},
+        .properties = {{(const uint8_t *)removed, sizeof removed - 1}},
+    };
+    memcpy(item.born_host, options->store_host, sizeof item.born_host);
+    int status = rp_op_open_queue(end->broker->halves, &item.queue);
+    return status == RP_OK ? append(end, &item) : status;
+}
+
+static int32_t decide(ending *end, const char **remark) {
+    int32_t code = check(end, remark);
+    int is_commit = end->request->decision == RP_SYSFLAG_TRANSACTION_COMMIT;
+    if (code == RP_RESPONSE_SUCCESS && is_commit)
+        code = commit(end, remark);
+    if (code != RP_RESPONSE_SUCCESS)
+        return code;
+    int status = append_operation(end);
+    *remark = is_commit ? NULL : NO_REMARK;
+    return is_commit ? RP_RESPONSE_SUCCESS : code_of(status, remark);
+}
+
+int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark) {
+    ending end = {.broker = broker, .request = request};
+    *remark = NULL;
+    if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
+        return code_of(RP_E_CLOSED, remark);
+    int status = rp_stored_message_open(broker->commit_log, request->log_offset, &end.stored);
+    if (status != RP_OK)
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
+    int32_t code = decide(&end, remark);
+    rp_stored_message_close(&end.stored);
+    free(end.text);
+    return code;
+}
+
+/* ---- the request ---- */
+
+int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_end_transaction request;
+    rp_header_fault fault;
+    if (atomic_load_explicit(&lane->broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE)
+        return rp_answer(to, RP_RESPONSE_SLAVE_NOT_AVAILABLE, NULL, 0, NULL);
+    if (rp_end_transaction_header_read(command, &request, &fault) != RP_OK)
+        return rp_answer_fault(to, &fault);
+    if (request.decision == 0) /* the producer does not know: it will be asked. RocketMQ answers nothing */
+        return RP_HANDLED;
+    if (request.decision != RP_SYSFLAG_TRANSACTION_COMMIT && request.decision != RP_SYSFLAG_TRANSACTION_ROLLBACK)
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "commitOrRollback field wrong");
+    if (!rp_stored_message_in_memory(lane->broker->commit_log, request.log_offset))
+        return RP_PUNT;
+    const char *remark;
+    int32_t code = rp_broker_end_transaction(lane->broker, &request, &remark);
+    return remark != NULL ? rp_answer(to, code, NULL, 0, "%s", remark) : rp_answer(to, code, NULL, 0, NULL);
+}

@@ -1,0 +1,216 @@
+/* half_scan.c: which prepared messages nobody has decided (transactions.h).
+ * RocketMQ: TransactionalMessageServiceImpl.check, fillOpRemoveMap (5.3.3 broker/transaction/queue/).
+ *
+ *   operations from op_position on ─► one bit for each prepared message they are about ─► the messages without a bit
+ *
+ * A copy that was made while the message was immune is over, too, when the message it is a copy of is.
+ *
+ * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/log_inl.h"
+#include "half_messages.h"
+#include "lane.h"
+#include "stored_message.h"
+#include "transactions.h"
+
+#define HALVES_MAX (INT64_C(1) << 27)
+#define OLDER_MAX (1u << 20)
+#define ENTRIES 256
+
+/* The prepared messages that are over. */
+typedef struct ended_halves {
+    int64_t begin, end; /* of bits */
+    uint8_t *bits;      /* owned */
+    int64_t *older;     /* owned: those below begin; sorted when all are there */
+    uint32_t older_count, older_room;
+} ended_halves;
+
+/* ---- operations ---- */
+
+/* Calls visit for each offset in the body: digits, commas between them. Not RP_OK: what visit said. */
+static int each_offset(rp_slice body, int (*visit)(void *context, int64_t half_offset), void *context) {
+    for (uint32_t at = 0; at < body.size;) {
+        const uint8_t *comma = memchr(body.data + at, ',', body.size - at);
+        uint32_t end = comma != NULL ? (uint32_t)(comma - body.data) : body.size;
+        int64_t offset;
+        if (rp_slice_to_i64((rp_slice){body.data + at, end - at}, &offset) == RP_OK && offset >= 0) {
+            int status = visit(context, offset);
+            if (status != RP_OK)
+                return status;
+        }
+        at = end + 1;
+    }
+    return RP_OK;
+}
+
+/* The offsets of one operation. A record that is none, or cannot be read any more, is about nothing. */
+static int read_operation(rp_broker *broker, const rp_queue_entry *entry, int (*visit)(void *context, int64_t half_offset), void *context) {
+    rp_stored_message stored;
+    int status = rp_stored_message_open(broker->commit_log, entry->commit_log_offset, &stored);
+    if (status != RP_OK)
+        return rp_status_is_passing(status) ? status : RP_OK;
+    status = each_offset(stored.message.body, visit, context);
+    rp_stored_message_close(&stored);
+    return status;
+}
+
+static int64_t within(const rp_consume_queue *queue, int64_t position) {
+    int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
+    return position < min ? min : position > max ? max : position;
+}
+
+/* Calls visit for the offsets of each operation from position on. The first operation whose visit did not say RP_OK, or the end; RP_E_IO,
+ * RP_E_NO_MEMORY. */
+static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(void *context, int64_t half_offset), void *context) {
+    rp_consume_queue *queue = rp_op_queue(broker->halves);
+    rp_queue_entry entries[ENTRIES];
+    if (queue == NULL)
+        return position;
+    position = within(queue, position);
+    for (int64_t end = rp_consume_queue_max_offset(queue); position < end;) {
+        int64_t count = rp_consume_queue_read(queue, position, entries, ENTRIES);
+        if (count <= 0)
+            return count == 0 ? position : count == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_IO;
+        for (int64_t i = 0; i < count; i++, position++) {
+            int status = read_operation(broker, &entries[i], visit, context);
+            if (status != RP_OK)
+                return status == RP_E_EXISTS ? position : status;
+        }
+    }
+    return position;
+}
+
+/* RP_E_EXISTS stops at the operation. */
+static int stop_at_needed(void *context, int64_t half_offset) {
+    const int64_t *half_position = context;
+    return half_offset >= *half_position ? RP_E_EXISTS : RP_OK;
+}
+
+int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position) {
+    return each_operation(broker, op_position, stop_at_needed, &half_position);
+}
+
+/* ---- what is over ---- */
+
+static int note_older(ended_halves *ended, int64_t half_offset) {
+    if (ended->older_count == OLDER_MAX)
+        return RP_OK; /* a producer is asked once more than needed */
+    if (ended->older_count == ended->older_room) {
+        uint32_t room = ended->older_room == 0 ? 256 : ended->older_room * 2;
+        int64_t *older = realloc(ended->older, room * sizeof *older);
+        if (older == NULL)
+            return RP_E_NO_MEMORY;
+        ended->older = older;
+        ended->older_room = room;
+    }
+    ended->older[ended->older_count++] = half_offset;
+    return RP_OK;
+}
+
+static int note(void *context, int64_t half_offset) {
+    ended_halves *ended = context;
+    if (half_offset < ended->begin)
+        return note_older(ended, half_offset);
+    if (half_offset < ended->end) {
+        int64_t bit = half_offset - ended->begin;
+        ended->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
+    }
+    return RP_OK;
+}
+
+static int compare(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static int is_over(const ended_halves *ended, int64_t half_offset) {
+    if (half_offset < ended->begin)
+        return ended->older_count > 0 && bsearch(&half_offset, ended->older, ended->older_count, sizeof *ended->older, compare) != NULL;
+    int64_t bit = half_offset - ended->begin;
+    return half_offset < ended->end && (ended->bits[bit >> 3] >> (bit & 7) & 1) != 0;
+}
+
+/* ---- the messages ---- */
+
+static int64_t number_of(rp_slice properties, const char *name, int64_t absent) {
+    rp_slice value = rp_message_property(properties, name);
+    int64_t number;
+    if (value.data == NULL)
+        return absent;
+    return rp_slice_to_i64(value, &number) == RP_OK ? number : -1;
+}
+
+/* 1: the row is filled in; 0: it is over, by what it is a copy of, or cannot be read any more; RP_E_IO, RP_E_NO_MEMORY. */
+static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offset, const rp_queue_entry *entry, rp_undecided_half *row) {
+    rp_stored_message stored;
+    int status = rp_stored_message_open(broker->commit_log, entry->commit_log_offset, &stored);
+    if (rp_status_is_passing(status))
+        return status;
+    if (status != RP_OK) {
+        rp_log_write(broker->options.log, RP_LOG_ERROR, "the prepared message at log offset %lld cannot be read: nobody is asked about it",
+                     (long long)entry->commit_log_offset);
+        return 0;
+    }
+    const rp_message *message = &stored.message;
+    int64_t first = number_of(message->properties, "TRAN_PREPARED_QUEUE_OFFSET", -1);
+    int64_t times = number_of(message->properties, "TRANSACTION_CHECK_TIMES", 0);
+    *row = (rp_undecided_half){
+        .queue_offset = queue_offset,
+        .log_offset = message->physical_offset,
+        .born_ms = message->born_timestamp_ms,
+        .store_ms = message->store_timestamp_ms,
+        .immune_s = number_of(message->properties, "CHECK_IMMUNITY_TIME_IN_SECONDS", RP_HALF_NOT_IMMUNE),
+        .check_times = times >= -1 && times <= INT32_MAX ? (int32_t)times : -1,
+    };
+    rp_stored_message_close(&stored);
+    return first < 0 || !is_over(ended, first);
+}
+
+static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halves *ended, rp_undecided_half *rows, uint32_t rows_max,
+                    int64_t *position) {
+    rp_queue_entry entries[ENTRIES];
+    uint32_t found = 0;
+    while (*position < ended->end && found < rows_max) {
+        if (is_over(ended, *position)) {
+            ++*position;
+            continue;
+        }
+        int64_t count = rp_consume_queue_read(queue, *position, entries, ENTRIES);
+        if (count <= 0)
+            return count == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_IO;
+        for (int64_t i = 0; i < count && *position < ended->end && found < rows_max; i++, ++*position) {
+            int status = is_over(ended, *position) ? 0 : look(broker, ended, *position, &entries[i], &rows[found]);
+            if (status < 0)
+                return status;
+            found += (uint32_t)status;
+        }
+    }
+    return found;
+}
+
+int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
+                                   uint32_t rows_max, int64_t *scanned_to) {
+    rp_consume_queue *queue = rp_half_queue(broker->halves);
+    *scanned_to = half_position;
+    if (queue == NULL)
+        return 0;
+    ended_halves ended = {.begin = within(queue, half_position), .end = rp_consume_queue_max_offset(queue)};
+    *scanned_to = ended.begin;
+    if (ended.end - ended.begin > HALVES_MAX)
+        ended.end = ended.begin + HALVES_MAX;
+    if (ended.end == ended.begin)
+        return 0;
+    ended.bits = calloc((size_t)(ended.end - ended.begin + 7) / 8, 1);
+    int64_t status = ended.bits != NULL ? each_operation(broker, op_position, note, &ended) : RP_E_NO_MEMORY;
+    if (status >= 0) {
+        if (ended.older_count > 0)
+            qsort(ended.older, ended.older_count, sizeof *ended.older, compare);
+        status = scan(broker, queue, &ended, rows, rows_max, scanned_to);
+    }
+    free(ended.bits);
+    free(ended.older);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* stored_message.h: one message of the log, by where it lies. Private to csrc/broker.
+ * RocketMQ: MessageStore.lookMessageByOffset (5.3.3 store/).
+ *
+ * Threads  any; blocks on the disk where the message is read from.
+ */
+#ifndef RP_BROKER_STORED_MESSAGE_H
+#define RP_BROKER_STORED_MESSAGE_H
+
+#include <stdint.h>
+
+#include "../store/commit_log.h"
+#include "../store/message.h"
+
+typedef struct rp_stored_message {
+    rp_message message;
+    void *pin; /* of its record */
+} rp_stored_message;
+
+/* Pins the record at log_offset and decodes it. RP_OK; RP_E_NOT_FOUND: no message begins there; RP_E_IO, RP_E_NO_MEMORY. */
+int rp_stored_message_open(rp_commit_log *log, int64_t log_offset, rp_stored_message *stored);
+void rp_stored_message_close(rp_stored_message *stored);
+/* The message as it is, to be appended elsewhere: all but queue, properties and what the new place says otherwise. */
+rp_append_item rp_item_of_message(const rp_message *message);
+/* 1 when opening it would not wait for the disk. */
+int rp_stored_message_in_memory(rp_commit_log *log, int64_t log_offset);
+
+#endif

@@ -1,0 +1,55 @@
+/* transactions.h: what Python asks of transactional messages (half_messages.h). Public, beside broker.h.
+ * RocketMQ: EndTransactionProcessor, TransactionalMessageServiceImpl.check (5.3.3 broker/).
+ *
+ *   rp_broker_undecided_halves ─► Python decides ─► rp_broker_put_half_again ─► the next look begins behind it
+ *
+ * Threads  any; each blocks on the disk where messages are read from.
+ */
+#ifndef RP_BROKER_TRANSACTIONS_H
+#define RP_BROKER_TRANSACTIONS_H
+
+#include <stdint.h>
+
+#include "broker.h"
+
+/* One decision of a producer. */
+typedef struct rp_end_transaction {
+    rp_slice producer_group;
+    int64_t queue_offset, log_offset; /* of the prepared message */
+    int32_t decision;                 /* RP_SYSFLAG_TRANSACTION_COMMIT, RP_SYSFLAG_TRANSACTION_ROLLBACK */
+    int32_t is_from_check;            /* it was asked */
+} rp_end_transaction;
+/* Carries it out. The code of the response; *remark NULL or static text. */
+int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark);
+
+#define RP_HALF_NOT_IMMUNE INT64_MIN
+/* A prepared message that nobody has committed or rolled back. */
+typedef struct rp_undecided_half {
+    int64_t queue_offset, log_offset, born_ms, store_ms;
+    int64_t immune_s;    /* CHECK_IMMUNITY_TIME_IN_SECONDS; -1: no number; RP_HALF_NOT_IMMUNE: it says nothing */
+    int32_t check_times; /* how often its producer was asked; -1: no number */
+} rp_undecided_half;
+/* Those from half_position on, given the operations from op_position on, in their order. How many, rows_max at most; RP_E_IO,
+ * RP_E_NO_MEMORY. *scanned_to: all undecided ones below it are among the rows. */
+int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
+                                   uint32_t rows_max, int64_t *scanned_to);
+/* The first operation, from op_position on, about a prepared message that is not below half_position. RP_E_IO, RP_E_NO_MEMORY. */
+int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position);
+
+enum rp_half_fate {
+    RP_HALF_IS_ASKED_FOR = 0, /* again behind the others, while its producer is asked about the copy */
+    RP_HALF_IS_IMMUNE = 1,    /* again behind the others, with the offset it had first */
+    RP_HALF_IS_GIVEN_UP = 2,  /* to TRANS_CHECK_MAX_TIME_TOPIC */
+    RP_HALF_IS_RESUMED = 3,   /* from there back among the prepared ones */
+};
+/* Where the copy is. */
+typedef struct rp_half_copy {
+    int64_t queue_offset, log_offset;
+    uint8_t *question; /* RP_HALF_IS_ASKED_FOR: the message as its producer is shown it, for the caller to free; else NULL */
+    uint32_t question_size;
+} rp_half_copy;
+/* check_times: what the copy says of it, but of RP_HALF_IS_GIVEN_UP and _IMMUNE. RP_OK; RP_E_NOT_FOUND: no such message is at log_offset;
+ * RP_E_EXISTS: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; as of rp_append_item's status. */
+int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy);
+
+#endif

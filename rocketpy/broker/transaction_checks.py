@@ -1,0 +1,202 @@
+"""Prepared messages that nobody has committed or rolled back: their producers are asked, and after many times they are given up.
+RocketMQ: TransactionalMessageCheckService, TransactionalMessageServiceImpl.check (5.3.3 broker/transaction/).
+
+    every transactionCheckInterval ─ undecided ones, native ─ fate_of each ─┬─ copied behind the others, its producer asked
+                                                                            ├─ immune: copied behind the others
+                                                                            ├─ given up: TRANS_CHECK_MAX_TIME_TOPIC
+                                                                            └─ young: the round ends, its offset stays
+
+How far a round got is the offset of the group CID_RMQ_SYS_TRANS in both topics. It moves when all before it is on disk, copies and what
+was committed: what lies below it is never looked at again.
+Threads  one event loop; the store is read and written in threads of its reads.
+Bounds   ROUND_MS a round, HALVES at once.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .._core.errors import RocketpyError
+from .._core.results import UndecidedHalf
+from .._core.store import decode_message, host_bytes
+from ..remoting.codes import RequestCode
+from ..remoting.headers import CheckTransactionStateRequestHeader
+from . import names
+from .parts import Parts, monotonic_ms, now_ms
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = names.SYSTEM_GROUP_PREFIX + "TRANS"
+HALVES: Final = 256
+ROUND_MS: Final = 60_000
+SYNC_TIMEOUT_MS: Final = 10_000
+GIVEN_UP_QUEUES: Final = 1
+"""TCMT_QUEUE_NUMS"""
+
+
+class Fate(enum.IntEnum):
+    """What becomes of an undecided message: rp_half_fate of csrc/broker/transactions.h."""
+
+    ASKED_FOR = 0
+    IMMUNE = 1
+    GIVEN_UP = 2
+    RESUMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRules:
+    """When a producer is asked, and how often."""
+
+    timeout_ms: int
+    checks_max: int
+    reserved_ms: int
+    """fileReservedTime: an older message is about to go in any case."""
+
+
+def fate_of(half: UndecidedHalf, rules: CheckRules, now: int, started: int) -> Fate | None:
+    """None: it is too young, and those behind it are younger. now, started: wall clock, ms; started when the round began."""
+    age = now - half.born_ms
+    if half.store_ms >= started:
+        return None
+    if half.check_times >= rules.checks_max or age > rules.reserved_ms:
+        return Fate.GIVEN_UP
+    if half.immune_s is not None:
+        immune_ms = rules.timeout_ms if half.immune_s == -1 else half.immune_s * 1000
+        return Fate.IMMUNE if age < immune_ms else Fate.ASKED_FOR
+    return None if 0 <= age < rules.timeout_ms else Fate.ASKED_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A copy whose producer is to be asked."""
+
+    queue_offset: int
+    log_offset: int
+    record: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What was done with some undecided messages. position: of the first that is left."""
+
+    position: int
+    is_over: bool
+    questions: Sequence[_Question]
+
+
+class TransactionChecks:
+    """The rounds of one broker."""
+
+    def __init__(self, parts: Parts, *, clock_ms: Callable[[], int] = now_ms) -> None:
+        self._parts = parts
+        self._clock_ms = clock_ms
+        self._last_ms = monotonic_ms()
+        self._turn = 0
+
+    async def run_if_due(self) -> None:
+        """A round, when transactionCheckInterval has passed since the last one ended."""
+        if monotonic_ms() - self._last_ms < self._parts.settings.transaction_check_interval_ms:
+            return
+        try:
+            await self.run_round()
+        finally:
+            self._last_ms = monotonic_ms()
+
+    async def run_round(self) -> None:
+        """Looks at all that are undecided now. Raises what the store may; the next round goes on where this one got."""
+        parts = self._parts
+        started, until_ms = self._clock_ms(), monotonic_ms() + ROUND_MS
+        half, operation = self._positions()
+        while not parts.settings.is_slave and monotonic_ms() < until_ms:
+            look = (half, operation, HALVES)
+            halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
+            step = await self._act(halves, scanned_to, started)
+            if step.position != half:
+                operation = await self._move(step.position, operation)
+            half = step.position
+            if step.is_over or not halves:
+                return
+
+    def _positions(self) -> tuple[int, int]:
+        query = self._parts.offsets.query
+        return max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
+
+    async def _act(self, halves: Sequence[UndecidedHalf], scanned_to: int, started: int) -> _Step:
+        settings = self._parts.settings
+        reserved_ms = self._parts.config.integer("fileReservedTime") * 3_600_000
+        rules = CheckRules(settings.transaction_timeout_ms, settings.transaction_checks_max, reserved_ms)
+        now = self._clock_ms()
+        fates = [(half, fate_of(half, rules, now, started)) for half in halves]
+        if any(fate is Fate.GIVEN_UP for _, fate in fates):
+            await self._parts.make_topic(names.TRANS_CHECK_MAX_TIME_TOPIC, GIVEN_UP_QUEUES)
+        step = await self._parts.reads.run(lambda _: self._copy(fates, scanned_to))
+        self._ask(step.questions)
+        return step
+
+    def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
+        """In a thread. Ends at the first that is too young or cannot be stored."""
+        questions: list[_Question] = []
+        for half, fate in fates:
+            if fate is None:
+                return _Step(half.queue_offset, True, questions)
+            try:
+                copy = self._parts.native.put_half_again(half.log_offset, fate, half.check_times + 1)
+            except RocketpyError as error:
+                log.warning("the prepared message at log offset %d stays where it is: %s", half.log_offset, error)
+                return _Step(half.queue_offset, True, questions)
+            if fate is Fate.ASKED_FOR:
+                questions.append(_Question(*copy))
+            elif fate is Fate.GIVEN_UP:
+                log.error("the prepared message at log offset %d is given up after %d checks", half.log_offset, half.check_times)
+        return _Step(scanned_to, False, questions)
+
+    async def _move(self, half: int, operation: int) -> int:
+        """The new offsets are the group's once copies, and what was committed, are on disk. The one among the operations."""
+        parts = self._parts
+        end = parts.store.stats()["commit_log_max_offset"]
+        await parts.reads.run(lambda store: store.wait_flushed(end, SYNC_TIMEOUT_MS))
+        needed = await parts.reads.run(lambda _: parts.native.needed_operation(operation, half))
+        for topic, offset in ((names.TRANS_HALF_TOPIC, half), (names.TRANS_OP_HALF_TOPIC, needed)):
+            if offset != max(0, parts.offsets.query(GROUP, topic, 0)):
+                parts.offsets.commit(GROUP, topic, 0, offset, "transaction checks")
+        return needed
+
+    # ---- asking ----
+
+    def _ask(self, questions: Sequence[_Question]) -> None:
+        unheard = Counter(group for question in questions if (group := self._ask_one(question)) is not None)
+        for group, count in unheard.items():
+            log.warning("Check transaction failed, channel is null. groupId=%s: %d messages wait for a producer of the group", group, count)
+
+    def _ask_one(self, question: _Question) -> str | None:
+        """None, or the group that has no producer here now."""
+        parts = self._parts
+        message = decode_message(question.record)
+        key = message.properties.get("UNIQ_KEY")
+        header = CheckTransactionStateRequestHeader(
+            topic=names.TRANS_HALF_TOPIC,
+            tran_state_table_offset=question.queue_offset,
+            commit_log_offset=question.log_offset,
+            msg_id=key,
+            transaction_id=key,
+            offset_msg_id=_message_id(message.store_host, question.log_offset),
+            bname=parts.settings.broker_name,
+        )
+        group = message.properties.get("PGROUP", "")
+        producers = parts.producers.clients(group) or []
+        self._turn += 1
+        for index in range(len(producers)):
+            client = producers[(self._turn + index) % len(producers)]
+            if parts.link.notify(client.channel, RequestCode.CHECK_TRANSACTION_STATE, header.encode(), question.record):
+                return None
+        return group
+
+
+def _message_id(store_host: str, log_offset: int) -> str:
+    host, is_v6 = host_bytes(store_host)
+    return (host[: 20 if is_v6 else 8] + log_offset.to_bytes(8, "big")).hex().upper()

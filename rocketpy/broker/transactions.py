@@ -1,0 +1,60 @@
+"""Requests about transactional messages: those that the native path gives away, and an operator's.
+RocketMQ: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage (5.3.3 broker/processor/).
+
+    END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ where the disk has to be asked ─► here, in a thread of the store's reads
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
+from .admin_messages import message_offset
+from .parts import HandlerTable, Parts
+from .transaction_checks import Fate
+
+log = logging.getLogger(__name__)
+
+
+class TransactionRequests:
+    """Handlers of transactions."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self) -> HandlerTable:
+        return {
+            RequestCode.END_TRANSACTION: self._end,
+            RequestCode.RESUME_CHECK_HALF_MESSAGE: self._resume,
+        }
+
+    async def _end(self, request: Request) -> Response:
+        header = EndTransactionRequestHeader.decode(request.fields)
+        end = functools.partial(
+            self._parts.native.end_transaction,
+            header.producer_group,
+            header.tran_state_table_offset,
+            header.commit_log_offset,
+            header.commit_or_rollback,
+            bool(header.from_transaction_check),
+        )
+        code, remark = await self._parts.reads.run(lambda _: end())
+        return Response(code, remark)
+
+    async def _resume(self, request: Request) -> Response:
+        """A message that was given up is asked about again, from the first time on."""
+        header = ResumeCheckHalfMessageRequestHeader.decode(request.fields)
+        self._parts.check_not_slave()
+        try:
+            put = functools.partial(self._parts.native.put_half_again, message_offset(header.msg_id or ""), Fate.RESUMED, 0)
+            await self._parts.reads.run(lambda _: put())
+        except (RocketpyError, CommandError) as error:
+            log.warning("message %s is not asked about again: %s", header.msg_id, error)
+            remark = f"Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed. {error}"
+            return Response(ResponseCode.SYSTEM_ERROR, remark)
+        return Response()

@@ -1,0 +1,190 @@
+"""Transactional messages through a whole broker: who is asked about them, when they are given up, what a restart and a slave keep."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.remoting import Command
+from rocketpy._core.results import UndecidedHalf
+from rocketpy._core.store import decode_message
+from rocketpy.broker import names
+from rocketpy.broker.transaction_checks import GROUP, CheckRules, Fate, fate_of
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from tests.unit.broker.pair import pair
+from tests.unit.broker.running import Peer, eventually, run, running, started
+
+COMMIT, ROLL_BACK = 8, 12
+OFTEN = {"transactionCheckInterval": "1", "transactionTimeOut": "1"}
+RULES = CheckRules(timeout_ms=6000, checks_max=15, reserved_ms=3_600_000)
+NOW, STARTED = 10_000_000, 9_999_000
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "stored_ms", "immune_s", "times", "fate"),
+    [
+        (6000, 0, None, 0, Fate.ASKED_FOR),
+        (5999, 0, None, 0, None),
+        (-1, 0, None, 0, Fate.ASKED_FOR),  # its producer's clock is ahead
+        (6000, STARTED, None, 0, None),
+        (6000, STARTED - 1, None, 0, Fate.ASKED_FOR),
+        (9999, 0, 10, 0, Fate.IMMUNE),
+        (10_000, 0, 10, 0, Fate.ASKED_FOR),
+        (5999, 0, -1, 0, Fate.IMMUNE),  # no number: as long as all others
+        (6000, 0, -1, 0, Fate.ASKED_FOR),
+        (0, 0, 0, 0, Fate.ASKED_FOR),
+        (6000, 0, None, 14, Fate.ASKED_FOR),
+        (6000, 0, None, 15, Fate.GIVEN_UP),
+        (6000, STARTED, None, 15, None),  # it was asked for the last time just now
+        (6000, 0, None, -1, Fate.ASKED_FOR),
+        (3_600_001, 0, None, 0, Fate.GIVEN_UP),
+        (3_600_000, 0, 7200, 0, Fate.IMMUNE),
+    ],
+)
+def test_what_becomes_of_an_undecided_message(age_ms: int, stored_ms: int, immune_s: int | None, times: int, fate: Fate | None) -> None:
+    assert fate_of(UndecidedHalf(0, 0, NOW - age_ms, stored_ms, immune_s, times), RULES, NOW, STARTED) is fate
+
+
+async def prepare(peer: Peer, body: bytes = b"money", properties: str = "", born_ms: int | None = None) -> Command:
+    texts = f"UNIQ_KEY\x01{body.decode()}\x02TRAN_MSG\x01true\x02PGROUP\x01producers\x02{properties}"
+    born_ms = time.time_ns() // 1_000_000 if born_ms is None else born_ms
+    answer = await peer.send("t", body, texts, 0, f=4, g=born_ms)
+    assert answer.code == 0, answer.remark
+    return answer
+
+
+async def end(peer: Peer, queue_offset: str, log_offset: str, decision: int) -> Command:
+    fields = {
+        "producerGroup": "producers", "tranStateTableOffset": queue_offset, "commitLogOffset": log_offset, "commitOrRollback": decision,
+        "fromTransactionCheck": True, "msgId": "m",
+    }  # fmt: skip
+    return await peer.ask(RequestCode.END_TRANSACTION, fields)
+
+
+async def bodies(peer: Peer, topic: str = "t") -> list[bytes]:
+    answer = await peer.pull("g", topic)
+    found, at = [], 0
+    while at < len(answer.body):
+        message = decode_message(answer.body[at:])
+        found.append(message.body)
+        at += message.size
+    return found
+
+
+async def check_of(peer: Peer, body: bytes, behind: int = 0) -> Command:
+    """A question about this message, not among the first `behind` of all."""
+
+    def asked() -> Command | None:
+        checks = [each for each in peer.requests[behind:] if each.code == RequestCode.CHECK_TRANSACTION_STATE]
+        return next((each for each in checks if decode_message(each.body).body == body), None)
+
+    found: Command = await eventually(asked, f"a question about {body!r}")
+    return found
+
+
+def test_the_producer_is_asked_until_it_decides(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            await prepare(peer, b"commit")
+            await prepare(peer, b"roll back")
+            assert await bodies(peer) == []
+            again = await check_of(peer, b"commit", len(peer.requests) + 1)
+            for body, decision in ((b"commit", COMMIT), (b"roll back", ROLL_BACK)):
+                check = await check_of(peer, body, peer.requests.index(again))
+                message = decode_message(check.body)
+                assert (message.topic, message.queue_id) == ("t", 0) and int(message.properties["TRANSACTION_CHECK_TIMES"]) >= 1
+                assert check.fields["msgId"] == check.fields["transactionId"] == body.decode()
+                assert int(check.fields["offsetMsgId"][16:], 16) == message.commit_log_offset == int(check.fields["commitLogOffset"])
+                assert (await end(peer, check.fields["tranStateTableOffset"], check.fields["commitLogOffset"], decision)).code == 0
+            parts = at.broker.parts
+            assert parts is not None
+            ends = [parts.store.max_offset(topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
+
+            def positions() -> list[int]:
+                return [parts.offsets.query(GROUP, topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
+
+            await eventually(lambda: positions()[1] == ends[1] == 2, "all operations are behind the positions")
+            assert positions()[0] >= ends[0] > 4
+            assert (await bodies(peer))[0] == b"commit"
+
+    run(test)
+
+
+def test_one_too_old_is_given_up_and_an_operator_has_it_asked_about_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            peer = at.peer()
+            await prepare(peer, b"old", born_ms=1)
+            store = at.broker.parts.store  # type: ignore[union-attr]
+            topic = names.TRANS_CHECK_MAX_TIME_TOPIC
+            await eventually(lambda: store.max_offset(topic, 0) == 1, "the message is given up")
+            ((offset, _, _),) = store.entries(topic, 0, 0, 1)
+            message_id = f"7F000001{int(at.broker.address.rsplit(':', 1)[1]):08X}{offset:016X}"
+            assert (await peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": message_id})).code == 0
+            await eventually(lambda: store.max_offset(topic, 0) == 2, "it is given up once more, for its age")
+            for wrong in ("", "zz", f"7F000001{1:08X}{1 << 40:016X}", f"7F000001{1:08X}{0:016X}"):
+                answer = await peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": wrong})
+                assert answer.code == ResponseCode.SYSTEM_ERROR and "failed" in (answer.remark or "")
+
+    with caplog.at_level(logging.ERROR):
+        run(test)
+    assert "is given up after 0 checks" in caplog.text
+
+
+def test_a_decision_is_kept_over_a_restart_and_what_is_undecided_is_asked_about_then(tmp_path: Path) -> None:
+    async def test() -> None:
+        calm = {"transactionCheckInterval": "3600000"}
+        async with started(tmp_path, **calm) as peer:
+            first = await prepare(peer, b"before")
+            assert (await end(peer, first.fields["queueOffset"], str(int(first.fields["msgId"][16:], 16)), COMMIT)).code == 0
+            await prepare(peer, b"over the restart")
+        async with started(tmp_path, **OFTEN) as peer:
+            await peer.heartbeat("c", "g", "t")
+            check = await check_of(peer, b"over the restart")
+            assert (await end(peer, check.fields["tranStateTableOffset"], check.fields["commitLogOffset"], COMMIT)).code == 0
+            assert (await bodies(peer))[:2] == [b"before", b"over the restart"]
+            assert all(decode_message(each.body).body != b"before" for each in peer.requests if each.body)
+
+    run(test)
+
+
+def test_messages_without_a_producer_wait_and_the_log_says_of_which_group(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            await prepare(at.peer(), b"m", "CHECK_IMMUNITY_TIME_IN_SECONDS\x01x\x02")
+            await eventually(lambda: "groupId=producers: 1 messages wait" in caplog.text, "a line about the group")
+
+    run(test)
+
+
+def test_who_may_not_send_them_is_told_so_live(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await prepare(peer)
+            for switch, code in (("true", ResponseCode.NO_PERMISSION), ("false", ResponseCode.SUCCESS)):
+                answer = await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, f"rejectTransactionMessage={switch}".encode())
+                assert answer.code == 0, answer.remark
+                for topic in ("t", f"new-{switch}"):
+                    answer = await peer.send(topic, b"m", "TRAN_MSG\x01true\x02PGROUP\x01producers\x02", f=4)
+                    assert answer.code == code, answer.remark
+
+    run(test)
+
+
+def test_a_slave_has_the_messages_and_ends_none(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            master, slave = both.master, both.slave
+            sent = await prepare(master)
+            answer = await end(slave, sent.fields["queueOffset"], str(int(sent.fields["msgId"][16:], 16)), COMMIT)
+            assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
+            answer = await slave.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": sent.fields["msgId"]})
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    run(test)

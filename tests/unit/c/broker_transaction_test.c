@@ -1,0 +1,268 @@
+/* broker_transaction_test.c: prepared messages: what is stored for them, what their end stores, which of them nobody has decided. */
+#include <stdbool.h>
+
+#include "broker/half_messages.h"
+#include "broker/transactions.h"
+#include "broker_fixture.h"
+
+#define HALF RP_HALF_TOPIC
+#define PREPARED "TRAN_MSG\1true\2PGROUP\1P\2UNIQ_KEY\1AB\2TAGS\1TagA\2"
+#define COMMIT RP_SYSFLAG_TRANSACTION_COMMIT
+#define ROLL_BACK RP_SYSFLAG_TRANSACTION_ROLLBACK
+
+static int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
+    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
+    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
+}
+
+/* The record of an entry, and the entry. The caller gives the pin back. */
+static void *read_message(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message,
+                          rp_queue_entry *entry) {
+    rp_log_range range;
+    rp_error error;
+    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
+    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, entry, 1) == 1);
+    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry->commit_log_offset, (uint32_t)entry->size, &range) == RP_OK);
+    must(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error), &error, "decode record");
+    return range.pin;
+}
+
+static int property_is(const rp_message *message, const char *name, const char *value) {
+    rp_slice found = rp_message_property(message->properties, name);
+    return value == NULL ? found.data == NULL : found.data != NULL && slice_is(found, value);
+}
+
+static void send_prepared(client *c, int32_t queue_id, const char *properties, const char *body) {
+    number_text queue;
+    rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", queue_id, properties, text(body), &queue);
+    for (uint16_t i = 0; i < request.field_count; i++) {
+        if (slice_is(request.fields[i].key, "f")) /* sysFlag */
+            request.fields[i].value = text("4");
+    }
+    rp_command answer = client_call(c, &request);
+    CHECK(answer.code == 0 && field_number(&answer, "queueId") == queue_id);
+}
+
+static int64_t log_offset_of(const fixture *fx, const char *topic, int64_t offset) {
+    rp_queue_entry entry;
+    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), 0, 0, NULL);
+    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1);
+    return entry.commit_log_offset;
+}
+
+/* END_TRANSACTION over the wire. */
+static int32_t end_transaction(client *c, const char *group, int64_t queue_offset, int64_t log_offset, int32_t decision, bool is_check) {
+    number_text numbers[3];
+    rp_command request = request_of(c, RP_CODE_END_TRANSACTION);
+    with_text(&request, "producerGroup", group);
+    with_text(&request, "tranStateTableOffset", number_of(&numbers[0], queue_offset));
+    with_text(&request, "commitLogOffset", number_of(&numbers[1], log_offset));
+    with_text(&request, "commitOrRollback", number_of(&numbers[2], decision));
+    with_text(&request, "fromTransactionCheck", is_check ? "true" : "false");
+    with_text(&request, "msgId", "AB");
+    return client_call(c, &request).code;
+}
+
+static void a_prepared_message_is_seen_when_it_is_committed(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 2, PREPARED, "money");
+    rp_message message;
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, HALF, 0, 0, &message, &entry);
+    int64_t log_offset = message.physical_offset;
+    CHECK((message.sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == 0 && slice_is(message.body, "money"));
+    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "2"));
+    CHECK(property_is(&message, "__transactionId__", "AB") && property_is(&message, "CLUSTER", "DefaultCluster"));
+    rp_log_range_release(pin);
+    CHECK(end_of(&fx, "T", 2) == 0);
+    CHECK(end_transaction(&c, "P", 0, log_offset, COMMIT, false) == 0);
+    pin = read_message(&fx, "T", 2, 0, &message, &entry);
+    CHECK((message.sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == COMMIT && message.prepared_transaction_offset == log_offset);
+    CHECK(slice_is(message.body, "money") && message.flag == 7 && entry.tags_code == 2598919 && message.queue_id == 2);
+    rp_log_range_release(pin);
+    pin = read_message(&fx, RP_OP_TOPIC, 0, 0, &message, &entry);
+    CHECK(slice_is(message.body, "0") && property_is(&message, "TAGS", "d") && entry.tags_code == 100);
+    rp_log_range_release(pin);
+    send_prepared(&c, 3, PREPARED, "not seen");
+    CHECK(end_transaction(&c, "P", 1, log_offset_of(&fx, HALF, 1), ROLL_BACK, true) == 0);
+    CHECK(end_of(&fx, "T", 3) == 0 && end_of(&fx, RP_OP_TOPIC, 0) == 2);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void a_delayed_one_goes_by_its_level(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.delay_levels = "0s 1h";
+    fixture_open(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text(RP_DELAY_TOPIC), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
+    send_prepared(&c, 1, PREPARED "DELAY\0012\2", "later");
+    CHECK(end_of(&fx, RP_DELAY_TOPIC, 1) == 0);
+    CHECK(end_transaction(&c, "P", 0, log_offset_of(&fx, HALF, 0), COMMIT, false) == 0);
+    rp_message message;
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, RP_DELAY_TOPIC, 1, 0, &message, &entry);
+    CHECK(property_is(&message, "DELAY", "2") && property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1"));
+    CHECK(entry.tags_code == message.store_timestamp_ms + 3600 * 1000);
+    rp_log_range_release(pin);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.settings.transaction_timeout_ms = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_message(&c, "T", 0, NULL, "plain");
+    send_prepared(&c, 0, PREPARED, "first");
+    send_prepared(&c, 0, PREPARED "CHECK_IMMUNITY_TIME_IN_SECONDS\1x\2", "too late");
+    int64_t plain = log_offset_of(&fx, "T", 0), first = log_offset_of(&fx, HALF, 0), late = log_offset_of(&fx, HALF, 1);
+    int64_t end = rp_commit_log_max_offset(rp_message_store_commit_log(fx.store));
+    CHECK(end_transaction(&c, "other", 0, first, COMMIT, false) == 1 && end_transaction(&c, "P", 1, first, COMMIT, false) == 1);
+    CHECK(end_transaction(&c, "P", 0, plain, COMMIT, false) == 1);
+    CHECK(end_transaction(&c, "P", 1, late, COMMIT, false) == 604); /* it was born long ago */
+    CHECK(end_transaction(&c, "P", 0, first, 4, false) == 1);
+    const char *remark;
+    const int64_t wrong[] = {first + 1, -1, end, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        rp_end_transaction request = {text("P"), 0, wrong[i], COMMIT, 1};
+        CHECK(rp_broker_end_transaction(fx.broker, &request, &remark) == 1 && remark != NULL);
+    }
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(fx.store)) == end);
+    CHECK(end_transaction(&c, "P", 1, late, COMMIT, true) == 0 && end_of(&fx, "T", 0) == 2);
+    rp_broker_delete_topic(fx.broker, text("T"));
+    end = rp_commit_log_max_offset(rp_message_store_commit_log(fx.store));
+    CHECK(end_transaction(&c, "P", 0, first, COMMIT, false) == 1);
+    CHECK(rp_commit_log_max_offset(rp_message_store_commit_log(fx.store)) == end);
+    CHECK(end_transaction(&c, "P", 0, first, ROLL_BACK, false) == 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void whoever_does_not_know_is_asked(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_undecided_half rows[8];
+    int64_t scanned;
+    CHECK(rp_broker_undecided_halves(fx.broker, 5, 5, rows, 8, &scanned) == 0 && rp_broker_needed_operation(fx.broker, 5, 5) == 5);
+    for (int i = 0; i < 6; i++)
+        send_prepared(&c, 1, i == 4 ? PREPARED "TRANSACTION_CHECK_TIMES\0013\2CHECK_IMMUNITY_TIME_IN_SECONDS\00160\2" : PREPARED, "m");
+    for (int i = 0; i < 6; i += 2) {
+        if (i != 4)
+            CHECK(end_transaction(&c, "P", i, log_offset_of(&fx, HALF, i), COMMIT, false) == 0);
+    }
+    CHECK(rp_broker_undecided_halves(fx.broker, 0, 0, rows, 8, &scanned) == 4 && scanned == 6);
+    const int64_t undecided[] = {1, 3, 4, 5};
+    for (int i = 0; i < 4; i++) {
+        CHECK(rows[i].queue_offset == undecided[i] && rows[i].log_offset == log_offset_of(&fx, HALF, undecided[i]));
+        CHECK(rows[i].check_times == (i == 2 ? 3 : 0) && rows[i].immune_s == (i == 2 ? 60 : RP_HALF_NOT_IMMUNE));
+    }
+    CHECK(rp_broker_undecided_halves(fx.broker, 0, 0, rows, 2, &scanned) == 2 && scanned == 4);
+    CHECK(rp_broker_undecided_halves(fx.broker, 0, 1, rows, 8, &scanned) == 5); /* the first operation was not read */
+    CHECK(rp_broker_needed_operation(fx.broker, 0, 0) == 0 && rp_broker_needed_operation(fx.broker, 0, 1) == 1);
+    CHECK(rp_broker_needed_operation(fx.broker, 0, 3) == 2 && rp_broker_needed_operation(fx.broker, -7, 99) == 2);
+    CHECK(rp_broker_undecided_halves(fx.broker, 99, 99, rows, 8, &scanned) == 0 && scanned == 6);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* The message of a copy is over when the one it is a copy of is. */
+static void what_is_copied_keeps_what_it_was(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 3, PREPARED, "m");
+    int64_t first = log_offset_of(&fx, HALF, 0);
+    rp_half_copy copy;
+    CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_IMMUNE, 9, &copy) == RP_OK && copy.queue_offset == 1);
+    CHECK(copy.question == NULL && copy.log_offset == log_offset_of(&fx, HALF, 1));
+    rp_message message;
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, HALF, 0, 1, &message, &entry);
+    CHECK(property_is(&message, "TRAN_PREPARED_QUEUE_OFFSET", "0") && property_is(&message, "TRANSACTION_CHECK_TIMES", NULL));
+    rp_log_range_release(pin);
+    CHECK(rp_broker_put_half_again(fx.broker, copy.log_offset, RP_HALF_IS_IMMUNE, 9, &copy) == RP_OK && copy.queue_offset == 2);
+    CHECK(end_transaction(&c, "P", 0, first, COMMIT, false) == 0);
+    rp_undecided_half rows[8];
+    int64_t scanned;
+    CHECK(rp_broker_undecided_halves(fx.broker, 1, 0, rows, 8, &scanned) == 0 && scanned == 3);
+    CHECK(rp_broker_undecided_halves(fx.broker, 1, 1, rows, 8, &scanned) == 2);
+    CHECK(rp_broker_put_half_again(fx.broker, copy.log_offset, RP_HALF_IS_ASKED_FOR, 4, &copy) == RP_OK && copy.queue_offset == 3);
+    rp_error error;
+    must(rp_message_decode(copy.question, copy.question_size, RP_CHECK_BODY_CRC, &message, &error), &error, "decode question");
+    CHECK(slice_is(message.topic, "T") && message.queue_id == 3 && message.queue_offset == 3 && slice_is(message.body, "m"));
+    CHECK(message.physical_offset == copy.log_offset && property_is(&message, "TRANSACTION_CHECK_TIMES", "4") && message.flag == 7);
+    free(copy.question);
+    CHECK(end_transaction(&c, "P", 3, copy.log_offset, ROLL_BACK, true) == 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void what_is_given_up_may_be_asked_about_again(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    static const char given_up[] = "TRANS_CHECK_MAX_TIME_TOPIC";
+    send_prepared(&c, 0, PREPARED "TRANSACTION_CHECK_TIMES\00115\2", "m");
+    rp_half_copy copy;
+    int64_t first = log_offset_of(&fx, HALF, 0);
+    CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_GIVEN_UP, 0, &copy) == RP_E_EXISTS);
+    CHECK(rp_broker_put_topic(fx.broker, text(given_up), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_RESUMED, 0, &copy) == RP_E_NOT_FOUND);
+    CHECK(rp_broker_put_half_again(fx.broker, first + 1, RP_HALF_IS_GIVEN_UP, 0, &copy) == RP_E_NOT_FOUND);
+    CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_GIVEN_UP, 0, &copy) == RP_OK && copy.question == NULL);
+    rp_message message;
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, given_up, 0, 0, &message, &entry);
+    CHECK(property_is(&message, "TRANSACTION_CHECK_TIMES", "15") && property_is(&message, "REAL_TOPIC", "T"));
+    rp_log_range_release(pin);
+    CHECK(rp_broker_put_half_again(fx.broker, copy.log_offset, RP_HALF_IS_RESUMED, 0, &copy) == RP_OK);
+    pin = read_message(&fx, HALF, 0, 1, &message, &entry);
+    CHECK(property_is(&message, "TRANSACTION_CHECK_TIMES", "0"));
+    rp_log_range_release(pin);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+static void who_may_not_send_them_is_told_by_python(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.settings.transaction_enable = 0;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    number_text queue;
+    rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, PREPARED, text("m"), &queue);
+    client_send(&c, &request);
+    rp_request_free(take_punted(&fx));
+    CHECK(end_of(&fx, HALF, 0) == 0);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+int main(void) {
+    RUN(a_prepared_message_is_seen_when_it_is_committed);
+    RUN(a_delayed_one_goes_by_its_level);
+    RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
+    RUN(whoever_does_not_know_is_asked);
+    RUN(what_is_copied_keeps_what_it_was);
+    RUN(what_is_given_up_may_be_asked_about_again);
+    RUN(who_may_not_send_them_is_told_by_python);
+    return 0;
+}
