@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "half_messages.h"
 #include "lane.h"
 #include "offset_requests.h"
 #include "pull_path.h"
@@ -296,11 +297,10 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->groups = rp_group_table_create();
     broker->producers = rp_producer_table_create();
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
-    broker->halves = broker->topics != NULL ? rp_half_messages_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->halves == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -340,7 +340,6 @@ void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
-    rp_half_messages_destroy(broker->halves);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */

@@ -164,7 +164,8 @@ static int append_operation(ending *end) {
         .properties = {{(const uint8_t *)removed, sizeof removed - 1}},
     };
     memcpy(item.born_host, options->store_host, sizeof item.born_host);
-    int status = rp_op_open_queue(end->broker->halves, &item.queue);
+    rp_topic *topic;
+    int status = rp_op_open_queue(end->broker, &topic, &item.queue);
     return status == RP_OK ? append(end, &item) : status;
 }
 

@@ -47,10 +47,8 @@ static int write_properties(again *half, int fate, int32_t check_times) {
 static int choose_queue(again *half, int fate) {
     static const rp_slice given_up = {(const uint8_t *)GIVEN_UP_TOPIC, sizeof GIVEN_UP_TOPIC - 1};
     rp_topic_table *topics = half->broker->topics;
-    if (fate != RP_HALF_IS_GIVEN_UP) {
-        half->topic = rp_half_topic(half->broker->halves);
-        return rp_half_open_queue(half->broker->halves, &half->item.queue);
-    }
+    if (fate != RP_HALF_IS_GIVEN_UP)
+        return rp_half_open_queue(half->broker, &half->topic, &half->item.queue);
     half->topic = rp_topic_table_find(topics, given_up);
     if (half->topic == NULL)
         return RP_E_EXISTS;

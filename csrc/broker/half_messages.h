@@ -11,7 +11,6 @@
  * RocketMQ 5 gathers up to three seconds of operations in one message; here each has its own at once, as in 4.x. Both read both.
  *
  * Threads  any.
- * Lock     `lock`: a queue is made under it, once.
  */
 #ifndef RP_BROKER_HALF_MESSAGES_H
 #define RP_BROKER_HALF_MESSAGES_H
@@ -25,20 +24,13 @@
 #define RP_HALF_TOPIC "RMQ_SYS_TRANS_HALF_TOPIC"
 #define RP_OP_TOPIC "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 
-typedef struct rp_half_messages rp_half_messages;
-
-/* NULL: memory is out. */
-rp_half_messages *rp_half_messages_create(rp_broker *broker);
-void rp_half_messages_destroy(rp_half_messages *halves);
-
-/* The queues, NULL while there was never a message in them. */
-rp_consume_queue *rp_half_queue(const rp_half_messages *halves);
-rp_consume_queue *rp_op_queue(const rp_half_messages *halves);
-/* With their first file. RP_OK, or RP_E_IO: disk or memory is out. */
-int rp_half_open_queue(rp_half_messages *halves, rp_consume_queue **queue);
-int rp_op_open_queue(rp_half_messages *halves, rp_consume_queue **queue);
-/* Whose messages are counted. */
-rp_topic *rp_half_topic(const rp_half_messages *halves);
+/* The queue of either topic for who appends to it, and the topic, whose messages are counted. RP_OK; RP_E_IO: disk or memory is out, or
+ * somebody deleted the topic. */
+int rp_half_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **queue);
+int rp_op_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **queue);
+/* For who reads: NULL while there was never a message in it. */
+rp_consume_queue *rp_half_queue(const rp_broker *broker);
+rp_consume_queue *rp_op_queue(const rp_broker *broker);
 
 struct rp_lane;
 /* END_TRANSACTION. */

@@ -65,7 +65,7 @@ static int64_t within(const rp_consume_queue *queue, int64_t position) {
 /* Calls visit for the offsets of each operation from position on. The first operation whose visit did not say RP_OK, or the end; RP_E_IO,
  * RP_E_NO_MEMORY. */
 static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(void *context, int64_t half_offset), void *context) {
-    rp_consume_queue *queue = rp_op_queue(broker->halves);
+    rp_consume_queue *queue = rp_op_queue(broker);
     rp_queue_entry entries[ENTRIES];
     if (queue == NULL)
         return position;
@@ -193,7 +193,7 @@ static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halv
 
 int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                    uint32_t rows_max, int64_t *scanned_to) {
-    rp_consume_queue *queue = rp_half_queue(broker->halves);
+    rp_consume_queue *queue = rp_half_queue(broker);
     *scanned_to = half_position;
     if (queue == NULL)
         return 0;

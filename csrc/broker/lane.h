@@ -21,7 +21,6 @@
 #include "cold_reads.h"
 #include "get_message.h"
 #include "group_table.h"
-#include "half_messages.h"
 #include "long_polling.h"
 #include "parked_responses.h"
 #include "pending_replies.h"
@@ -91,7 +90,6 @@ struct rp_broker {
     rp_group_table *groups;
     rp_producer_table *producers;
     rp_schedule_service *schedule; /* fixed */
-    rp_half_messages *halves; /* fixed */
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;

@@ -9,6 +9,7 @@
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
 #include "../store/message.h"
+#include "half_messages.h"
 #include "lane.h"
 #include "message_properties.h"
 #include "property_text.h"
@@ -260,9 +261,8 @@ static int mark_dead_letter(send_request *request) {
  * answer to a refusal returned. */
 static int prepare(send_request *request) {
     static const char *const replaced[] = {"REAL_TOPIC", "REAL_QID", "__transactionId__", NULL};
-    rp_half_messages *halves = request->lane->broker->halves;
     rp_slice sent = request->properties.text, key = request->properties.unique_key, topic = request->header.topic;
-    if (rp_half_open_queue(halves, &request->queue) != RP_OK)
+    if (rp_half_open_queue(request->lane->broker, &request->topic, &request->queue) != RP_OK)
         return answer_no_queue(request);
     uint8_t *start =
         rp_arena_take(rp_reactor_arena(request->lane->reactor), (size_t)sent.size + topic.size + key.size + RP_PROPERTY_TEXT_ROOM);
@@ -273,7 +273,6 @@ static int prepare(send_request *request) {
         end = rp_put_pair(end, "__transactionId__", key);
     end = rp_put_real_place(end, topic, request->queue_id);
     request->properties.text = (rp_slice){start, (uint32_t)(end - start)};
-    request->topic = rp_half_topic(halves);
     return RP_OK;
 }
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .._core.errors import RocketpyError
+from .._core.errors import NotFound, RocketpyError, TooLarge
 from .._core.results import UndecidedHalf
 from .._core.store import decode_message, host_bytes
 from ..remoting.codes import RequestCode
@@ -139,13 +139,16 @@ class TransactionChecks:
         return step
 
     def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
-        """In a thread. Ends at the first that is too young or cannot be stored."""
+        """In a thread. Ends at the first that is too young or cannot be stored now; one that never can be is passed over."""
         questions: list[_Question] = []
         for half, fate in fates:
             if fate is None:
                 return _Step(half.queue_offset, True, questions)
             try:
                 copy = self._parts.native.put_half_again(half.log_offset, fate, half.check_times + 1)
+            except (NotFound, TooLarge) as error:
+                log.error("nobody is asked about the prepared message at log offset %d any more: %s", half.log_offset, error)
+                continue
             except RocketpyError as error:
                 log.warning("the prepared message at log offset %d stays where it is: %s", half.log_offset, error)
                 return _Step(half.queue_offset, True, questions)

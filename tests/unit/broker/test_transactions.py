@@ -153,6 +153,26 @@ def test_a_decision_is_kept_over_a_restart_and_what_is_undecided_is_asked_about_
     run(test)
 
 
+def test_one_whose_properties_have_no_room_for_a_check_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            await peer.send("t", b"its topic is there")
+            for size in range(32_760, 32_000, -8):
+                properties = f"TRAN_MSG\x01true\x02PGROUP\x01producers\x02x\x01{'y' * size}\x02"
+                answer = await peer.send("t", b"full", properties, f=4, g=time.time_ns() // 1_000_000)
+                if answer.code == 0:
+                    break
+                assert answer.code == ResponseCode.MESSAGE_ILLEGAL
+            assert answer.code == 0
+            await prepare(peer, b"behind it")
+            await check_of(peer, b"behind it")
+            await eventually(lambda: "nobody is asked about the prepared message" in caplog.text, "a line about the first")
+
+    run(test)
+
+
 def test_messages_without_a_producer_wait_and_the_log_says_of_which_group(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with running(tmp_path, **OFTEN) as at:

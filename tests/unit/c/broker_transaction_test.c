@@ -10,6 +10,12 @@
 #define COMMIT RP_SYSFLAG_TRANSACTION_COMMIT
 #define ROLL_BACK RP_SYSFLAG_TRANSACTION_ROLLBACK
 
+static void open_with_transactions(fixture *fx) {
+    fixture_open(fx);
+    CHECK(rp_broker_put_topic(fx->broker, text(HALF), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+    CHECK(rp_broker_put_topic(fx->broker, text(RP_OP_TOPIC), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
+}
+
 static int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
     rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
     return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
@@ -66,7 +72,7 @@ static int32_t end_transaction(client *c, const char *group, int64_t queue_offse
 static void a_prepared_message_is_seen_when_it_is_committed(void) {
     fixture fx;
     fixture_init(&fx);
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     send_prepared(&c, 2, PREPARED, "money");
     rp_message message;
@@ -98,7 +104,7 @@ static void a_delayed_one_goes_by_its_level(void) {
     fixture fx;
     fixture_init(&fx);
     fx.store_options.delay_levels = "0s 1h";
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     CHECK(rp_broker_put_topic(fx.broker, text(RP_DELAY_TOPIC), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
     client c = client_open(&fx, RP_SERIALIZE_ROCKETMQ);
     send_prepared(&c, 1, PREPARED "DELAY\0012\2", "later");
@@ -119,7 +125,7 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     fixture fx;
     fixture_init(&fx);
     fx.settings.transaction_timeout_ms = 1;
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     send_message(&c, "T", 0, NULL, "plain");
     send_prepared(&c, 0, PREPARED, "first");
@@ -151,7 +157,7 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
 static void whoever_does_not_know_is_asked(void) {
     fixture fx;
     fixture_init(&fx);
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     rp_undecided_half rows[8];
     int64_t scanned;
@@ -182,7 +188,7 @@ static void whoever_does_not_know_is_asked(void) {
 static void what_is_copied_keeps_what_it_was(void) {
     fixture fx;
     fixture_init(&fx);
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     send_prepared(&c, 3, PREPARED, "m");
     int64_t first = log_offset_of(&fx, HALF, 0);
@@ -215,7 +221,7 @@ static void what_is_copied_keeps_what_it_was(void) {
 static void what_is_given_up_may_be_asked_about_again(void) {
     fixture fx;
     fixture_init(&fx);
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     static const char given_up[] = "TRANS_CHECK_MAX_TIME_TOPIC";
     send_prepared(&c, 0, PREPARED "TRANSACTION_CHECK_TIMES\00115\2", "m");
@@ -244,7 +250,7 @@ static void who_may_not_send_them_is_told_by_python(void) {
     fixture fx;
     fixture_init(&fx);
     fx.settings.transaction_enable = 0;
-    fixture_open(&fx);
+    open_with_transactions(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     number_text queue;
     rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, PREPARED, text("m"), &queue);
