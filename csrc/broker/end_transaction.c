@@ -205,8 +205,8 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
         return rp_answer(to, RP_RESPONSE_SLAVE_NOT_AVAILABLE, NULL, 0, NULL);
     if (rp_end_transaction_header_read(command, &request, &fault) != RP_OK)
         return rp_answer_fault(to, &fault);
-    if (request.decision == 0) /* the producer does not know: it will be asked. RocketMQ answers nothing */
-        return RP_HANDLED;
+    if (request.decision == 0) /* the producer does not know: it will be asked. RocketMQ leaves whoever waits for an answer without one */
+        return rp_answer(to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
     if (request.decision != RP_SYSFLAG_TRANSACTION_COMMIT && request.decision != RP_SYSFLAG_TRANSACTION_ROLLBACK)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "commitOrRollback field wrong");
     if (!rp_stored_message_in_memory(lane->broker->commit_log, request.log_offset))
