@@ -29,7 +29,8 @@ typedef struct delay_level {
     _Atomic(rp_consume_queue *) queue; /* released by who makes it, under `lock`; NULL: nothing was ever delayed so long */
     int64_t delay_ms;                  /* fixed */
     _Atomic int64_t position; /* of the first that is not over; NO_POSITION: none was ever delivered. Written by the thread while it runs */
-    uint32_t over; /* the thread's */
+    uint32_t over; /* the thread's, as the next */
+    bool is_refused; /* the last append was, and the log has a line about it */
 } delay_level;
 
 /* One message on its way out of its level. */
@@ -37,7 +38,7 @@ typedef struct due_message {
     uint32_t index; /* of its entry in the window */
     void *pin; /* of its record */
     uint8_t *text; /* its properties where they are not the record's; owned */
-    rp_topic *topic;
+    rp_topic *topic; /* NULL: it is not in the table */
 } due_message;
 
 struct rp_schedule_service {
@@ -49,7 +50,6 @@ struct rp_schedule_service {
     pthread_cond_t woken;
     bool stopping, roused; /* lock */
     _Atomic int64_t looks_again_ms; /* wall clock; sequentially consistent against the queues' max offsets */
-    bool is_refused; /* the thread's: the last append was, and the log has a line about it */
     uint32_t count; /* the thread's, of the next two */
     rp_append_item items[RP_SCHEDULE_WINDOW];
     due_message due[RP_SCHEDULE_WINDOW];
@@ -104,26 +104,32 @@ static int set_properties(rp_append_item *item, due_message *due, rp_slice prope
     return RP_OK;
 }
 
-/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none any more, the log says why; RP_E_IO,
+/* The queue it was sent to. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has taken
+ * from the table, and be back later. RP_OK, RP_E_IO. */
+static int open_target(rp_schedule_service *service, rp_slice name, int32_t queue_id, due_message *due, rp_append_item *item) {
+    rp_broker *broker = service->broker;
+    due->topic = rp_topic_table_find(broker->topics, name);
+    if (due->topic != NULL)
+        return rp_topic_open_queue_to_send(broker->topics, due->topic, queue_id, &item->queue) != NULL ? RP_OK : RP_E_IO;
+    item->queue = rp_message_store_queue(broker->store, name, queue_id, 1, NULL);
+    return item->queue != NULL && rp_message_store_prepare_queue(broker->store, item->queue, NULL) == RP_OK ? RP_OK : RP_E_IO;
+}
+
+/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; RP_E_IO,
  * RP_E_NO_MEMORY. */
 static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, due_message *due,
                      rp_append_item *item) {
     rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
     int32_t queue_id;
-    if (name.data == NULL || rp_slice_to_i32(rp_message_property(message->properties, "REAL_QID"), &queue_id) != RP_OK || queue_id < 0 ||
+    if (name.size == 0 || name.size > RP_TOPIC_NAME_MAX ||
+        rp_slice_to_i32(rp_message_property(message->properties, "REAL_QID"), &queue_id) != RP_OK || queue_id < 0 ||
         queue_id >= RP_TOPIC_QUEUES_MAX) {
         pass_over(service, entry, "its properties REAL_TOPIC and REAL_QID name no queue", nothing);
         return RP_E_NOT_FOUND;
     }
-    due->topic = rp_topic_table_find(service->broker->topics, name);
-    if (due->topic == NULL) {
-        pass_over(service, entry, "it was sent to a topic that is there no longer, ", name);
-        return RP_E_NOT_FOUND;
-    }
     *item = rp_item_of_message(message);
-    if (rp_topic_open_queue_to_send(service->broker->topics, due->topic, queue_id, &item->queue) == NULL)
-        return RP_E_IO;
-    return set_properties(item, due, message->properties);
+    int status = open_target(service, name, queue_id, due, item);
+    return status == RP_OK ? set_properties(item, due, message->properties) : status;
 }
 
 /* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
@@ -153,17 +159,26 @@ static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint3
 
 /* ---- a level ---- */
 
-static void tell_refused(rp_schedule_service *service, int status) {
-    if (!service->is_refused)
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages cannot be delivered: %s; it is tried again",
+static void tell_refused(rp_schedule_service *service, delay_level *level, int status) {
+    if (!level->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING,
+                     "delayed messages of level %d cannot be delivered: %s; it is tried again", (int)(level - service->levels),
                      rp_status_text(status));
-    service->is_refused = true;
+    level->is_refused = true;
 }
 
-static void tell_goes_on(rp_schedule_service *service) {
-    if (service->is_refused)
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages are delivered again");
-    service->is_refused = false;
+static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
+    if (level->is_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "delayed messages of level %d are delivered again",
+                     (int)(level - service->levels));
+    level->is_refused = false;
+}
+
+static void count_delivered(rp_topic *topic, const rp_append_item *item) {
+    if (topic == NULL)
+        return;
+    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
 }
 
 /* Appends the batch. The first status that asks for another try, or RP_OK. */
@@ -174,10 +189,9 @@ static int append(rp_schedule_service *service, delay_level *level, const rp_que
         const rp_append_item *item = &service->items[i];
         due_message *due = &service->due[i];
         if (item->status == RP_OK) {
-            atomic_fetch_add_explicit(&due->topic->messages_in, 1, memory_order_relaxed);
-            atomic_fetch_add_explicit(&due->topic->bytes_in, item->size, memory_order_relaxed);
+            count_delivered(due->topic, item);
         } else if (item->status == RP_E_TOO_LARGE) {
-            pass_over(service, &entries[due->index], "it is larger than maxMessageSize allows now", nothing);
+            pass_over(service, &entries[due->index], "its record does not fit into the log any more", nothing);
         } else {
             refused = refused == RP_OK ? item->status : refused;
         }
@@ -206,7 +220,7 @@ static int64_t position_of(rp_schedule_service *service, delay_level *level) {
     return corrected;
 }
 
-/* Takes what is due of the entries. When to look again; AWAKE: at once, there may be more. */
+/* Takes what is due of the entries. When to look again; AWAKE: at once, though there may be no more. */
 static int64_t take_due(rp_schedule_service *service, delay_level *level, const rp_queue_entry *entries, uint32_t count, int64_t now_ms,
                         int *refused) {
     int64_t bytes = 0;
@@ -225,7 +239,7 @@ static int64_t take_due(rp_schedule_service *service, delay_level *level, const 
         else if (status != RP_OK)
             *refused = *refused == RP_OK ? status : *refused;
     }
-    return count == RP_SCHEDULE_WINDOW ? AWAKE : NEVER;
+    return AWAKE;
 }
 
 /* Delivers what of a level is due, a window of it. When to look again, AWAKE: at once. */
@@ -236,7 +250,7 @@ static int64_t deliver(rp_schedule_service *service, delay_level *level, int64_t
         return NEVER;
     int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
     if (count <= 0) {
-        tell_refused(service, count < 0 ? (int)count : RP_E_NOT_FOUND);
+        tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
         return now_ms + NOT_WRITABLE_MS;
     }
     if (due_ms(level, entries[0].tags_code, now_ms) > now_ms)
@@ -251,10 +265,10 @@ static int64_t deliver(rp_schedule_service *service, delay_level *level, int64_t
     }
     move_on(level, position);
     if (refused == RP_OK) {
-        tell_goes_on(service);
+        tell_goes_on(service, level);
         return next;
     }
-    tell_refused(service, refused);
+    tell_refused(service, level, refused);
     return now_ms + REFUSED_MS;
 }
 
@@ -389,7 +403,9 @@ void rp_broker_stop_delivery(rp_broker *broker) {
 
 /* ---- for others ---- */
 
-int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level) { return (int32_t)earlier(level, service->level_max); }
+int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level) {
+    return level < 1 ? 1 : (int32_t)earlier(level, service->level_max);
+}
 
 /* NULL: a bound or memory is out. */
 static rp_consume_queue *make_queue(rp_schedule_service *service, int32_t level) {

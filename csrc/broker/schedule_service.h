@@ -37,7 +37,7 @@ typedef struct rp_delay_queue {
 rp_schedule_service *rp_schedule_service_create(rp_broker *broker);
 void rp_schedule_service_destroy(rp_schedule_service *service);
 
-/* The level that a message gets that asks for `level`, above 0. */
+/* The level that a message gets that asks for `level`: of those that there are. */
 int32_t rp_schedule_level(const rp_schedule_service *service, int64_t level);
 /* Its queue, with its first file. RP_OK, or RP_E_IO: disk or memory is out. */
 int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay_queue *queue);

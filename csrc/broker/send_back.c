@@ -130,7 +130,7 @@ int rp_broker_send_back(rp_broker *broker, const rp_send_back *request) {
     if (status != RP_OK)
         return status;
     back.item = rp_item_of_message(&back.stored.message);
-    back.item.reconsume_times++;
+    back.item.reconsume_times = (int32_t)((uint32_t)back.item.reconsume_times + 1); /* a producer may have sent any number */
     status = choose_queue(&back);
     if (status == RP_OK)
         status = write_properties(&back);

@@ -233,12 +233,14 @@ static int redirect_to_dead_letters(send_request *request) {
     rp_slice topic = request->header.topic;
     if (topic.size < sizeof retry || memcmp(topic.data, retry, sizeof retry - 1) != 0)
         return RP_PUNT;
-    uint32_t group_size = topic.size - (sizeof retry - 1);
+    const uint8_t *group = topic.data + sizeof retry - 1;
+    uint32_t group_size =
+        (uint32_t)(rp_find_byte(group, topic.data + topic.size, '+') - group); /* of POP's retry topics: KeyBuilder.parseGroup */
     uint8_t *name = rp_arena_take(rp_reactor_arena(request->lane->reactor), sizeof dead_letters + group_size);
     if (name == NULL)
         return RP_E_NO_MEMORY;
     memcpy(name, dead_letters, sizeof dead_letters - 1);
-    memcpy(name + sizeof dead_letters - 1, topic.data + sizeof retry - 1, group_size);
+    memcpy(name + sizeof dead_letters - 1, group, group_size);
     request->header.topic = (rp_slice){name, (uint32_t)(sizeof dead_letters - 1) + group_size};
     request->header.queue_id = -1;
     return RP_OK;
@@ -320,6 +322,7 @@ static rp_append_item *add_item(send_request *request, int32_t flag, rp_slice bo
     item->born_timestamp_ms = request->header.born_timestamp_ms;
     item->reconsume_times = request->header.reconsume_times;
     item->prepared_transaction_offset = 0;
+    item->is_copy = 0;
     item->body = body;
     item->properties[2] = (rp_slice){NULL, 0};
     item->index_key = item->index_tags = (rp_slice){NULL, 0};

@@ -45,6 +45,7 @@ rp_append_item rp_item_of_message(const rp_message *message) {
         .born_timestamp_ms = message->born_timestamp_ms,
         .reconsume_times = message->reconsume_times,
         .tags_code = rp_message_tags_code(message->properties),
+        .is_copy = 1,
         .body = message->body,
     };
     memcpy(item.born_host, message->born_host.data, message->born_host.size);

@@ -29,6 +29,7 @@ typedef struct rp_append_item {
     int32_t reconsume_times;
     int64_t prepared_transaction_offset;
     int64_t tags_code; /* for the queue entry: tag hash; in a delay level's queue it is the log that says when the message is due */
+    int32_t is_copy; /* of a stored message: it may be larger than message_size_max, which may have changed */
     rp_slice body;
     rp_slice properties[RP_APPEND_PROPERTY_PARTS]; /* written one after the other; together <= RP_PROPERTIES_SIZE_MAX */
     rp_slice index_key; /* the one key the message is indexed by; data NULL: the index thread looks for its keys in the record */

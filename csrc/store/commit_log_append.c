@@ -64,7 +64,7 @@ static void hash_keys(const rp_commit_log *log, rp_slice topic, rp_append_item *
 
 static int check_item(const rp_commit_log *log, rp_append_item *item) {
     rp_encode_source source;
-    if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed)) {
+    if (item->body.size > atomic_load_explicit(&log->message_size_max, memory_order_relaxed) && !item->is_copy) {
         return RP_E_TOO_LARGE;
     }
     source_of(log, item, &source);

@@ -120,9 +120,10 @@ class SavedDelayOffsets:
         offsets = {}
         for level in table:
             number, offset = int(level), integer_member(table, level, 0, "offsetTable of the delay offsets")
-            if number < 1 or offset < 0:
-                raise ValueError(f"delay level {number} at offset {offset}: levels begin at 1, offsets at 0")
-            offsets[number] = offset
+            if number >= 1 and offset >= 0:
+                offsets[number] = offset
+            else:
+                log.error("delay level %d at offset %d is left out: levels begin at 1, offsets at 0", number, offset)
         version = DataVersion.from_json(object_member(value, "dataVersion", "delay offsets"))
         return SavedDelayOffsets(offsets, version, integer_member(value, LOG_END, 0, "delay offsets"))
 

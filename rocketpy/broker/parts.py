@@ -85,6 +85,8 @@ class Parts:
     settings_holder: SettingsHolder
     store: MessageStore
     reads: StoreReads
+    copies: StoreReads
+    """Of clients who wait for a stored message to be stored again: operators' reads do not hold them up."""
     native: Broker
     topics: TopicTable
     groups: GroupTable

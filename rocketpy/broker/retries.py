@@ -4,8 +4,8 @@ RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack (5.3.3 broker/process
     CONSUMER_SEND_MSG_BACK ─ group, permission ─ retry topic made ─ native copy of the message ─┬─ its delay level ─ later ─ retry topic
                                                                       └─ had its last try ──────┴─ dead letters, topic made first
 
-The message itself is native all the way. Threads  one event loop; copies are made in threads of the store's reads, as an old message may
-have to be read from the disk.
+The message itself is native all the way. Threads  one event loop; copies are made in threads, as an old message may have to be read
+from the disk.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ DEAD_LETTER_QUEUES: Final = 1
 VERSION_3_4_9: Final = 121
 """From then on clients say how many tries there are; what older ones say is not looked at."""
 
+PATIENCE_S: Final = 2.0
+"""For its turn. A client waits for 5 s, and then sends the message itself: a copy made after that comes besides."""
+
+_OVERLOADED: Final = "[OVERLOAD]system busy, start flow control for a while"
 _REFUSED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 _STATUSES: Final[Mapping[type[RocketpyError], str]] = {
     TooLarge: "MESSAGE_ILLEGAL",
@@ -108,6 +112,8 @@ class ConsumerRetries:
         )
         try:
             await self._store(copy, header)
+        except TimeoutError:
+            return Response(ResponseCode.SYSTEM_BUSY, _OVERLOADED)
         except NotFound:
             return Response(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
         except RocketpyError as error:
@@ -118,9 +124,9 @@ class ConsumerRetries:
     async def _store(self, copy: functools.partial[bool], header: ConsumerSendMsgBackRequestHeader) -> None:
         """Raises as Broker.send_back."""
         try:
-            is_dead = await self._parts.reads.run(lambda _: copy())
+            is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
         except AlreadyExists:
             await self.make_dead_letter_topic(header.group)
-            is_dead = await self._parts.reads.run(lambda _: copy())
+            is_dead = await self._parts.copies.run(lambda _: copy(), PATIENCE_S)
         if is_dead:
             log.info("a message of topic %s is a dead letter of group %s: log offset %d", header.origin_topic, header.group, header.offset)

@@ -181,6 +181,8 @@ class SendRequests:
             request.remote_address,
             names.unit_flag(unit=is_unit, has_unit_sub=False),
         )
+        if config is None and header.topic.startswith(names.RETRY_PREFIX):
+            config, _ = parts.topics.create_plain(header.topic, 1, names.PERM_READ | names.PERM_WRITE)
         if config is None:
             raise CommandError(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please!"))
         parts.registration.announce([header.topic])

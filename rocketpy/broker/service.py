@@ -220,10 +220,10 @@ class BrokerService:
         self._warn(parts)
         self._open_metrics(parts)
         members = await self._return_as_master(parts) if self._is_returning(parts) else None
+        if not parts.ha.is_slave:
+            parts.native.start_delivery()  # first: what comes while a position is past its queue's end would be passed over
         for server in self._servers:
             server.start()
-        if not parts.ha.is_slave:
-            parts.native.start_delivery()
         warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
         await parts.registration.start()
         await housekeeping.save_all()
@@ -320,6 +320,7 @@ class BrokerService:
             settings_holder=settings,
             store=store,
             reads=StoreReads(store),
+            copies=StoreReads(store),
             native=native,
             topics=topics,
             groups=groups,

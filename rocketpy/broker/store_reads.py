@@ -25,7 +25,12 @@ class StoreReads:
         self._store = store
         self._slots = asyncio.Semaphore(READS_MAX)
 
-    async def run(self, read: Callable[[MessageStore], T]) -> T:
-        """What `read` returns or raises; it is called in a thread of the loop's default executor."""
-        async with self._slots:
+    async def run(self, read: Callable[[MessageStore], T], patience_s: float | None = None) -> T:
+        """What `read` returns or raises; it is called in a thread of the loop's default executor. Raises TimeoutError when its turn has not
+        come within patience_s: then it is not called."""
+        async with asyncio.timeout(patience_s):
+            await self._slots.acquire()
+        try:
             return await asyncio.get_running_loop().run_in_executor(None, read, self._store)
+        finally:
+            self._slots.release()

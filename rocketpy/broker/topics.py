@@ -238,7 +238,7 @@ class TopicTable:
         self.version = saved.version
 
     def _change(self, config: TopicConfig) -> None:
-        is_new = config.topic_name not in self._configs and is_native_send(config)
+        is_new = config.topic_name not in self._configs and (is_native_send(config) or is_checked_send(config))
         self._put(config, is_new=is_new)
         if is_new:
             self._withheld.add(config.topic_name)

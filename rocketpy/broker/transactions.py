@@ -1,7 +1,7 @@
 """Requests about transactional messages: those that the native path gives away, and an operator's.
 RocketMQ: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage (5.3.3 broker/processor/).
 
-    END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ where the disk has to be asked ─► here, in a thread of the store's reads
+    END_TRANSACTION ─ native (csrc/broker/end_transaction.c) ─ where the disk has to be asked ─► here, in a thread
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TransactionRequests:
             header.commit_or_rollback,
             bool(header.from_transaction_check),
         )
-        code, remark = await self._parts.reads.run(lambda _: end())
+        code, remark = await self._parts.copies.run(lambda _: end())
         return Response(code, remark)
 
     async def _resume(self, request: Request) -> Response:
@@ -52,7 +52,7 @@ class TransactionRequests:
         self._parts.check_not_slave()
         try:
             put = functools.partial(self._parts.native.put_half_again, message_offset(header.msg_id or ""), Fate.RESUMED, 0)
-            await self._parts.reads.run(lambda _: put())
+            await self._parts.copies.run(lambda _: put())
         except (RocketpyError, CommandError) as error:
             log.warning("message %s is not asked about again: %s", header.msg_id, error)
             remark = f"Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed. {error}"

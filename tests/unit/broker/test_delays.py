@@ -10,6 +10,7 @@ import pytest
 from rocketpy._core.remoting import Command
 from rocketpy._core.store import Message, decode_message
 from rocketpy.broker import names
+from rocketpy.broker.delay_offsets import SavedDelayOffsets
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.json_codec import read_json
 from tests.unit.broker.pair import pair
@@ -120,15 +121,18 @@ def test_what_waits_over_a_restart_is_delivered_once(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_message_of_a_deleted_topic_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_of_a_topic_that_is_gone_is_there_when_the_topic_is_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, messageDelayLevel="1s") as at:
             peer = at.peer()
             for topic in ("gone", "t"):
                 assert (await peer.send(topic, b"x", "DELAY\x011\x02")).code == 0
-            assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})).code == 0
+                if topic == "gone":
+                    assert (await peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "gone"})).code == 0
             assert [message.body for message in await delivered(peer, "t")] == [b"x"]
-            assert peer.address and not [topic for topic, _ in at.broker.parts.store.queues() if topic == "gone"]  # type: ignore[union-attr]
+            assert (await peer.pull("g", "gone")).code == ResponseCode.TOPIC_NOT_EXIST
+            assert (await peer.send("gone", b"back", queue_id=1)).code == 0
+            assert [message.body for message in await delivered(peer, "gone")] == [b"x"]
 
     run(test)
 
@@ -146,3 +150,21 @@ def test_a_slave_delivers_nothing_and_knows_how_far_its_master_is(tmp_path: Path
             assert (await at.slave.ask(RequestCode.GET_MAX_OFFSET, {"topic": "t", "queueId": 0})).fields["offset"] == "1"
 
     run(test)
+
+
+def test_what_was_taken_is_delivered_though_it_is_too_large_by_then(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1s") as at:
+            peer = at.peer()
+            assert (await peer.send("t", bytes(5000), "DELAY\x011\x02")).code == 0
+            assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"maxMessageSize=4096")).code == 0
+            assert (await peer.send("t", bytes(5000))).code == ResponseCode.MESSAGE_ILLEGAL
+            assert [len(message.body) for message in await delivered(peer, "t")] == [5000]
+
+    run(test)
+
+
+def test_a_position_that_cannot_be_is_left_out_of_those_of_other_levels(caplog: pytest.LogCaptureFixture) -> None:
+    saved = SavedDelayOffsets.from_json({"dataVersion": {}, "offsetTable": {"0": 5, "1": 7, "2": -3, "3": 0}})
+    assert saved.offsets == {1: 7, 3: 0}
+    assert "delay level 2 at offset -3 is left out" in caplog.text

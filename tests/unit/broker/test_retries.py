@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +175,64 @@ def test_a_full_disk_is_told_and_nothing_is_half_sent_back(tmp_path: Path) -> No
 
 def test_group_of_a_retry_topic() -> None:
     assert names.group_of_retry_topic("%RETRY%g") == "g" and names.group_of_retry_topic("%RETRY%g+t") == "g"
+
+
+@pytest.mark.parametrize("tries", [-(1 << 31), -4, -3, (1 << 31) - 1])
+def test_any_number_of_tries_that_a_producer_sends_is_survived(tmp_path: Path, tries: int) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **QUICK) as at:
+            peer = at.peer()
+            sent = await peer.send("t", b"work", j=tries)
+            assert (await send_back(peer, offset_of(sent))).code == 0
+            topic = "%RETRY%g" if tries < 0 else "%DLQ%g"
+            (again,) = await delivered(peer, topic) if tries < 0 else await stored(peer, topic)
+            assert again.reconsume_times == (tries + 1 if tries < 0 else -(1 << 31))
+
+    run(test)
+
+
+def test_the_retry_topic_is_in_its_file_before_what_waits_for_it_is_acknowledged(tmp_path: Path) -> None:
+    """Made by a heartbeat, it was written some seconds later: after a crash in between nobody knew where the message belongs."""
+
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1h") as at:
+            peer = at.peer()
+            sent = await peer.send("t")
+            await peer.heartbeat("c", "g", "t")
+            assert (await send_back(peer, offset_of(sent))).code == 0
+            assert '"%RETRY%g"' in (tmp_path / "store/config/topics.json").read_text()
+
+    run(test)
+
+
+def test_a_retry_topic_is_made_by_a_send_where_no_other_topic_is(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, autoCreateTopicEnable="false", **QUICK) as at:
+            peer = at.peer()
+            assert (await peer.send("%RETRY%g", b"work", "DELAY\x011\x02", j=1)).code == 0
+            assert (await peer.send("t")).code == ResponseCode.TOPIC_NOT_EXIST
+            (again,) = await delivered(peer, "%RETRY%g")
+            assert again.body == b"work"
+
+    run(test)
+
+
+def test_who_cannot_be_served_in_time_is_told_so_and_nothing_is_copied_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocketpy.broker.retries.PATIENCE_S", 0.05)
+
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1h") as at:
+            peer = at.peer()
+            sent = await peer.send("t")
+            parts = at.broker.parts
+            assert parts is not None
+            release = threading.Event()
+            busy = [asyncio.create_task(parts.copies.run(lambda _: release.wait())) for _ in range(2)]
+            answer = await send_back(peer, offset_of(sent))
+            assert answer.code == ResponseCode.SYSTEM_BUSY and (answer.remark or "").startswith("[OVERLOAD]")
+            release.set()
+            await asyncio.gather(*busy)
+            assert await waiting(peer, 1) == 0
+            assert (await send_back(peer, offset_of(sent))).code == 0
+
+    run(test)

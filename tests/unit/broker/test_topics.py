@@ -66,12 +66,13 @@ def test_sends_to_a_new_topic_come_up_until_it_is_released(recorder: Recorder) -
     assert table.withheld == frozenset()
     table.create_for_send("orders", "TBW102", 4, "127.0.0.1:1")
     table.update(TopicConfig("bills"))
-    table.create_plain("%RETRY%g", 1, 6)  # takes no plain messages anyhow
-    assert table.withheld == {"orders", "bills"}
+    table.create_plain("%RETRY%g", 1, 6)
+    table.create_plain("%DLQ%g", 1, 6)
+    assert table.withheld == {"orders", "bills", "%RETRY%g", "%DLQ%g"}
     table.update(TopicConfig("orders", write_queue_nums=2))  # while its file is written
     table.delete("bills")
     assert not recorder.topics["orders"]["native_send"]
-    table.release({"orders", "bills", "TBW102"})
+    table.release({"orders", "bills", "TBW102", "%RETRY%g", "%DLQ%g"})
     assert recorder.topics["orders"] == {**recorder.topics["orders"], "write": 2, "native_send": True}
     assert "bills" not in recorder.topics and table.withheld == frozenset()
     table.update(TopicConfig("orders", write_queue_nums=3))
