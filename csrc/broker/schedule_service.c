@@ -104,8 +104,8 @@ static int set_properties(rp_append_item *item, due_message *due, rp_slice prope
     return RP_OK;
 }
 
-/* The queue it was sent to. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has taken
- * from the table, and be back later. RP_OK, RP_E_IO. */
+/* The queue it was sent to. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has
+ * taken from the table, and be back later. RP_OK, RP_E_IO. */
 static int open_target(rp_schedule_service *service, rp_slice name, int32_t queue_id, due_message *due, rp_append_item *item) {
     rp_broker *broker = service->broker;
     due->topic = rp_topic_table_find(broker->topics, name);
