@@ -40,7 +40,13 @@ class LoopDisk:
         subprocess.run(["mount", "-o", "remount,abort", str(self.path)], check=True)
 
     def remount(self, mode: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{mode}", str(self.path)], check=True)
+        """Returns when the kernel took it: requests of an io_uring, and files open for them, may outlive a killed process for a moment."""
+
+        def was_taken() -> bool:
+            subprocess.run(["mount", "-o", f"remount,{mode}", str(self.path)], check=True, capture_output=True)
+            return True
+
+        wait_until(was_taken, what=f"the remount as {mode}", every=0.1, not_yet=subprocess.CalledProcessError)
 
     def unmount(self) -> None:
         """Returns when nobody has it mounted: a mount namespace that another program made meanwhile keeps it as it is, aborted."""
