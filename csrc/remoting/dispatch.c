@@ -52,12 +52,14 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_connection_close(connection, "request refused");
 }
 
-/* Who asks alone, and one request at a time, is served in other ways: see leave in reactor.c, and reactor_wait.c. */
+static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
+
+/* Who asks one request at a time, and who does so alone, is served in other ways: see reactor_wait.c, and leave in reactor.c. */
 static void note_asker(rp_reactor *reactor, const rp_connection *connection) {
     uint64_t turn = atomic_load_explicit(&reactor->stats.turns, memory_order_relaxed);
-    bool is_lone = connection == reactor->asker && turn != reactor->asked_in_turn;
-    uint32_t before = reactor->lone_requests;
-    reactor->lone_requests = is_lone ? before + (before < RP_LONE_REQUESTS) : 0;
+    bool is_same = connection == reactor->asker, is_new_turn = turn != reactor->asked_in_turn;
+    reactor->single_requests = is_same && !is_new_turn ? 0 : one_more(reactor->single_requests);
+    reactor->lone_requests = is_same && is_new_turn ? one_more(reactor->lone_requests) : 0;
     reactor->asker = connection;
     reactor->asked_in_turn = turn;
 }

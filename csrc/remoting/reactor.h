@@ -101,6 +101,7 @@ struct rp_reactor {
     const rp_connection *asker;    /* of the last request; compared only */
     uint64_t asked_in_turn;        /* the turn of that request, of stats.turns */
     uint32_t lone_requests;        /* up to RP_LONE_REQUESTS: how many lately came one a turn, all of one connection */
+    uint32_t single_requests;      /* the same: how many lately were their connection's only one of the turn */
     bool is_leaving;               /* the turner goes when this turn is over */
     bool is_away;                  /* the other one has not come back yet */
     int epoll_fd;      /* fixed after open */

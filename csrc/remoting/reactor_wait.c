@@ -1,8 +1,8 @@
 /* reactor_wait.c: what a reactor does between two turns: it sleeps in epoll until something happens or the earliest deadline comes. An idle
  * one does not run. RocketMQ: netty's SelectStrategy.
  *
- * Behind the answer to a lone asker it polls for spin_us before it sleeps, but only while that pays: each hit earns credit, each spin in
- * vain costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such answers.
+ * Behind answers to who asks one request at a time it polls for spin_us before it sleeps, but only while that pays: each hit earns credit,
+ * each spin in vain costs more, and without credit it tries again only once in SPIN_PAUSE_MAX such turns.
  */
 #include "reactor.h"
 
@@ -46,10 +46,12 @@ static int spin(rp_reactor *reactor, struct epoll_event *events, int events_max,
         *is_inbox = rp_ring_count(reactor->inbox) > 0;
         now = rp_clock_monotonic_ns(clock);
     } while (count == 0 && !*is_inbox && now < reactor->spin_until_ns && now < deadline);
-    /* What the first look finds was there already, as of a connection that does not wait for its answers: there was no sleep to save. */
-    if (looks > 1 && (count != 0 || *is_inbox)) {
+    /* What the first look finds was there already: there was no sleep to save. Of many who ask that says nothing; one alone that has asked
+     * again by then does not wait for its answers. */
+    bool is_hit = count != 0 || *is_inbox;
+    if (looks > 1 && is_hit) {
         reactor->spin_credit += reactor->spin_credit < SPIN_CREDIT_MAX;
-    } else {
+    } else if (!is_hit || reactor->lone_requests == RP_LONE_REQUESTS) {
         reactor->spin_credit -= reactor->spin_credit < SPIN_COST ? reactor->spin_credit : SPIN_COST;
     }
     return count;
@@ -102,12 +104,12 @@ int rp_reactor_wait(rp_reactor *reactor, struct epoll_event *events, int events_
     return count;
 }
 
-/* Who asks alone, one request at a time, and has its answer asks again at once, as a rule. A request that waits for a disk, a slave, Python
- * or a message to come is not answered by the turn that has read it. */
+/* Who asks one request at a time and has its answer asks again at once, as a rule; of who has more under way polling makes smaller turns. A
+ * request that waits for a disk, a slave, Python or a message to come is not answered by the turn that has read it. */
 void rp_reactor_expect_asker(rp_reactor *reactor, uint64_t turn, uint64_t answers_before) {
     const rp_server_options *options = &reactor->server->options;
     bool is_answered =
         reactor->asked_in_turn == turn && atomic_load_explicit(&reactor->stats.frames_out, memory_order_relaxed) != answers_before;
-    bool is_expected = is_answered && reactor->lone_requests == RP_LONE_REQUESTS && options->spin_us > 0;
+    bool is_expected = is_answered && reactor->single_requests == RP_LONE_REQUESTS && options->spin_us > 0;
     reactor->spin_until_ns = is_expected ? rp_clock_monotonic_ns(options->clock) + (int64_t)options->spin_us * 1000 : 0;
 }

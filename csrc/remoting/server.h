@@ -67,7 +67,7 @@ typedef struct rp_server_options {
     uint32_t output_bytes_max;    /* per connection, default 8 MiB */
     uint64_t memory_bytes_max;    /* all connections' buffers together, default 1 GiB: then large frames wait (socket not read) */
     uint32_t ring_capacity;       /* requests waiting for Python, default 10,000 */
-    uint32_t spin_us;             /* busy poll behind the answer to a lone asker, while that pays; default 0 = off */
+    uint32_t spin_us;             /* busy poll behind answers to who asks one request at a time, while that pays; default 0 = off */
     uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
     uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;

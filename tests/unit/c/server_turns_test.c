@@ -195,30 +195,47 @@ static int polls(struct harness *harness) {
     return !sleeps;
 }
 
-/* More than once: a reactor that was kept from its core finds the next request there at once, and trusts in polling less. */
-static void ask_until_it_polls(struct harness *harness, int fd) {
+/* Each in turn, one request at a time. More than once: a reactor that was kept from its core finds the next request there at once, and
+ * trusts in polling less. */
+static void ask_until_it_polls(struct harness *harness, const int *fds, int count) {
     int64_t until = now_ms() + WAIT_MS;
     do {
         CHECK(now_ms() < until);
-        expect_echo(fd, 1);
+        for (int index = 0; index < count; index++) {
+            expect_echo(fds[index], 1);
+        }
     } while (!polls(harness));
 }
 
-static void a_reactor_polls_for_a_lone_asker_it_has_answered(void) {
+/* In one piece, so that both come in one turn. */
+static void ask_two_at_once(int fd, int opaque) {
+    uint8_t frames[1024];
+    size_t size = 0;
+    for (int which = 0; which < 2; which++) {
+        size += make_request(frames + size, sizeof frames - size, RP_SERIALIZE_JSON, CODE_ECHO, opaque + which, NULL, (rp_slice){NULL, 0});
+    }
+    write_all(fd, frames, size);
+    expect_response(fd, 0, opaque, NULL);
+    expect_response(fd, 0, opaque + 1, NULL);
+}
+
+static void a_reactor_polls_for_who_asks_one_request_at_a_time(void) {
     rp_server_options options = one_reactor();
     options.spin_us = 1000000u * 3600;
     options.idle_timeout_ms = 0; /* a timer would end the polling */
-    struct harness *harness = harness_start(&options);
-    int fd = dial(harness), other = dial(harness);
-    ask_until_it_polls(harness, fd);
-    expect_echo(other, 101);
-    CHECK(becomes_true(harness, is_asleep));
-    ask_until_it_polls(harness, fd);
-    ask(fd, CODE_PARK, 102); /* no answer */
-    CHECK(becomes_true(harness, is_asleep));
-    close(fd);
-    close(other);
-    harness_stop(harness);
+    for (int askers = 1; askers <= 2; askers++) {
+        struct harness *harness = harness_start(&options);
+        int fds[2] = {dial(harness), dial(harness)};
+        ask_until_it_polls(harness, fds, askers);
+        ask_two_at_once(fds[0], 101);
+        CHECK(becomes_true(harness, is_asleep));
+        ask_until_it_polls(harness, fds, askers);
+        ask(fds[0], CODE_PARK, 103); /* no answer */
+        CHECK(becomes_true(harness, is_asleep));
+        close(fds[0]);
+        close(fds[1]);
+        harness_stop(harness);
+    }
 }
 
 static int has_left_for_ten(struct harness *harness) { return atomic_load(&harness->left_for) == 10; }
@@ -408,7 +425,7 @@ int main(void) {
     RUN(a_turn_sends_only_some_of_its_large_answers);
     RUN(who_is_closed_while_large_answers_wait_has_his_first);
     RUN(who_leaves_while_large_answers_wait_takes_his_along);
-    RUN(a_reactor_polls_for_a_lone_asker_it_has_answered);
+    RUN(a_reactor_polls_for_who_asks_one_request_at_a_time);
     RUN(a_stand_in_turns_the_reactor_while_its_thread_is_away);
     RUN(a_lone_asker_needs_no_stand_in_for_a_thread_that_is_back_soon);
     RUN(a_thread_that_a_lone_asker_sent_away_is_relieved_in_time);
