@@ -212,6 +212,10 @@ int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const r
     if (!rp_stored_message_in_memory(lane->broker->commit_log, request.log_offset))
         return RP_PUNT;
     const char *remark;
-    int32_t code = rp_broker_end_transaction(lane->broker, &request, &remark);
+    int32_t code;
+    if (rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) > 0)
+        code = code_of(RP_E_BUSY, &remark); /* as for sends: all other requests of this reactor would wait with it */
+    else
+        code = rp_broker_end_transaction(lane->broker, &request, &remark);
     return remark != NULL ? rp_answer(to, code, NULL, 0, "%s", remark) : rp_answer(to, code, NULL, 0, NULL);
 }

@@ -46,7 +46,7 @@ VERSION_3_4_9: Final = 121
 PATIENCE_S: Final = 2.0
 """For its turn. A client waits for 5 s, and then sends the message itself: a copy made after that comes besides."""
 
-_OVERLOADED: Final = "[OVERLOAD]system busy, start flow control for a while"
+OVERLOADED: Final = "[OVERLOAD]system busy, start flow control for a while"
 _REFUSED: Final = "[REJECTREQUEST]system busy, start flow control for a while"
 _STATUSES: Final[Mapping[type[RocketpyError], str]] = {
     TooLarge: "MESSAGE_ILLEGAL",
@@ -113,7 +113,7 @@ class ConsumerRetries:
         try:
             await self._store(copy, header)
         except TimeoutError:
-            return Response(ResponseCode.SYSTEM_BUSY, _OVERLOADED)
+            return Response(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         except NotFound:
             return Response(ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
         except RocketpyError as error:

@@ -16,6 +16,7 @@ from ..remoting.command import CommandError, Response
 from ..remoting.headers import EndTransactionRequestHeader, ResumeCheckHalfMessageRequestHeader
 from .admin_messages import message_offset
 from .parts import HandlerTable, Parts
+from .retries import OVERLOADED, PATIENCE_S
 from .transaction_checks import Fate
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,10 @@ class TransactionRequests:
             header.commit_or_rollback,
             bool(header.from_transaction_check),
         )
-        code, remark = await self._parts.copies.run(lambda _: end())
+        try:
+            code, remark = await self._parts.copies.run(lambda _: end(), PATIENCE_S)
+        except TimeoutError:  # the producer is asked later
+            return Response(ResponseCode.SYSTEM_BUSY, OVERLOADED)
         return Response(code, remark)
 
     async def _resume(self, request: Request) -> Response:
