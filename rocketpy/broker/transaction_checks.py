@@ -9,7 +9,7 @@ RocketMQ: TransactionalMessageCheckService, TransactionalMessageServiceImpl.chec
 How far a round got is the offset of the group CID_RMQ_SYS_TRANS in both topics. It moves when all before it is on disk, copies and what
 was committed: what lies below it is never looked at again.
 Threads  one event loop; the store is read and written in threads of its reads.
-Bounds   ROUND_MS a round, HALVES at once.
+Bounds   ROUND_MS a round, HALVES at once; the records of those whose producers are asked: ASKED_BYTES and one more.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ GROUP: Final = names.SYSTEM_GROUP_PREFIX + "TRANS"
 HALVES: Final = 256
 ROUND_MS: Final = 60_000
 SYNC_TIMEOUT_MS: Final = 10_000
+ASKED_BYTES: Final = 8 << 20
+CHECK_TIMES_MAX: Final = (1 << 31) - 1
 GIVEN_UP_QUEUES: Final = 1
 """TCMT_QUEUE_NUMS"""
 
@@ -67,7 +69,7 @@ def fate_of(half: UndecidedHalf, rules: CheckRules, now: int, started: int) -> F
         return Fate.GIVEN_UP
     if half.immune_s is not None:
         immune_ms = rules.timeout_ms if half.immune_s == -1 else half.immune_s * 1000
-        return Fate.IMMUNE if age < immune_ms else Fate.ASKED_FOR
+        return Fate.IMMUNE if 0 <= age < immune_ms else Fate.ASKED_FOR
     return None if 0 <= age < rules.timeout_ms else Fate.ASKED_FOR
 
 
@@ -139,13 +141,15 @@ class TransactionChecks:
         return step
 
     def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
-        """In a thread. Ends at the first that is too young or cannot be stored now; one that never can be is passed over."""
+        """In a thread. Ends at the first that is too young or cannot be stored now; one that never can be is passed over. Large messages
+        are copied in several steps."""
         questions: list[_Question] = []
+        asked_bytes = 0
         for half, fate in fates:
-            if fate is None:
-                return _Step(half.queue_offset, True, questions)
+            if fate is None or asked_bytes >= ASKED_BYTES:
+                return _Step(half.queue_offset, fate is None, questions)
             try:
-                copy = self._parts.native.put_half_again(half.log_offset, fate, half.check_times + 1)
+                copy = self._parts.native.put_half_again(half.log_offset, fate, min(half.check_times + 1, CHECK_TIMES_MAX))
             except (NotFound, TooLarge) as error:
                 log.error("nobody is asked about the prepared message at log offset %d any more: %s", half.log_offset, error)
                 continue
@@ -154,6 +158,7 @@ class TransactionChecks:
                 return _Step(half.queue_offset, True, questions)
             if fate is Fate.ASKED_FOR:
                 questions.append(_Question(*copy))
+                asked_bytes += len(questions[-1].record)
             elif fate is Fate.GIVEN_UP:
                 log.error("the prepared message at log offset %d is given up after %d checks", half.log_offset, half.check_times)
         return _Step(scanned_to, False, questions)

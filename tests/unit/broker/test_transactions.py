@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rocketpy._core.remoting import Command
 from rocketpy._core.results import UndecidedHalf
 from rocketpy._core.store import decode_message
-from rocketpy.broker import names
+from rocketpy.broker import names, transaction_checks
 from rocketpy.broker.transaction_checks import GROUP, CheckRules, Fate, fate_of
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.pair import pair
@@ -42,6 +44,7 @@ NOW, STARTED = 10_000_000, 9_999_000
         (6000, 0, None, -1, Fate.ASKED_FOR),
         (3_600_001, 0, None, 0, Fate.GIVEN_UP),
         (3_600_000, 0, 7200, 0, Fate.IMMUNE),
+        (-1, 0, 10, 0, Fate.ASKED_FOR),  # by its producer's clock it would be immune for ever
     ],
 )
 def test_what_becomes_of_an_undecided_message(age_ms: int, stored_ms: int, immune_s: int | None, times: int, fate: Fate | None) -> None:
@@ -171,6 +174,46 @@ def test_one_whose_properties_have_no_room_for_a_check_holds_up_no_other(tmp_pat
             await eventually(lambda: "nobody is asked about the prepared message" in caplog.text, "a line about the first")
 
     run(test)
+
+
+def test_one_that_says_it_was_asked_about_as_often_as_can_be_holds_up_no_other(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            for times in (2**31 - 1, 2**31, 2**63):
+                await prepare(peer, b"hostile", f"TRANSACTION_CHECK_TIMES\x01{times}\x02")
+            await prepare(peer, b"behind it")
+            await check_of(peer, b"behind it")
+            store = at.broker.parts.store  # type: ignore[union-attr]
+            await eventually(lambda: store.max_offset(names.TRANS_CHECK_MAX_TIME_TOPIC, 0) >= 1, "it is given up")
+
+    run(test)
+
+
+def test_large_ones_are_asked_about_in_several_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction_checks, "ASKED_BYTES", 300_000)
+    asked: list[int] = []
+    ask = transaction_checks.TransactionChecks._ask
+
+    def count(self: transaction_checks.TransactionChecks, questions: Sequence[Any]) -> None:
+        asked.append(len(questions))
+        ask(self, questions)
+
+    monkeypatch.setattr(transaction_checks.TransactionChecks, "_ask", count)
+    sent = [letter * 200_000 for letter in (b"a", b"b", b"c", b"d", b"e")]
+
+    async def test() -> None:
+        async with running(tmp_path, **OFTEN) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            for body in sent:
+                await peer.send("t", body, "TRAN_MSG\x01true\x02PGROUP\x01producers\x02", f=4, g=time.time_ns() // 1_000_000)
+            for body in sent:
+                await check_of(peer, body)
+
+    run(test)
+    assert max(asked) == 2
 
 
 def test_messages_without_a_producer_wait_and_the_log_says_of_which_group(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
