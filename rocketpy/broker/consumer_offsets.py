@@ -17,7 +17,8 @@ from typing import Any
 
 from ..remoting.bodies import DataVersion
 from ..remoting.json_codec import write_fastjson
-from .json_members import object_member
+from .json_members import integer_member, object_member
+from .masters_answers import LOG_END
 from .names import LIGHT_QUEUE_PREFIX, is_possible
 from .tables import OffsetSink
 from .topics import QUEUES_MAX
@@ -233,9 +234,9 @@ class OffsetsSnapshot:
     version: DataVersion
     rows: list[tuple[str, str, int, int]]
 
-    def text(self, *, pretty: bool = False, light: bool = False) -> str:
+    def text(self, *, pretty: bool = False, light: bool = False, log_end: int | None = None) -> str:
         """The JSON of config/consumerOffset.json as 5.5.0 writes it; older releases skip what they do not know. light: that of
-        lmqConsumerOffset.json.
+        lmqConsumerOffset.json. log_end: for slaves, see SavedOffsets.
 
         Written by hand: with 100,000 offsets the general writer takes seven times as long, every five seconds and for every slave."""
         queues: dict[str, list[str]] = {}
@@ -254,6 +255,7 @@ class OffsetsSnapshot:
             ("dataVersion", version.replace("\n", "\n\t")),
             ("groupTopicMap", _block({group: _listed("[]", members, pretty) for group, members in names.items()}, pretty)),
             *([("lmqOffsetTable", _block(light_queues, pretty))] if light else []),
+            *([(LOG_END, str(log_end))] if log_end is not None else []),
             ("offsetTable", _block({key: _listed("{}", members, pretty) for key, members in tables.items()}, pretty)),
             ("pullOffsetTable", "{}"),
         )
@@ -283,6 +285,8 @@ class SavedOffsets:
 
     offsets: Mapping[str, Mapping[int, int]]
     version: DataVersion
+    log_end: int = 0
+    """Of a master that is rocketpy: where its log ended at the time; else 0."""
 
     @property
     def topics(self) -> set[str]:
@@ -305,7 +309,8 @@ class SavedOffsets:
         for key, offset in object_member(value, "lmqOffsetTable", "offsets").items():
             if _is_key(str(key), of_light=True):
                 offsets.setdefault(str(key), {})[0] = max(0, _number(offset, key))
-        return SavedOffsets(offsets, DataVersion.from_json(object_member(value, "dataVersion", "offsets")))
+        version = DataVersion.from_json(object_member(value, "dataVersion", "offsets"))
+        return SavedOffsets(offsets, version, integer_member(value, LOG_END, 0, "offsets"))
 
 
 def _is_key(key: str, *, of_light: bool) -> bool:

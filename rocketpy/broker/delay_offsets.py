@@ -17,13 +17,12 @@ from typing import Any, Final, Protocol
 
 from ..remoting.bodies import DataVersion
 from .json_members import integer_member, object_member
+from .masters_answers import LOG_END
 from .persistence import pretty_text
 
 log = logging.getLogger(__name__)
 
 DELAY_OFFSETS_FILE: Final = "delayOffset.json"
-LOG_END: Final = "logEnd"
-"""What this broker adds to the answer for slaves."""
 SYNC_TIMEOUT_MS: Final = 10_000
 """For the log to reach the disk; a table that is not written is written the next time."""
 

@@ -6,6 +6,11 @@ Threads  none: decisions only.
 
 from __future__ import annotations
 
+from typing import Final
+
+LOG_END: Final = "logEnd"
+"""What this broker adds to its answers about what was copied or delivered inside the log: where that ended at the time."""
+
 
 class MastersAnswers:
     """`asked` before each request, `follows_on` with its answer."""

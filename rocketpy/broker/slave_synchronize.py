@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
@@ -23,7 +23,7 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from .callers import Caller
-from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .consumer_offsets import SEPARATOR, ConsumerOffsets, SavedOffsets
 from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
 from .masters_answers import MastersAnswers
@@ -32,6 +32,7 @@ from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
+from .transaction_checks import GROUP as CHECKING_GROUP
 
 log = logging.getLogger(__name__)
 
@@ -184,6 +185,32 @@ class MasterOffsets:
         return before
 
 
+class CheckPositions:
+    """How far the master's transaction checks have got: rows of its consumer offsets. What lies below is copied behind all others and never
+    looked at again, so they are taken over once our log holds what the master's did."""
+
+    def __init__(self) -> None:
+        self._taken: Mapping[str, Mapping[int, int]] = {}
+        self._waiting: SavedOffsets | None = None
+
+    def hold_back(self, copied: SavedOffsets, log_end: int) -> SavedOffsets:
+        """The answer with those rows as of the last answer that our log, which ends at log_end, goes as far as."""
+        waiting = self._waiting or copied
+        if copied.log_end <= log_end:
+            waiting = copied
+        if waiting.log_end <= log_end:
+            self._taken = self._rows(waiting)
+            self._waiting = None if waiting is copied else copied
+        else:
+            self._waiting = waiting
+        others = copied.offsets.keys() - self._rows(copied).keys()
+        return replace(copied, offsets={**{key: copied.offsets[key] for key in others}, **self._taken})
+
+    @staticmethod
+    def _rows(saved: SavedOffsets) -> Mapping[str, Mapping[int, int]]:
+        return {key: queues for key, queues in saved.offsets.items() if key.endswith(SEPARATOR + CHECKING_GROUP)}
+
+
 def copied_states(
     topics: TopicTable,
     offsets: ConsumerOffsets,
@@ -197,6 +224,7 @@ def copied_states(
     """Everything a slave has today. Timer state joins when the broker has it."""
     masters_offsets = MasterOffsets()
     masters_delay_offsets = CopiedDelayOffsets(delay_offsets)
+    check_positions = CheckPositions()
     deleted = DeletedTopics(topics.is_system_topic)
 
     def topics_asked(master: str) -> None:
@@ -216,7 +244,7 @@ def copied_states(
                 deleted.topics.discard(topic)
 
     def take_offsets(value: Any) -> bool:
-        copied = SavedOffsets.from_json(value)
+        copied = check_positions.hold_back(SavedOffsets.from_json(value), own_log.log_end())
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
             known = copied.topics

@@ -12,9 +12,11 @@ import rocketpy.broker.housekeeping
 from rocketpy.broker.consumer_offsets import SavedOffsets
 from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.slave_synchronize import CopiedState, MasterOffsets
+from rocketpy.broker.slave_synchronize import CheckPositions, CopiedState, MasterOffsets
+from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.json_codec import read_json
 
 from .pair import pair
 from .running import Peer, broker_config, eventually, run, running
@@ -319,6 +321,39 @@ def test_offsets_are_not_set_back_to_those_of_another_master() -> None:
     ):
         offsets.asked(master, asked_by)
         assert offsets.replace(saved, connection) is expected
+
+
+def test_positions_of_checks_wait_for_the_copies_in_the_log() -> None:
+    positions = CheckPositions()
+    checked = f"RMQ_SYS_TRANS_HALF_TOPIC@{GROUP}"
+    for position, masters_end, our_end, taken in (
+        (1, 100, 100, 1),
+        (2, 200, 150, 1),
+        (3, 300, 200, 2),  # what the answer before said
+        (4, 400, 250, 2),
+        (5, 500, 300, 3),
+        (6, 600, 600, 6),
+        (7, 0, 0, 7),  # RocketMQ does not say where its log ended
+    ):
+        copied = SavedOffsets({"t@g": {0: position}, checked: {0: position}}, DataVersion(), masters_end)
+        assert positions.hold_back(copied, our_end).offsets == {"t@g": {0: position}, checked: {0: taken}}
+
+
+def test_a_slave_that_is_behind_from_the_start_takes_no_position_of_checks() -> None:
+    copied = SavedOffsets({f"RMQ_SYS_TRANS_HALF_TOPIC@{GROUP}": {0: 1}}, DataVersion(), 100)
+    assert CheckPositions().hold_back(copied, 99).offsets == {}
+
+
+def test_a_master_says_where_its_log_ends_behind_its_offsets(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t")
+            answer = await peer.ask(RequestCode.GET_ALL_CONSUMER_OFFSET)
+            store = at.broker.parts.store  # type: ignore[union-attr]
+            assert SavedOffsets.from_json(read_json(answer.body)).log_end == store.stats()["commit_log_max_offset"] > 0
+
+    run(test)
 
 
 def test_a_round_that_began_at_one_master_does_not_go_on_at_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
