@@ -3,7 +3,8 @@
  *
  *   operations from op_position on ─► one bit for each prepared message they are about ─► the messages without a bit
  *
- * A copy that was made while the message was immune is over, too, when the message it is a copy of is.
+ * A copy that was made while the message was immune is over, too, when the message it is a copy of is; but the group's position may have
+ * moved past that operation, as in RocketMQ, and then the producer is asked about the copy.
  *
  * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered.
  */
