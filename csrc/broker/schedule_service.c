@@ -60,9 +60,10 @@ static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
 /* ---- decisions ---- */
 
-/* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now. */
+/* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now, but where the
+ * clock was only corrected a little. */
 static int64_t due_ms(const delay_level *level, int64_t tags_code, int64_t now_ms) {
-    return tags_code > now_ms + level->delay_ms ? now_ms : tags_code;
+    return tags_code - CLOCK_STEP_MS > now_ms + level->delay_ms ? now_ms : tags_code;
 }
 
 /* Moves the position behind what is over. */
@@ -243,12 +244,13 @@ static int64_t take_due(rp_schedule_service *service, delay_level *level, const 
 }
 
 /* Delivers what of a level is due, a window of it. When to look again, AWAKE: at once. */
-static int64_t deliver(rp_schedule_service *service, delay_level *level, int64_t now_ms) {
+static int64_t deliver(rp_schedule_service *service, delay_level *level) {
     rp_queue_entry entries[RP_SCHEDULE_WINDOW];
     int64_t position = position_of(service, level);
     if (position == end_of(level))
         return NEVER;
     int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
+    int64_t now_ms = wall_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set back */
     if (count <= 0) {
         tell_refused(service, level, count < 0 ? (int)count : RP_E_NOT_FOUND);
         return now_ms + NOT_WRITABLE_MS;
@@ -315,10 +317,10 @@ static void run(void *context) {
     rp_schedule_service *service = context;
     int64_t seen[RP_DELAY_LEVELS_MAX + 1];
     for (bool goes_on = true; goes_on;) {
-        int64_t next = NEVER, now_ms = wall_ms();
+        int64_t next = NEVER;
         for (int32_t i = 1; i <= service->level_max; i++) {
             seen[i] = end_of(&service->levels[i]);
-            int64_t wanted = deliver(service, &service->levels[i], now_ms);
+            int64_t wanted = deliver(service, &service->levels[i]);
             seen[i] = wanted == NEVER ? seen[i] : NO_POSITION;
             next = earlier(next, wanted);
         }

@@ -101,6 +101,25 @@ def test_a_batch_is_not_delayed(tmp_path: Path) -> None:
     run(test)
 
 
+def test_what_comes_while_others_are_looked_at_is_not_delivered_at_once(tmp_path: Path) -> None:
+    """A look that began a millisecond before a message came took it for one from before a clock was set back."""
+
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="1s" + " 1h" * 60) as at:
+            peer = at.peer()
+            parts = at.broker.parts
+            assert parts is not None
+            for topic in range(60):  # whose first messages take longer
+                assert (await peer.send(f"t{topic}", b"soon", "DELAY\x011\x02")).code == 0
+            await eventually(lambda: parts.delay_offsets.offsets().get(1, 0) > 0, "the first is delivered")
+            for level in range(2, 62):
+                assert (await peer.send("t0", b"later", f"DELAY\x01{level}\x02")).code == 0
+            await eventually(lambda: parts.delay_offsets.offsets().get(1, 0) == 60, "all that is due is delivered")
+            assert sum(parts.delay_offsets.offsets().values()) == 60
+
+    run(test)
+
+
 def test_what_waits_over_a_restart_is_delivered_once(tmp_path: Path) -> None:
     """By the second start's levels: what would wait for longer than its level is due."""
 
