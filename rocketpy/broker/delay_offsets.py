@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from ..remoting.bodies import DataVersion
 from .json_members import integer_member, object_member
-from .masters_answers import LOG_END
+from .masters_answers import LOG_END, LoggedAnswers
 from .persistence import pretty_text
 
 log = logging.getLogger(__name__)
@@ -132,15 +132,9 @@ class CopiedDelayOffsets:
 
     def __init__(self, offsets: DelayOffsets) -> None:
         self._offsets = offsets
-        self._waiting: SavedDelayOffsets | None = None
+        self._answers: LoggedAnswers[SavedDelayOffsets] = LoggedAnswers()
 
     def take(self, copied: SavedDelayOffsets, log_end: int) -> bool:
         """log_end: of the slave's log. True when a position has changed."""
-        waiting = self._waiting or copied
-        if copied.log_end <= log_end:
-            waiting = copied
-        if waiting.log_end > log_end:
-            self._waiting = waiting
-            return False
-        self._waiting = None if waiting is copied else copied
-        return self._offsets.load(waiting)
+        logged = self._answers.take(copied, log_end)
+        return logged is not None and self._offsets.load(logged)

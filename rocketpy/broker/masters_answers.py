@@ -1,15 +1,43 @@
-"""Whether a master's answer follows on from its last one: what differs between the two has then changed at a master that was there all
-the time. Anything in between that nobody saw, a table or a disk that was lost, breaks the row.
+"""When a slave may believe its master's answers.
+
+MastersAnswers  whether one follows on from the last one: what differs between the two has then changed at a master that was there all
+                the time. Anything in between that nobody saw, a table or a disk that was lost, breaks the row.
+LoggedAnswers   of those that speak of what the log holds: the last one that our log goes as far as.
 
 Threads  none: decisions only.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 LOG_END: Final = "logEnd"
 """What this broker adds to its answers about what was copied or delivered inside the log: where that ended at the time."""
+
+
+class LoggedAnswer(Protocol):
+    @property
+    def log_end(self) -> int:
+        """Where the master's log ended; 0 where that is not said, in a file or by a master that is RocketMQ."""
+
+
+A = TypeVar("A", bound=LoggedAnswer)
+
+
+class LoggedAnswers(Generic[A]):
+    """`take` each answer as it comes. One waits at a time, so that there is progress behind a master that is always ahead."""
+
+    def __init__(self) -> None:
+        self._waiting: A | None = None
+
+    def take(self, answer: A, log_end: int) -> A | None:
+        """The newest known to speak only of what lies below log_end, our log's; None: none, or none that is newer than the last."""
+        waiting = answer if self._waiting is None or answer.log_end <= log_end else self._waiting
+        if waiting.log_end > log_end:
+            self._waiting = waiting
+            return None
+        self._waiting = None if waiting is answer else answer
+        return waiting
 
 
 class MastersAnswers:

@@ -26,7 +26,7 @@ from .callers import Caller
 from .consumer_offsets import SEPARATOR, ConsumerOffsets, SavedOffsets
 from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
 from .deleted_topics import DeletedTopics
-from .masters_answers import MastersAnswers
+from .masters_answers import LoggedAnswers, MastersAnswers
 from .parts import SavedStates
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
@@ -191,18 +191,13 @@ class CheckPositions:
 
     def __init__(self) -> None:
         self._taken: Mapping[str, Mapping[int, int]] = {}
-        self._waiting: SavedOffsets | None = None
+        self._answers: LoggedAnswers[SavedOffsets] = LoggedAnswers()
 
     def hold_back(self, copied: SavedOffsets, log_end: int) -> SavedOffsets:
         """The answer with those rows as of the last answer that our log, which ends at log_end, goes as far as."""
-        waiting = self._waiting or copied
-        if copied.log_end <= log_end:
-            waiting = copied
-        if waiting.log_end <= log_end:
-            self._taken = self._rows(waiting)
-            self._waiting = None if waiting is copied else copied
-        else:
-            self._waiting = waiting
+        logged = self._answers.take(copied, log_end)
+        if logged is not None:
+            self._taken = self._rows(logged)
         others = copied.offsets.keys() - self._rows(copied).keys()
         return replace(copied, offsets={**{key: copied.offsets[key] for key in others}, **self._taken})
 
