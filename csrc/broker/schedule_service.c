@@ -21,7 +21,7 @@
 #define SCHEDULE_BYTES_MAX (1 << 20)
 #define REFUSED_MS 100                /* until the next try of what could not be appended */
 #define NOT_WRITABLE_MS 1000
-#define CLOCK_STEP_MS 1000            /* a wall clock that is set forward is noticed so late */
+#define CLOCK_STEP_MS 1000            /* a wall clock that is set forward is noticed so late; one that goes back by less is ignored */
 #define NO_POSITION (-1)
 
 /* Entries of a level from its position on: bit i says that the i-th of them is over. */
@@ -63,7 +63,7 @@ static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 /* When an entry is due. One further away than its level's delay was stored before the clock was set back: it is due now, but where the
  * clock was only corrected a little. */
 static int64_t due_ms(const delay_level *level, int64_t tags_code, int64_t now_ms) {
-    return tags_code - CLOCK_STEP_MS > now_ms + level->delay_ms ? now_ms : tags_code;
+    return tags_code > now_ms + level->delay_ms + CLOCK_STEP_MS ? now_ms : tags_code;
 }
 
 /* Moves the position behind what is over. */
