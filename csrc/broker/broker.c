@@ -198,6 +198,7 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->slave_read_enable, from->slave_read_enable, memory_order_relaxed);
     atomic_store_explicit(&live->offset_check_in_slave, from->offset_check_in_slave, memory_order_relaxed);
     atomic_store_explicit(&live->lite_pull_enable, from->lite_pull_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->property_filter_enable, from->property_filter_enable, memory_order_relaxed);
     atomic_store_explicit(&live->broker_id_min, from->broker_id_min, memory_order_relaxed);
     atomic_store_explicit(&live->flush_mode, from->flush_mode, memory_order_relaxed);
     atomic_store_explicit(&live->slaves_min, from->slaves_min, memory_order_relaxed);

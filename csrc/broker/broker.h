@@ -62,6 +62,7 @@ typedef struct rp_broker_settings {
     int32_t slave_read_enable;
     int32_t offset_check_in_slave;
     int32_t lite_pull_enable;    /* litePullMessageEnable, default 1 */
+    int32_t property_filter_enable; /* enablePropertyFilter, default 0: pulls by SQL92 are punted */
     int64_t broker_id_min;       /* smallest live broker id of this group: 0 while the master lives */
     int32_t flush_mode;          /* rp_flush_mode: RP_FLUSH_SYNC answers a send when it is on disk */
     int32_t slaves_min;          /* SYNC_MASTER: slaves that must be in sync, or sends are refused before they are stored; 0 none */
@@ -143,11 +144,17 @@ int rp_broker_put_group(rp_broker *broker, rp_slice group, int32_t consume_enabl
                         int64_t which_broker_when_slow, int32_t sys_flag);
 void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 
-/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (SQL92, class filter,
- * forbidden). RP_OK, RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes, RP_E_NO_MEMORY. */
+/* What a live group subscribed to by heartbeat. code_count 0: everything ("*"); native 0: punt pulls of it (class filter, forbidden).
+ * RP_OK, RP_E_INVALID past RP_SUBSCRIPTION_CODES_MAX codes, RP_E_NO_MEMORY. */
 #define RP_SUBSCRIPTION_CODES_MAX 4096
 int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                int64_t version, int32_t broadcast, int32_t native);
+/* By a SQL92 expression over the properties of messages. RP_OK; RP_E_INVALID, with the place in the expression and what is wrong there, and
+ * nothing is changed; RP_E_NO_MEMORY. Pulls of it are punted while property_filter_enable is 0. */
+int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
+                                   int32_t broadcast, rp_error *error);
+/* Whether an expression is one; *end: where it ends, before the end of the text when more follows, which is not looked at. */
+int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error);
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
 
 /* Consumer offsets. Reads return -1 when there is none. */

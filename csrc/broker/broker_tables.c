@@ -2,8 +2,13 @@
 #include "broker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lane.h"
+#include "sql_filter.h"
+#include "tag_filter.h"
+
+#define SQL_ARENA_BYTES (8u << 20) /* the code of the longest expression, its texts, and the program made of them */
 
 static int is_name(rp_slice name) { return name.data != NULL && name.size > 0 && name.size <= RP_TOPIC_NAME_MAX; }
 
@@ -103,7 +108,48 @@ int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic
     rp_consumption *consumption = pair_entry(broker, group, topic);
     if (consumption == NULL)
         return is_name(group) && is_name(topic) ? RP_E_NO_MEMORY : RP_E_INVALID;
-    return rp_consumption_subscribe(consumption, tag_codes, code_count, version, broadcast, native);
+    if (code_count > RP_SUBSCRIPTION_CODES_MAX)
+        return RP_E_INVALID;
+    int32_t *sorted = malloc((code_count + 1) * sizeof *sorted);
+    if (sorted == NULL)
+        return RP_E_NO_MEMORY;
+    if (code_count > 0)
+        memcpy(sorted, tag_codes, code_count * sizeof *sorted);
+    rp_tag_codes_sort(sorted, code_count);
+    rp_message_filter filter = {.words = sorted, .count = code_count, .kind = code_count > 0 ? RP_FILTER_TAGS : RP_FILTER_ALL};
+    int status = rp_consumption_subscribe(consumption, &filter, version, broadcast, native);
+    free(sorted);
+    return status;
+}
+
+static int compile_sql(rp_slice expression, rp_arena *arena, rp_message_filter *filter, uint32_t *end, rp_error *error) {
+    rp_sql_fault fault;
+    int status = arena != NULL ? rp_sql_filter_compile(expression, arena, filter, end, &fault) : RP_E_NO_MEMORY;
+    if (status == RP_E_INVALID)
+        return rp_error_set(error, status, 0, NULL, (int64_t)fault.at, "invalid SQL92 expression, at byte %u: %s", fault.at, fault.what);
+    return status == RP_OK ? RP_OK : rp_error_set(error, status, 0, NULL, -1, "no memory to compile a SQL92 expression");
+}
+
+int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error) {
+    rp_arena *arena = rp_arena_create(0, SQL_ARENA_BYTES);
+    rp_message_filter unused;
+    int status = compile_sql(expression, arena, &unused, end, error);
+    rp_arena_destroy(arena);
+    return status;
+}
+
+int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
+                                   int32_t broadcast, rp_error *error) {
+    rp_consumption *consumption = pair_entry(broker, group, topic);
+    if (consumption == NULL && !(is_name(group) && is_name(topic)))
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "no name of a group or of a topic");
+    rp_arena *arena = consumption != NULL ? rp_arena_create(0, SQL_ARENA_BYTES) : NULL;
+    rp_message_filter filter;
+    int status = compile_sql(expression, arena, &filter, NULL, error);
+    if (status == RP_OK && rp_consumption_subscribe(consumption, &filter, version, broadcast, 1) != RP_OK)
+        status = rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a subscription");
+    rp_arena_destroy(arena);
+    return status;
 }
 
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic) {

@@ -153,6 +153,19 @@ int rp_cold_reads_look(rp_lane *lane, const rp_get_result *result, int asked) {
     return lane->looks.wanted_count > 0;
 }
 
+/* Whoever looks for a few among many messages looks at the next ones next. */
+int rp_cold_reads_look_at_message(void *context, int64_t log_offset, uint32_t size) {
+    rp_lane *lane = context;
+    int64_t end = log_offset + size, log_max = rp_commit_log_max_offset(lane->broker->commit_log);
+    if (log_max - log_offset < (int64_t)lane->broker->options.cold_after_bytes || message_is_in_memory(lane, log_offset, end, log_max))
+        return 0;
+    lane->looks.kind = RP_COLD_MESSAGES;
+    lane->looks.wanted_count = 1;
+    lane->looks.wanted[0] = (rp_cold_stretch){stretch_of(lane, log_offset / REGION_BYTES, log_max).begin,
+                                              stretch_of(lane, (end - 1) / REGION_BYTES, log_max).end};
+    return 1;
+}
+
 int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane) {
     pthread_mutex_lock(&reads->lock);
     int fits = reads->count + looks->wanted_count <= RP_COLD_ASKED_MAX;

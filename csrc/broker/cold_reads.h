@@ -79,6 +79,8 @@ int rp_cold_reads_look_at_entries(struct rp_lane *lane, rp_consume_queue *queue,
 /* 1: some of the messages found are on disk only; lane->looks.wanted says where. A pull that had them read already has only these messages
  * looked at: the rest of a region may be lost, or out of memory again. */
 int rp_cold_reads_look(struct rp_lane *lane, const rp_get_result *result, int asked);
+/* 1: a message that a filter would look into is on disk only; its region is wanted then. For rp_get_request; context: the lane. */
+int rp_cold_reads_look_at_message(void *context, int64_t log_offset, uint32_t size);
 /* Has what the last look missed read in; then the lane's pulls that wait on the queue are tried again. 0: too much is asked already. */
 int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane);
 

@@ -8,12 +8,17 @@
 
 #include <stdlib.h>
 
+#include "../store/message.h"
+#include "sql_filter.h"
+#include "tag_filter.h"
+
 #define ENTRIES_AT_ONCE 32u
 #define RANGES_AT_FIRST 32u
 #define PULL_BYTES_MIN 100 /* both as in DefaultMessageStore.getMessage */
 #define PULL_BYTES_MAX (INT64_C(128) * 1024 * 1024)
 #define STRETCH_BYTES_MAX (INT64_C(1) << 30)
 #define OTHER_FILE 1 /* beside rp_status: the record is not in the file of those before it */
+#define UNWANTED 2   /* the filter does not let it pass */
 #define ENTRIES_ASKED_MAX 4096 /* maxMsgNums is the client's: more than this it cannot make us look at */
 
 const char *rp_get_status_name(int status) {
@@ -29,6 +34,7 @@ const char *rp_get_status_name(int status) {
         "NO_MESSAGE_IN_QUEUE",
         "OFFSET_RESET",
         "the next message cannot be read just now, the broker's log says why; it is not lost, pull again",
+        "the next message has to be read from disk first; pull again",
     };
     return names[status];
 }
@@ -100,8 +106,17 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;
 }
 
-/* Adds a record. RP_OK, OTHER_FILE, or what reading it failed with. In the first way file_offset holds the log offset until the pin is
- * taken. */
+/* What is no message is the client's to judge, as without a filter. */
+static int passes_expression(const get_walk *walk, const rp_log_range *record) {
+    rp_message message;
+    if (walk->request->filter->kind != RP_FILTER_SQL ||
+        rp_message_decode(record->address, record->size, RP_CHECK_NO_CRC, &message, NULL) != RP_RECORD_MESSAGE)
+        return 1;
+    return rp_sql_filter_matches(walk->request->filter, message.properties);
+}
+
+/* Adds a record. RP_OK, OTHER_FILE, UNWANTED, or what reading it failed with. In the first way file_offset holds the log offset until the
+ * pin is taken. */
 static int add_record(get_walk *walk, const rp_queue_entry *entry) {
     rp_get_result *result = walk->result;
     rp_file_range *range = &walk->scratch->ranges[result->range_count];
@@ -115,6 +130,10 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
         if (result->range_count > 0 && file_base != result->file_base) {
             rp_log_range_release(pinned.pin);
             return OTHER_FILE;
+        }
+        if (!passes_expression(walk, &pinned)) {
+            rp_log_range_release(pinned.pin);
+            return UNWANTED;
         }
         result->file_base = file_base;
         *range = (rp_file_range){pinned.address, size, pinned.fd, pinned.file_offset, rp_log_range_release, pinned.pin};
@@ -131,11 +150,24 @@ static int add_record(get_walk *walk, const rp_queue_entry *entry) {
 }
 
 /* What cannot be read just now is the consumer's next message, and must not be passed over. Returns 0: the walk is over. */
-static int stop_before(get_walk *walk, int64_t at) {
+static int stop_before(get_walk *walk, int64_t at, int32_t status) {
     walk->result->next_offset = at;
     if (walk->result->bytes == 0)
-        walk->result->status = RP_GET_UNREADABLE;
+        walk->result->status = status;
     return 0;
+}
+
+/* Goes on behind an entry that is not wanted. */
+static int pass_over(get_walk *walk) {
+    if (walk->result->bytes == 0)
+        walk->result->status = RP_GET_NO_MATCHED_MESSAGE;
+    return 1;
+}
+
+static int is_out_of_sight(const get_walk *walk, const rp_queue_entry *entry) {
+    const rp_get_request *request = walk->request;
+    return request->filter->kind == RP_FILTER_SQL && request->is_on_disk != NULL && entry->size > 0 &&
+           request->is_on_disk(request->context, entry->commit_log_offset, (uint32_t)entry->size);
 }
 
 /* One entry at queue offset `at`. 0: the walk is over. */
@@ -145,14 +177,15 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
         return 0;
     walk->last_offset = entry->commit_log_offset;
     result->next_offset = at + 1;
-    if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code)) {
-        if (result->bytes == 0)
-            result->status = RP_GET_NO_MATCHED_MESSAGE;
-        return 1;
-    }
+    if (!rp_tag_filter_matches(walk->request->filter, entry->tags_code))
+        return pass_over(walk);
+    if (is_out_of_sight(walk, entry))
+        return stop_before(walk, at, RP_GET_ON_DISK);
     int status = entry->size > 0 ? add_record(walk, entry) : RP_E_NOT_FOUND;
+    if (status == UNWANTED)
+        return pass_over(walk);
     if (status == OTHER_FILE || rp_status_is_passing(status))
-        return stop_before(walk, at);
+        return stop_before(walk, at, RP_GET_UNREADABLE);
     if (status != RP_OK) {
         if (result->bytes == 0)
             result->status = RP_GET_MESSAGE_WAS_REMOVING;
@@ -175,7 +208,7 @@ static void walk_entries(get_walk *walk) {
         int64_t left = result->max_offset - at;
         int64_t got = rp_consume_queue_read(walk->request->queue, at, entries, left < ENTRIES_AT_ONCE ? (uint32_t)left : ENTRIES_AT_ONCE);
         if (rp_status_is_passing((int)got)) {
-            stop_before(walk, at);
+            stop_before(walk, at, RP_GET_UNREADABLE);
             return;
         }
         if (got <= 0) {
@@ -257,9 +290,10 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .log_max = rp_commit_log_max_offset(request->commit_log),
         .bytes_max = bytes_max,
         .entries_max = rp_get_entries_max(limits, request->max_messages),
+        .pin_each = request->filter->kind == RP_FILTER_SQL, /* who looks into a record needs it there */
     };
     walk_entries(&walk);
-    if (result->range_count > 0 && !pin_stretch(&walk)) {
+    if (result->range_count > 0 && !walk.pin_each && !pin_stretch(&walk)) {
         walk.pin_each = 1;
         walk_entries(&walk);
     }

@@ -2,6 +2,7 @@
  * RocketMQ: DefaultMessageStore.getMessage, GetMessageStatus, GetMessageResult (5.3.3 store/).
  *
  *   queue entries ─ tag filter ─ limits ─► ranges (adjacent records joined) ─ one pin on the file ─► for the connection
+ *                       └─ SQL92: the record's properties, under a pin of its own ─► ranges
  *
  * Threads  the reactor's; the scratch belongs to its lane.
  * Cost     per message one queue entry copied and one comparison; per pull one pin, unless the queue goes on in another file.
@@ -13,7 +14,7 @@
 
 #include "../remoting/server.h"
 #include "../store/message_store.h"
-#include "tag_filter.h"
+#include "message_filter.h"
 
 /* GetMessageStatus; its names are the remarks of pull responses. */
 enum rp_get_status {
@@ -27,7 +28,8 @@ enum rp_get_status {
     RP_GET_NO_MATCHED_LOGIC_QUEUE,
     RP_GET_NO_MESSAGE_IN_QUEUE,
     RP_GET_OFFSET_RESET,
-    RP_GET_UNREADABLE /* ours: the file of the next message cannot be opened or mapped just now; next_offset is the message's */
+    RP_GET_UNREADABLE, /* ours: the file of the next message cannot be opened or mapped just now; next_offset is the message's */
+    RP_GET_ON_DISK     /* ours: the filter cannot look at the next message before it is read in; next_offset is the message's */
 };
 const char *rp_get_status_name(int status);
 
@@ -58,10 +60,12 @@ typedef struct rp_get_request {
     int64_t offset;
     int32_t max_messages;
     int64_t max_bytes;
-    const rp_tag_filter *filter;
+    const rp_message_filter *filter;
     /* 1: the record at the log offset is known to be in memory, however far behind the log's end; NULL: nothing is known. */
     int (*is_in_memory)(const void *context, int64_t log_offset);
-    const void *context;
+    /* 1: the record that a filter would look at is on disk only; NULL: it is looked at all the same. */
+    int (*is_on_disk)(void *context, int64_t log_offset, uint32_t size);
+    void *context;
 } rp_get_request;
 
 typedef struct rp_get_result {

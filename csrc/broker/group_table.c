@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker.h"
-
-typedef struct rp_code_array {
-    struct rp_code_array *previous; /* outgrown ones; writer only */
+typedef struct rp_word_array {
+    struct rp_word_array *previous; /* outgrown ones; writer only */
     uint32_t capacity;              /* fixed */
-    _Atomic int32_t codes[];
-} rp_code_array;
+    _Atomic int32_t words[];
+} rp_word_array;
 
 struct rp_group_table {
     rp_name_table *groups;       /* fixed */
@@ -49,9 +47,9 @@ rp_group_table *rp_group_table_create(void) {
 static void free_consumption(rp_name_entry *entry) {
     rp_consumption *consumption = (rp_consumption *)entry;
     rp_offset_cells_free(&consumption->offsets);
-    rp_code_array *array = atomic_load_explicit(&consumption->subscription.codes, memory_order_relaxed);
+    rp_word_array *array = atomic_load_explicit(&consumption->subscription.words, memory_order_relaxed);
     while (array != NULL) {
-        rp_code_array *previous = array->previous;
+        rp_word_array *previous = array->previous;
         free(array);
         array = previous;
     }
@@ -99,14 +97,14 @@ void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(v
 static void begin_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_acq_rel); }
 static void end_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_release); }
 
-static rp_code_array *room_for(rp_subscription *subscription, uint32_t count) {
-    rp_code_array *array = atomic_load_explicit(&subscription->codes, memory_order_relaxed);
+static rp_word_array *room_for(rp_subscription *subscription, uint32_t count) {
+    rp_word_array *array = atomic_load_explicit(&subscription->words, memory_order_relaxed);
     if (array != NULL && array->capacity >= count)
         return array;
     uint32_t capacity = array != NULL ? array->capacity * 2 : 4;
     while (capacity < count)
         capacity *= 2;
-    rp_code_array *larger = calloc(1, sizeof *larger + capacity * sizeof larger->codes[0]);
+    rp_word_array *larger = calloc(1, sizeof *larger + capacity * sizeof larger->words[0]);
     if (larger == NULL)
         return NULL;
     larger->previous = array;
@@ -114,34 +112,24 @@ static rp_code_array *room_for(rp_subscription *subscription, uint32_t count) {
     return larger;
 }
 
-int rp_consumption_subscribe(rp_consumption *consumption, const int32_t *codes, uint32_t code_count, int64_t version, int32_t broadcast,
+int rp_consumption_subscribe(rp_consumption *consumption, const rp_message_filter *filter, int64_t version, int32_t broadcast,
                              int32_t native) {
     rp_subscription *subscription = &consumption->subscription;
-    if (code_count > RP_SUBSCRIPTION_CODES_MAX)
-        return RP_E_INVALID;
-    rp_code_array *array = room_for(subscription, code_count);
-    int32_t *sorted = malloc((code_count + 1) * sizeof *sorted);
-    if (array == NULL || sorted == NULL) {
-        if (array != atomic_load_explicit(&subscription->codes, memory_order_relaxed))
-            free(array);
-        free(sorted);
+    rp_word_array *array = room_for(subscription, filter->count);
+    if (array == NULL)
         return RP_E_NO_MEMORY;
-    }
-    if (code_count > 0)
-        memcpy(sorted, codes, code_count * sizeof *sorted);
-    rp_tag_codes_sort(sorted, code_count);
     int was_present = atomic_load_explicit(&subscription->present, memory_order_relaxed);
     begin_write(subscription);
-    for (uint32_t i = 0; i < code_count; i++)
-        atomic_store_explicit(&array->codes[i], sorted[i], memory_order_release);
-    atomic_store_explicit(&subscription->codes, array, memory_order_release);
-    atomic_store_explicit(&subscription->code_count, code_count, memory_order_release);
+    for (uint32_t i = 0; i < filter->count; i++)
+        atomic_store_explicit(&array->words[i], filter->words[i], memory_order_release);
+    atomic_store_explicit(&subscription->words, array, memory_order_release);
+    atomic_store_explicit(&subscription->word_count, filter->count, memory_order_release);
+    atomic_store_explicit(&subscription->kind, filter->kind, memory_order_release);
     atomic_store_explicit(&subscription->version, version, memory_order_release);
     atomic_store_explicit(&subscription->broadcast, broadcast, memory_order_release);
     atomic_store_explicit(&subscription->native, native, memory_order_release);
     atomic_store_explicit(&subscription->present, 1, memory_order_release);
     end_write(subscription);
-    free(sorted);
     if (!was_present)
         atomic_fetch_add_explicit(&consumption->group->subscriptions, 1, memory_order_relaxed);
     return RP_OK;
@@ -158,31 +146,32 @@ void rp_consumption_unsubscribe(rp_consumption *consumption) {
 }
 
 /* One look; 0 when the writer was inside, then the view is not to be used. */
-static int copy_subscription(const rp_subscription *subscription, int32_t *codes, uint32_t codes_max, rp_subscription_view *view) {
+static int copy_subscription(const rp_subscription *subscription, int32_t *words, uint32_t words_max, rp_subscription_view *view) {
     uint32_t sequence = atomic_load_explicit(&subscription->sequence, memory_order_acquire);
     view->present = atomic_load_explicit(&subscription->present, memory_order_acquire);
     view->native = atomic_load_explicit(&subscription->native, memory_order_acquire);
     view->broadcast = atomic_load_explicit(&subscription->broadcast, memory_order_acquire);
     view->version = atomic_load_explicit(&subscription->version, memory_order_acquire);
-    uint32_t count = atomic_load_explicit(&subscription->code_count, memory_order_acquire);
-    const rp_code_array *array = atomic_load_explicit(&subscription->codes, memory_order_acquire);
-    for (uint32_t i = 0; i < count && i < codes_max && i < array->capacity; i++)
-        codes[i] = atomic_load_explicit(&array->codes[i], memory_order_acquire);
-    view->filter = (rp_tag_filter){.codes = codes, .count = count, .all = count == 0};
-    return (sequence & 1) == 0 && count <= codes_max && atomic_load_explicit(&subscription->sequence, memory_order_relaxed) == sequence;
+    int32_t kind = atomic_load_explicit(&subscription->kind, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&subscription->word_count, memory_order_acquire);
+    const rp_word_array *array = atomic_load_explicit(&subscription->words, memory_order_acquire);
+    for (uint32_t i = 0; i < count && i < words_max && i < array->capacity; i++)
+        words[i] = atomic_load_explicit(&array->words[i], memory_order_acquire);
+    view->filter = (rp_message_filter){.words = words, .count = count, .kind = kind};
+    return (sequence & 1) == 0 && count <= words_max && atomic_load_explicit(&subscription->sequence, memory_order_relaxed) == sequence;
 }
 
 int rp_consumption_read_subscription(const rp_consumption *consumption, rp_arena *arena, rp_subscription_view *view) {
     const rp_subscription *subscription = &consumption->subscription;
-    int32_t *codes = NULL;
-    uint32_t codes_max = 0;
+    int32_t *words = NULL;
+    uint32_t words_max = 0;
     for (uint32_t attempt = 1;; attempt++) {
-        if (copy_subscription(subscription, codes, codes_max, view))
+        if (copy_subscription(subscription, words, words_max, view))
             return RP_OK;
-        if (view->filter.count > codes_max) {
-            codes_max = view->filter.count;
-            codes = rp_arena_take(arena, codes_max * sizeof *codes);
-            if (codes == NULL)
+        if (view->filter.count > words_max) {
+            words_max = view->filter.count;
+            words = rp_arena_take(arena, words_max * sizeof *words);
+            if (words == NULL)
                 return RP_E_NO_MEMORY;
         } else if (attempt % 64 == 0) {
             sched_yield(); /* the writer was put aside in the middle of its few stores */

@@ -13,7 +13,7 @@
 #include "../base/arena.h"
 #include "name_table.h"
 #include "offset_table.h"
-#include "tag_filter.h"
+#include "message_filter.h"
 #include "topic_table.h"
 
 /* Fields after the head: atomic and relaxed, as in rp_topic. */
@@ -25,14 +25,15 @@ typedef struct rp_group {
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
 } rp_group;
 
-/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. The code
+/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. The word
  * array only grows, and arrays it outgrew stay until the table goes (all together smaller than the current one). */
 typedef struct rp_subscription {
     _Atomic uint32_t sequence;
     _Atomic int32_t present, native, broadcast;
     _Atomic int64_t version;
-    _Atomic uint32_t code_count; /* 0: everything */
-    _Atomic(struct rp_code_array *) codes;
+    _Atomic int32_t kind; /* rp_filter_kind */
+    _Atomic uint32_t word_count;
+    _Atomic(struct rp_word_array *) words;
 } rp_subscription;
 
 typedef struct rp_consumption {
@@ -59,15 +60,15 @@ rp_consumption *rp_group_table_consumption(const rp_group_table *table, const rp
 rp_consumption *rp_group_table_consumption_entry(rp_group_table *table, rp_group *group, rp_topic *topic);
 void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
 
-/* Writer side of subscriptions; one thread. */
-int rp_consumption_subscribe(rp_consumption *consumption, const int32_t *codes, uint32_t code_count, int64_t version, int32_t broadcast,
+/* Writer side of subscriptions; one thread. The filter is copied. RP_OK or RP_E_NO_MEMORY. */
+int rp_consumption_subscribe(rp_consumption *consumption, const rp_message_filter *filter, int64_t version, int32_t broadcast,
                              int32_t native);
 void rp_consumption_unsubscribe(rp_consumption *consumption);
 
 typedef struct rp_subscription_view {
     int32_t present, native, broadcast;
     int64_t version;
-    rp_tag_filter filter; /* its codes lie in the arena */
+    rp_message_filter filter; /* its words lie in the arena */
 } rp_subscription_view;
 /* RP_OK or RP_E_NO_MEMORY. */
 int rp_consumption_read_subscription(const rp_consumption *consumption, rp_arena *arena, rp_subscription_view *view);

@@ -16,7 +16,7 @@
 
 struct rp_suspended_pull {
     rp_pull pull;
-    int32_t *codes; /* the filter's, owned; NULL without */
+    int32_t *words; /* the filter's, owned; NULL without */
     int64_t deadline_ns;
     int64_t look_ns; /* when to look at it without any arrival: the deadline, or earlier while its connection is choked */
     uint32_t heap_place;
@@ -161,7 +161,7 @@ static rp_suspended_pull *take_free(rp_suspended_pulls *pulls) {
 }
 
 static void give_back(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
-    free(pull->codes);
+    free(pull->words);
     pull->next = pulls->free_list;
     pulls->free_list = pull;
 }
@@ -200,7 +200,7 @@ static void drop(rp_lane *lane, rp_suspended_pull *pull) {
 
 void rp_suspended_pulls_free(rp_suspended_pulls *pulls) {
     for (uint32_t i = 0; i < pulls->heap_size; i++)
-        free(pulls->heap[i]->codes);
+        free(pulls->heap[i]->words);
     while (pulls->blocks != NULL) {
         pull_block *next = pulls->blocks->next;
         free(pulls->blocks);
@@ -231,11 +231,11 @@ static rp_queue_waits *waits_of(rp_lane *lane, rp_queue_slot *slot) {
     return waits;
 }
 
-static int32_t *copy_codes(const rp_tag_filter *filter) {
-    int32_t *codes = malloc(filter->count * sizeof *codes);
-    if (codes != NULL)
-        memcpy(codes, filter->codes, filter->count * sizeof *codes);
-    return codes;
+static int32_t *copy_words(const rp_message_filter *filter) {
+    int32_t *words = malloc(filter->count * sizeof *words);
+    if (words != NULL)
+        memcpy(words, filter->words, filter->count * sizeof *words);
+    return words;
 }
 
 static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
@@ -246,13 +246,13 @@ static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
         return NULL;
     int64_t wait_ms = pull->suspend_ms < 0 ? 0 : pull->suspend_ms > SUSPEND_MS_MAX ? SUSPEND_MS_MAX : pull->suspend_ms;
     made->pull = *pull;
-    made->codes = NULL;
+    made->words = NULL;
     made->deadline_ns = made->look_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * RP_NS_PER_MS;
-    if (pull->filter.count > 0 && (made->codes = copy_codes(&pull->filter)) == NULL) {
+    if (pull->filter.count > 0 && (made->words = copy_words(&pull->filter)) == NULL) {
         give_back(pulls, made);
         return NULL;
     }
-    made->pull.filter.codes = made->codes;
+    made->pull.filter.words = made->words;
     if (heap_push(pulls, made) != RP_OK) {
         give_back(pulls, made);
         return NULL;

@@ -5,6 +5,8 @@
 
 #include "lane.h"
 #include "pull_response.h"
+#include "sql_filter.h"
+#include "tag_filter.h"
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
 #define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
@@ -68,7 +70,7 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
 }
 
 /* The filter of the group's heartbeat. RP_OK: *filter is set. */
-static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to to, rp_tag_filter *filter) {
+static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to to, rp_message_filter *filter) {
     if (pull->sys_flag & RP_PULL_SUBSCRIPTION) {
         *filter = pull->filter;
         return RP_OK;
@@ -86,7 +88,7 @@ static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to t
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's subscription not exist" RP_FAQ_TIP);
     if (view.version < pull->sub_version)
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_LATEST, NULL, 0, "the consumer's subscription not latest");
-    if (!view.native)
+    if (!view.native || (view.filter.kind == RP_FILTER_SQL && !setting(&lane->broker->settings.property_filter_enable)))
         return PUNTED;
     *filter = view.filter;
     return RP_OK;
@@ -106,8 +108,8 @@ static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
 }
 
 /* The messages, or where a server-side reset sends the consumer. */
-static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits, const rp_tag_filter *filter, rp_offset_cell *cell,
-                rp_get_result *result) {
+static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits, const rp_message_filter *filter, int attempt,
+                rp_offset_cell *cell, rp_get_result *result) {
     int64_t reset = RP_OFFSET_NONE;
     if (cell != NULL && atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         reset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
@@ -126,6 +128,7 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits,
         .max_bytes = pull->max_bytes,
         .filter = filter,
         .is_in_memory = rp_cold_reads_saw,
+        .is_on_disk = attempt == RP_PULL_LAST ? NULL : rp_cold_reads_look_at_message,
         .context = lane,
     };
     rp_get_message(&request, limits, &lane->scratch, result);
@@ -149,7 +152,7 @@ static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_lim
 /* One try. RP_HANDLED: answered; PUNTED; COLD; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
     rp_answer_to to = answer_to(pull, connection);
-    rp_tag_filter filter;
+    rp_message_filter filter;
     int outcome = check_group(lane->broker, pull, to);
     if (outcome == RP_OK)
         outcome = check_topic(pull, to);
@@ -168,7 +171,14 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
         return COLD;
     }
     rp_get_result result;
-    get(lane, pull, &limits, &filter, cell, &result);
+    get(lane, pull, &limits, &filter, attempt, cell, &result);
+    if (result.status == RP_GET_ON_DISK) {
+        if (result.next_offset > pull->from)
+            pull->disk_asked &= (uint8_t)~RP_COLD_MESSAGES; /* for others */
+        pull->from = result.next_offset;
+        note_offsets(lane, pull, cell, attempt, pull->from);
+        return COLD;
+    }
     int found = result.status == RP_GET_FOUND;
     if (found && attempt != RP_PULL_LAST && rp_cold_reads_look(lane, &result, pull->disk_asked & RP_COLD_MESSAGES)) {
         rp_get_release(&lane->scratch, &result);
@@ -187,6 +197,28 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     if (code == RP_RESPONSE_PULL_NOT_FOUND && may_wait)
         return RP_OK;
     return rp_pull_response_send(lane, pull, to, code, &result);
+}
+
+static int is_text(rp_slice slice, const char *text) { return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0; }
+
+/* The filter that the request says. RP_OK, PUNTED, or answered. */
+static int read_filter(rp_lane *lane, const rp_pull_header *header, rp_answer_to to, rp_message_filter *filter) {
+    rp_arena *arena = rp_reactor_arena(lane->reactor);
+    rp_sql_fault fault;
+    int status;
+    if (header->expression_type.size == 0 || is_text(header->expression_type, "TAG")) {
+        status = rp_tag_filter_parse(header->subscription, arena, filter);
+    } else if (is_text(header->expression_type, "SQL92") && setting(&lane->broker->settings.property_filter_enable)) {
+        status = rp_sql_filter_compile(header->subscription, arena, filter, NULL, &fault);
+        if (status == RP_E_INVALID)
+            return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed: at byte %u: %s",
+                             fault.at, fault.what);
+    } else {
+        return PUNTED;
+    }
+    if (status == RP_OK)
+        return RP_OK;
+    return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed");
 }
 
 /* Fills what the request says. RP_OK, RP_HANDLED (answered), RP_PUNT as PUNTED. */
@@ -224,15 +256,7 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     };
     if (pull->consumption == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
-        return RP_OK;
-    rp_slice type = header.expression_type;
-    if (type.size != 0 && !(type.size == 3 && memcmp(type.data, "TAG", 3) == 0))
-        return PUNTED;
-    int status = rp_tag_filter_parse(header.subscription, rp_reactor_arena(lane->reactor), &pull->filter);
-    if (status == RP_OK)
-        return RP_OK;
-    return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed");
+    return header.sys_flag & RP_PULL_SUBSCRIPTION ? read_filter(lane, &header, to, &pull->filter) : RP_OK;
 }
 
 int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {

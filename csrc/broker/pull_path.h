@@ -6,8 +6,8 @@
  *                          │                 └─ PULL_NOT_FOUND and it may wait ─────────────────────┴─► long_polling ─┐
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
- * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are not tags, subscriptions
- *          Python keeps to itself.
+ * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are neither tags nor SQL92,
+ *          SQL92 while it is not enabled, subscriptions Python keeps to itself.
  * Threads  the reactor's.
  */
 #ifndef RP_BROKER_PULL_PATH_H
@@ -18,7 +18,6 @@
 #include "../remoting/server.h"
 #include "answers.h"
 #include "group_table.h"
-#include "tag_filter.h"
 #include "topic_table.h"
 
 struct rp_lane;
@@ -28,7 +27,7 @@ struct rp_lane;
 #define RP_PULL_SUBSCRIPTION 4
 #define RP_PULL_CLASS_FILTER 8
 
-/* A pull as this broker understands it: nothing in it points into the request but the filter's codes. */
+/* A pull as this broker understands it: nothing in it points into the request; the filter's words lie in the arena. */
 typedef struct rp_pull {
     rp_topic *topic;
     rp_group *group;
@@ -42,7 +41,7 @@ typedef struct rp_pull {
     int64_t suspend_ms;
     int64_t commit_offset;
     uint64_t connection_id;
-    rp_tag_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
+    rp_message_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
     int32_t queue_id;
     int32_t max_messages;
     int32_t sys_flag;

@@ -1,5 +1,5 @@
-/* request_fuzz.c: libFuzzer target for what this room parses itself: request headers, properties, tag expressions, batch bodies, and
- * the writer of responses. Built by clang -fsanitize=fuzzer,address,undefined; not in the library.
+/* request_fuzz.c: libFuzzer target for what this room parses itself: request headers, properties, tag and SQL92 expressions, batch bodies,
+ * and the writer of responses. Built by clang -fsanitize=fuzzer,address,undefined; not in the library.
  *
  * Input   one byte that chooses the parser, then its text.
  * Claims  nothing is read outside of the text (it is copied to a block of its exact size); slices that come out lie inside it or in
@@ -13,6 +13,7 @@
 #include "request_header.h"
 #include "response_writer_inl.h"
 #include "send_batch.h"
+#include "sql_filter.h"
 #include "tag_filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,13 +40,35 @@ static void try_properties(rp_slice text, rp_arena *arena) {
 }
 
 static void try_tags(rp_slice text, rp_arena *arena) {
-    rp_tag_filter filter;
+    rp_message_filter filter;
     if (rp_tag_filter_parse(text, arena, &filter) != RP_OK)
         return;
     for (uint32_t i = 0; i < filter.count; i++) {
-        demand(rp_tag_filter_matches(&filter, filter.codes[i]));
-        demand(i == 0 || filter.codes[i - 1] <= filter.codes[i]);
+        demand(rp_tag_filter_matches(&filter, filter.words[i]));
+        demand(i == 0 || filter.words[i - 1] <= filter.words[i]);
     }
+}
+
+/* An expression, a zero byte, and the properties of a message; then both in a filter that was copied elsewhere. */
+static void try_sql(rp_slice text, rp_arena *arena) {
+    const uint8_t *zero = text.size > 0 ? memchr(text.data, 0, text.size) : NULL;
+    rp_slice expression = {text.data, zero != NULL ? (uint32_t)(zero - text.data) : text.size}, properties = {NULL, 0};
+    if (zero != NULL)
+        properties = (rp_slice){zero + 1, text.size - expression.size - 1};
+    rp_message_filter filter;
+    rp_sql_fault fault;
+    uint32_t end = 0;
+    int status = rp_sql_filter_compile(expression, arena, &filter, &end, &fault);
+    demand(status == RP_OK || (status == RP_E_INVALID && fault.at <= expression.size && fault.what[0] != 0));
+    if (status != RP_OK)
+        return;
+    demand(end <= expression.size && filter.kind == RP_FILTER_SQL);
+    int32_t *copy = malloc(filter.count * sizeof *copy);
+    demand(copy != NULL);
+    memcpy(copy, filter.words, filter.count * sizeof *copy);
+    rp_message_filter copied = {.words = copy, .count = filter.count, .kind = RP_FILTER_SQL};
+    demand(rp_sql_filter_matches(&filter, properties) == rp_sql_filter_matches(&copied, properties));
+    free(copy);
 }
 
 static void try_batch(rp_slice text) {
@@ -123,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand(arena != NULL && exact != NULL);
     memcpy(exact, data + 1, size - 1);
     rp_slice text = {exact, (uint32_t)size - 1};
-    switch (data[0] % 6) {
+    switch (data[0] % 7) {
     case 0:
         try_properties(text, arena);
         break;
@@ -136,8 +159,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 3:
         try_headers(text);
         break;
+    case 6:
+        try_sql(text, arena);
+        break;
     default:
-        try_writer(text, arena, data[0] % 6 == 4 ? RP_SERIALIZE_JSON : RP_SERIALIZE_ROCKETMQ);
+        try_writer(text, arena, data[0] % 7 == 4 ? RP_SERIALIZE_JSON : RP_SERIALIZE_ROCKETMQ);
         break;
     }
     free(exact);

@@ -45,8 +45,8 @@ static uint32_t count_pieces(rp_slice expression) {
     return count;
 }
 
-int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_tag_filter *filter) {
-    *filter = (rp_tag_filter){.all = 1};
+int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_message_filter *filter) {
+    *filter = (rp_message_filter){.kind = RP_FILTER_ALL};
     if (expression.data == NULL || expression.size == 0 || (expression.size == 1 && expression.data[0] == '*'))
         return RP_OK;
     uint32_t pieces = count_pieces(expression);
@@ -67,7 +67,7 @@ int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_tag_filter *fil
     if (!any)
         return RP_E_PROTOCOL;
     rp_tag_codes_sort(codes, count);
-    *filter = (rp_tag_filter){.codes = codes, .count = count};
+    *filter = (rp_message_filter){.kind = RP_FILTER_TAGS, .words = codes, .count = count};
     return RP_OK;
 }
 
@@ -81,14 +81,14 @@ void rp_tag_codes_sort(int32_t *codes, uint32_t count) {
         qsort(codes, count, sizeof *codes, compare_codes);
 }
 
-int rp_tag_filter_matches(const rp_tag_filter *filter, int64_t tags_code) {
-    if (filter->all || tags_code < INT32_MIN)
+int rp_tag_filter_matches(const rp_message_filter *filter, int64_t tags_code) {
+    if (filter->kind != RP_FILTER_TAGS || tags_code < INT32_MIN)
         return 1;
     int32_t code = (int32_t)tags_code;
     if (filter->count > 8)
-        return bsearch(&code, filter->codes, filter->count, sizeof code, compare_codes) != NULL;
+        return bsearch(&code, filter->words, filter->count, sizeof code, compare_codes) != NULL;
     for (uint32_t i = 0; i < filter->count; i++) {
-        if (filter->codes[i] == code)
+        if (filter->words[i] == code)
             return 1;
     }
     return 0;

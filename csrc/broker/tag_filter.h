@@ -1,7 +1,7 @@
 /* tag_filter.h: which tag codes a pull wants. Private to csrc/broker.
  * RocketMQ: FilterAPI.buildSubscriptionData, ExpressionMessageFilter.isMatchedByConsumeQueue (5.3.3 remoting/, broker/filter/).
  *
- * Threads  pure; a filter is a view of codes owned by somebody else.
+ * Threads  pure.
  */
 #ifndef RP_BROKER_TAG_FILTER_H
 #define RP_BROKER_TAG_FILTER_H
@@ -10,23 +10,19 @@
 
 #include "../base/arena.h"
 #include "../base/slice.h"
-
-typedef struct rp_tag_filter {
-    const int32_t *codes; /* ascending */
-    uint32_t count;
-    int32_t all; /* 1: everything matches, whatever codes say */
-} rp_tag_filter;
+#include "message_filter.h"
 
 /* Parses "*", "" or "a || b": pieces between "||", trimmed, empty ones dropped. The codes lie in the arena. RP_OK;
  * RP_E_PROTOCOL when nothing but separators is there (SUBSCRIPTION_PARSE_FAILED); RP_E_NO_MEMORY; RP_E_TOO_LARGE past
  * RP_SUBSCRIPTION_CODES_MAX pieces. */
-int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_tag_filter *filter);
+int rp_tag_filter_parse(rp_slice expression, rp_arena *arena, rp_message_filter *filter);
 
 /* Sorts codes, as a filter needs them. */
 void rp_tag_codes_sort(int32_t *codes, uint32_t count);
 
-/* 1 when a queue entry with this tags code passes. Only the low 32 bits count, as in RocketMQ. Below INT32_MIN it is no code but an
- * address in consumequeue_ext/ (enableConsumeQueueExt of RocketMQ): such an entry passes, the client looks at the tag itself. */
-int rp_tag_filter_matches(const rp_tag_filter *filter, int64_t tags_code);
+/* 1 when a queue entry with this tags code passes, as every one does unless the filter is by tags. Only the low 32 bits count, as in
+ * RocketMQ. Below INT32_MIN it is no code but an address in consumequeue_ext/ (enableConsumeQueueExt of RocketMQ): such an entry passes,
+ * the client looks at the tag itself. */
+int rp_tag_filter_matches(const rp_message_filter *filter, int64_t tags_code);
 
 #endif

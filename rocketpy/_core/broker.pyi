@@ -12,6 +12,10 @@ from .remoting import Handler
 from .results import UndecidedHalf
 from .store import MessageStore
 
+def check_sql(expression: str) -> str:
+    """What of the text follows behind the whole expression, which is not looked at; "" as a rule. Raises InvalidArgument, with the place
+    in it and what is wrong there, NoMemory."""
+
 @disjoint_base
 class Broker(Handler):
     """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
@@ -94,6 +98,8 @@ class Broker(Handler):
     def put_subscription(
         self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = False, native: bool = True
     ) -> None: ...
+    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, *, broadcast: bool = False) -> None:
+        """By a SQL92 expression (csrc/broker/sql_filter.h). Raises InvalidArgument, with the place in it and what is wrong there."""
     def delete_subscription(self, group: str, topic: str) -> None: ...
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def read_offset(self, group: str, topic: str, queue_id: int) -> int:

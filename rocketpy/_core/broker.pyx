@@ -26,6 +26,7 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
     static const rp_field_row broker_settings_rows[] = {
         ROW(permission), ROW(role), ROW(accept_after_ms), ROW(slave_read_enable), ROW(offset_check_in_slave), ROW(lite_pull_enable),
+        ROW(property_filter_enable),
         ROW(broker_id_min), ROW(flush_mode), ROW(slaves_min), ROW(slave_acks), ROW(slave_gap_bytes_max),
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
@@ -137,6 +138,18 @@ cdef list imported_rows(export_buffer *buffer, int names, int numbers):
     finally:
         free(buffer.data)
     return rows
+
+
+def check_sql(str expression not None):
+    cdef rp_slice text = slice_of_text(expression)
+    cdef uint32_t end = 0
+    cdef rp_error error
+    cdef int status
+    error.status = 0
+    with nogil:
+        status = rp_broker_check_sql(text, &end, &error)
+    check(status, &error)
+    return expression.encode()[end:].decode(errors="replace")
 
 
 cdef class Broker(Handler):
@@ -452,6 +465,21 @@ cdef class Broker(Handler):
             check(status, NULL)
         finally:
             free(native_codes)
+
+    def put_sql_subscription(
+        self, str group not None, str topic not None, str expression not None, int64_t version, *, bint broadcast=False
+    ):
+        cdef rp_slice group_name = slice_of_text(group)
+        cdef rp_slice topic_name = slice_of_text(topic)
+        cdef rp_slice text = slice_of_text(expression)
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_put_sql_subscription(self.native, group_name, topic_name, text, version, broadcast, &error)
+        self.leave()
+        check(status, &error)
 
     def delete_subscription(self, str group not None, str topic not None):
         cdef rp_slice group_name = slice_of_text(group)

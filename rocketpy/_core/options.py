@@ -86,6 +86,7 @@ class BrokerSettings(TypedDict, total=False):
     slave_read_enable: int
     offset_check_in_slave: int
     lite_pull_enable: int
+    property_filter_enable: int
     broker_id_min: int
     flush_mode: int
     slaves_min: int

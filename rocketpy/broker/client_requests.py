@@ -26,7 +26,7 @@ from .group_members import group_members
 from .heartbeat import CONSUME_ACTIVELY, ConsumerData, Heartbeat, Subscription
 from .json_members import boolean_member, list_member, text_member
 from .parts import HandlerTable, Parts, json_response, monotonic_ms, queue_json, read_body, read_object, read_queue
-from .pull import too_many_tags
+from .pull import subscription_fault
 from .subscriptions import GroupConfig
 from .topics import QUEUES_MAX
 
@@ -125,14 +125,7 @@ class ClientRequests:
             subscription = Subscription.from_json(value)
         except ValueError as error:
             raise CommandError(ResponseCode.INVALID_PARAMETER, str(error)) from error
-        if subscription.has_too_many_tags:
-            return too_many_tags(subscription)
-        if subscription.is_by_tag:
-            return Response()
-        return Response(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {subscription.expression_type}",
-        )
+        return subscription_fault(subscription, property_filter=self._parts.settings.property_filter) or Response()
 
     def _consumer_list(self, request: Request) -> Response:
         group = GetConsumerListByGroupRequestHeader.decode(request.fields).consumer_group

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .._core.broker import check_sql
 from .._core.errors import InvalidArgument, RocketpyError
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
 from .names import is_possible
@@ -271,7 +272,10 @@ class ConsumerTable:
         if not is_possible(topic):  # nobody can pull it: there is none
             return
         subscription = info.subscriptions[topic]
-        native = subscription.is_by_tag and self._is_readable(info.group, topic)
+        is_readable = self._is_readable(info.group, topic)
+        if subscription.is_sql and is_readable and self._publish_sql(info, subscription):
+            return
+        native = subscription.is_by_tag and is_readable
         try:
             self._sink.put_subscription(
                 info.group, topic, subscription.codes, subscription.version, broadcast=info.is_broadcast, native=native
@@ -279,6 +283,26 @@ class ConsumerTable:
         except InvalidArgument as error:  # more tags than the native filter holds: such pulls come up to us, and are refused
             log.error("pulls of group %s from topic %s are refused: %s", info.group, topic, error)
             self._sink.put_subscription(info.group, topic, (), subscription.version, broadcast=info.is_broadcast, native=False)
+
+    def _publish_sql(self, info: ConsumerGroup, subscription: Subscription) -> bool:
+        """False: its expression is none, and its pulls come up to us, to be refused."""
+        try:
+            unread = check_sql(subscription.expression)
+        except InvalidArgument as error:
+            log.error("pulls of group %s from topic %s are refused: %s: %r", info.group, subscription.topic, error, subscription.expression)
+            return False
+        if unread:
+            log.warning(
+                "group %s filters topic %s by %r; what follows the expression, %r, is not looked at",
+                info.group,
+                subscription.topic,
+                subscription.expression,
+                unread,
+            )
+        self._sink.put_sql_subscription(
+            info.group, subscription.topic, subscription.expression, subscription.version, broadcast=info.is_broadcast
+        )
+        return True
 
     def _left(self, info: ConsumerGroup) -> list[Action]:
         if info.clients:

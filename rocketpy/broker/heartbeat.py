@@ -13,6 +13,7 @@ from .json_members import boolean_member, enum_member, integer_member, list_memb
 from .names import java_hash
 
 TAG: Final = "TAG"
+SQL92: Final = "SQL92"
 SUB_ALL: Final = "*"
 CLUSTERING: Final = "CLUSTERING"
 BROADCASTING: Final = "BROADCASTING"
@@ -53,6 +54,10 @@ class Subscription:
     @property
     def is_by_tag(self) -> bool:
         return self.expression_type in (TAG, "") and not self.class_filter
+
+    @property
+    def is_sql(self) -> bool:
+        return self.expression_type == SQL92 and not self.class_filter
 
     @property
     def has_too_many_tags(self) -> bool:

@@ -106,6 +106,7 @@ def native_settings(config: Config) -> NativeSettings:
         "slave_read_enable": int(config.boolean("slaveReadEnable")),
         "offset_check_in_slave": int(config.boolean("offsetCheckInSlave")),
         "lite_pull_enable": int(config.boolean("litePullMessageEnable")),
+        "property_filter_enable": int(config.boolean("enablePropertyFilter")),
         "flush_mode": FLUSH_MODES.index(config.text("flushDiskType")),
         "slaves_min": replication.slaves_min if replication.is_sync else 0,
         "slave_acks": replication.slaves_required if replication.is_sync else 0,

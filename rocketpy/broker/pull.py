@@ -1,4 +1,5 @@
-"""Pulls that the fast path does not answer: of groups nobody made yet, of unknown topics, with filters this broker does not have.
+"""Pulls that the fast path does not answer: of groups nobody made yet, of unknown topics, with filters this broker does not have, or does
+not allow.
 RocketMQ: PullMessageProcessor (5.3.3 broker/processor/): its checks, in its order, for what is left to us.
 """
 
@@ -8,11 +9,13 @@ import functools
 import logging
 from typing import Final
 
+from .._core.broker import check_sql
+from .._core.errors import InvalidArgument
 from .._core.remoting import Request
 from ..remoting.codes import RequestCode, ResponseCode, see_faq
 from ..remoting.command import Response
 from ..remoting.headers import PullMessageRequestHeader
-from .heartbeat import TAG, TAGS_MAX, Subscription
+from .heartbeat import SQL92, TAG, TAGS_MAX, Subscription
 from .parts import HandlerTable, Parts
 
 log = logging.getLogger(__name__)
@@ -59,7 +62,7 @@ class PullRequests:
         if header.sys_flag & FLAG_CLASS_FILTER:
             return _not_supported("a filter class")
         if header.sys_flag & FLAG_SUBSCRIPTION:
-            return None if header.expression_type in (None, "", TAG) else _not_supported(header.expression_type)
+            return self._type_fault(header.expression_type or TAG)
         if not parts.groups.is_readable(header.consumer_group, header.topic):
             return Response(
                 ResponseCode.NO_PERMISSION,
@@ -67,9 +70,40 @@ class PullRequests:
                 {"forbiddenType": SUBSCRIPTION_FORBIDDEN},
             )
         subscription = parts.consumers.subscription(header.consumer_group, header.topic)
-        if subscription is not None and not subscription.is_by_tag:
-            return _not_supported("a filter class" if subscription.class_filter else subscription.expression_type)
-        return too_many_tags(subscription) if subscription is not None and subscription.has_too_many_tags else None
+        if subscription is None:
+            return None
+        if subscription.class_filter:
+            return _not_supported("a filter class")
+        if subscription.is_sql and (fault := expression_fault(subscription.expression)) is not None:
+            return Response(ResponseCode.FILTER_DATA_NOT_EXIST, f"The broker's consumer filter data is not exist! {fault}")
+        if subscription.has_too_many_tags:
+            return too_many_tags(subscription)
+        return self._type_fault(subscription.expression_type or TAG)
+
+    def _type_fault(self, expression_type: str) -> Response | None:
+        is_allowed = expression_type == TAG or (expression_type == SQL92 and self._parts.settings.property_filter)
+        return None if is_allowed else _not_supported(expression_type)
+
+
+def subscription_fault(subscription: Subscription, *, property_filter: bool) -> Response | None:
+    """Why a subscription would not work here, which a consumer asks before it starts; None: it would."""
+    if subscription.has_too_many_tags:
+        return too_many_tags(subscription)
+    if subscription.is_by_tag:
+        return None
+    if not subscription.is_sql or not property_filter:
+        return _not_supported(subscription.expression_type)
+    fault = expression_fault(subscription.expression)
+    return None if fault is None else Response(ResponseCode.SUBSCRIPTION_PARSE_FAILED, fault)
+
+
+def expression_fault(expression: str) -> str | None:
+    """What is wrong with a SQL92 expression, None when nothing is."""
+    try:
+        check_sql(expression)
+    except InvalidArgument as error:
+        return str(error)
+    return None
 
 
 def too_many_tags(subscription: Subscription) -> Response:

@@ -199,6 +199,7 @@ THREADS = "the work runs in reactors and one event loop, there is no such thread
 QUEUES = "there is no queue between threads to bound or to wait in; the request ring and the output bounds do that"
 JAVA_IO = "a choice among Java's ways of doing I/O"
 ROCKSDB = "there is no RocksDB store"
+FILTER_BITS = "filters are evaluated when messages are pulled, nothing is computed ahead"
 LITE = "lite topics are not supported"
 COMPACTION = "compacted topics are not supported"
 LMQ = "light message queues are not supported"

@@ -4,7 +4,23 @@ RocketMQ: MessageStoreConfig (5.3.3 store/config/, with the additions of 5.5.0).
 
 from __future__ import annotations
 
-from .keys import COLD, COMPACTION, JAVA_IO, LMQ, ROCKSDB, THREADS, Key, choice, double, home_directory, long, number, switch, text
+from .keys import (
+    COLD,
+    COMPACTION,
+    FILTER_BITS,
+    JAVA_IO,
+    LMQ,
+    ROCKSDB,
+    THREADS,
+    Key,
+    choice,
+    double,
+    home_directory,
+    long,
+    number,
+    switch,
+    text,
+)
 
 COMBINED = "there is one kind of consume queue store"
 SWAP = "the kernel gives unused mappings back by itself"
@@ -33,10 +49,10 @@ _PATH_KEYS: tuple[Key, ...] = (
 _FILE_KEYS: tuple[Key, ...] = (
     number("mappedFileSizeCommitLog", 1024**3, "Size of a commit log file.", "bytes", least=4096),
     number("mappedFileSizeConsumeQueue", 300000 * 20, "Size of a consume queue file; 20 bytes a message.", "bytes", least=20),
-    switch("enableConsumeQueueExt", False, "Keep filter bits beside consume queues."),
+    switch("enableConsumeQueueExt", False, "Keep filter bits beside consume queues.", idle=FILTER_BITS),
     number("mappedFileSizeConsumeQueueExt", 48 * 1024**2, "Size of such a file.", "bytes", least=4096),
     number("mapperFileSizeBatchConsumeQueue", 300000 * 46, "Size of a consume queue file of batches.", "bytes", least=46),
-    number("bitMapLengthConsumeQueueExt", 64, "Filter bits of a message.", "bits", least=8),
+    number("bitMapLengthConsumeQueueExt", 64, "Filter bits of a message.", "bits", least=8, idle=FILTER_BITS),
     number("maxHashSlotNum", 5000000, "Slots of an index file.", "slots", least=1),
     number("maxIndexNum", 20000000, "Entries of an index file.", "entries", least=1),
     switch("messageIndexEnable", True, "Index messages by their keys.", important=True),

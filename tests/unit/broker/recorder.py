@@ -50,6 +50,9 @@ class Recorder:
             raise InvalidArgument("too many codes")
         self.subscriptions[(group, topic)] = {"codes": codes, "version": version, **flags}
 
+    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, **flags: Any) -> None:
+        self.subscriptions[(group, topic)] = {"expression": expression, "version": version, **flags}
+
     def delete_subscription(self, group: str, topic: str) -> None:
         self.subscriptions.pop((group, topic), None)
 

@@ -74,9 +74,21 @@ def test_broadcasting_groups_are_not_told_of_their_members() -> None:
 
 def test_filters_the_fast_path_does_not_know_are_kept_from_it() -> None:
     table, recorder, _ = make()
-    sql = Subscription("t", "a > 1", "SQL92", version=1)
-    table.register(ConsumerData("g", subscriptions=(sql,)), client(ONE))
-    assert not recorder.subscriptions[("g", "t")]["native"]
+    for version, (expression, expression_type, class_filter) in enumerate(
+        (("a >", "SQL92", False), ("a", "XPATH", False), ("a", "TAG", True))
+    ):
+        other = Subscription("t", expression, expression_type, version=version, class_filter=class_filter)
+        table.register(ConsumerData("g", subscriptions=(other,)), client(ONE))
+        assert not recorder.subscriptions.pop(("g", "t"))["native"]
+
+
+def test_a_sql_filter_is_the_fast_paths_and_what_it_does_not_look_at_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    table, recorder, _ = make()
+    for version, expression in enumerate(("a > 1", "a > 1 b > 2")):
+        sql = Subscription("t", expression, "SQL92", version=version)
+        table.register(ConsumerData("g", subscriptions=(sql,)), client(ONE))
+        assert recorder.subscriptions[("g", "t")] == {"expression": expression, "version": version, "broadcast": False}
+        assert ("'b > 2', is not looked at" in caplog.text) == (version == 1)
 
 
 def test_more_tags_than_the_fast_path_holds_are_kept_from_it() -> None:

@@ -282,6 +282,63 @@ static void far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_
     fixture_close(&fx);
 }
 
+static pull_request sql_of(int64_t offset, const char *expression) {
+    pull_request request = pull_of(0, offset);
+    request.expression_type = "SQL92";
+    request.subscription = expression;
+    return request;
+}
+
+static void senders_do_not_wait_for_a_filter_that_waits_for_the_disk(void) {
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    client sender = client_open(&fx, 0), consumer = client_open(&fx, 1);
+    for (int i = 0; i < 10; i++)
+        CHECK(send_message(&sender, "T", 0, i == 7 ? "price\0011\2" : "price\0012\2", "on disk") == i);
+    hold_reads(&disk, 1);
+    pull_request request = sql_of(0, "price = 1");
+    int32_t opaque = client_send_pull(&consumer, &request);
+    CHECK(wait_for_reads(&disk, 1) == 1);
+    CHECK(send_message(&sender, "T", 1, "", "beside it") == 0); /* answered by the same reactor */
+    hold_reads(&disk, 0);
+    rp_command response;
+    CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
+    CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 10);
+    CHECK(wait_for_reads(&disk, 0) == 1);
+    client_close(&sender);
+    client_close(&consumer);
+    fixture_close(&fx);
+}
+
+/* Each region has to be read in before the filter can pass over its messages. */
+static void a_filter_goes_through_a_cold_log_region_by_region(void) {
+    enum { BODY = 2 << 20, MESSAGES = 12, REGIONS = MESSAGES * BODY / (4 << 20) };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    char *body = malloc(BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'b', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", body) == i);
+    free(body);
+    pull_request request = sql_of(0, "price = 1");
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == MESSAGES);
+    CHECK(response.body.size > BODY && response.body.size < 2 * BODY);
+    CHECK(wait_for_reads(&disk, 0) >= REGIONS);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
     fixture fx;
     cold_disk disk;
@@ -309,6 +366,8 @@ int main(void) {
     RUN(messages_strewn_over_the_log_are_read_without_what_lies_between);
     RUN(messages_strewn_over_the_log_cost_a_look_a_region);
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
+    RUN(senders_do_not_wait_for_a_filter_that_waits_for_the_disk);
+    RUN(a_filter_goes_through_a_cold_log_region_by_region);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
     return 0;
 }

@@ -164,15 +164,15 @@ static void tag_expressions_are_cut_as_filter_api_cuts_them(void) {
     };
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        rp_tag_filter filter;
+        rp_message_filter filter;
         CHECK(rp_tag_filter_parse(text(cases[i].expression), arena, &filter) == cases[i].status);
         if (cases[i].status == RP_OK)
-            CHECK(filter.count == cases[i].count && filter.all == cases[i].all);
+            CHECK(filter.count == cases[i].count && (filter.kind == RP_FILTER_ALL) == cases[i].all);
     }
     char many[256] = "t0";
     for (int i = 1; i < 20; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), "||t%d", i);
-    rp_tag_filter filter;
+    rp_message_filter filter;
     CHECK(rp_tag_filter_parse(text(many), arena, &filter) == RP_OK && filter.count == 20);
     CHECK(rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t13", 3)));
     CHECK(!rp_tag_filter_matches(&filter, rp_hash_java((const uint8_t *)"t20", 3)));
@@ -267,11 +267,12 @@ static void a_subscription_reads_as_it_was_written(void) {
     CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && !view.present);
     int32_t codes[100];
     for (int i = 0; i < 100; i++)
-        codes[i] = 1000 - i;
+        codes[i] = 901 + i;
     for (uint32_t count = 0; count <= 100; count += 25) {
-        CHECK(rp_consumption_subscribe(consumption, codes, count, count, 0, 1) == RP_OK);
+        rp_message_filter filter = {.words = codes + 100 - count, .count = count, .kind = count > 0 ? RP_FILTER_TAGS : RP_FILTER_ALL};
+        CHECK(rp_consumption_subscribe(consumption, &filter, count, 0, 1) == RP_OK);
         CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && view.present && view.version == (int64_t)count);
-        CHECK(view.filter.count == count && view.filter.all == (count == 0));
+        CHECK(view.filter.count == count && (view.filter.kind == RP_FILTER_ALL) == (count == 0));
         CHECK(rp_tag_filter_matches(&view.filter, 1000) && rp_tag_filter_matches(&view.filter, 5) == (count == 0));
     }
     CHECK(consumption->group->subscriptions == 1);

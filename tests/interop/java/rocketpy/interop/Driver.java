@@ -45,6 +45,7 @@ public final class Driver {
         new LiteConsumers().register(commands);
         new Replies().register(commands);
         new Transactions().register(commands);
+        new Filters().register(commands);
         new Loads().register(commands);
         new Admin().register(commands);
         commands.put("ping", request -> System.getProperty("java.version"));
