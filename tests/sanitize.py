@@ -71,7 +71,9 @@ def address_environment(library: Any) -> dict[str, str]:
 def python_tests() -> list[Path]:
     """Tests that load the library by its path (cffi), and those of the wrappers and of whole server processes."""
     tests = ROOT / "tests"
-    through_cffi = [path for path in sorted(tests.rglob("test_*.py")) if "tests.unit.native import" in path.read_text()]
+    loaders = ("tests.unit.native import", "tests.unit.sql_filter import")
+    candidates = [path for path in sorted(tests.rglob("test_*.py")) if path.parent != tests / "interop"]
+    through_cffi = [path for path in candidates if any(loader in path.read_text() for loader in loaders)]
     return [*through_cffi, tests / "unit" / "core", tests / "unit" / "cli" / "test_up.py"]
 
 
