@@ -111,7 +111,7 @@ int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queu
                             "a queue reader needs a group, a topic and a subscription below 1,024 bytes, 0 <= begin <= end, a pull_batch "
                             "and a depth of 1 to 16");
     }
-    reader->is_filtered = strcmp(subscription, "*") != 0;
+    reader->is_filtered = options->is_sql || strcmp(subscription, "*") != 0;
     reader->next_opaque = 1;
     reader->ask_offset = reader->progress.next_offset = options->begin_offset;
     *opened = reader;
@@ -175,7 +175,7 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
         {"suspendTimeoutMillis", SUSPEND_MS},
         {"subscription", reader->subscription},
         {"subVersion", "0"},
-        {"expressionType", "TAG"},
+        {"expressionType", reader->options.is_sql ? "SQL92" : "TAG"},
     };
     rp_command command;
     rp_command_clear(&command, PULL_MESSAGE, RP_SERIALIZE_JSON);

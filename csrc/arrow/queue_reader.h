@@ -25,6 +25,7 @@ typedef struct rp_queue_reader_options {
     const char *consumer_group;
     const char *topic;
     const char *subscription;   /* a tag expression; NULL or "*": everything */
+    int32_t is_sql;             /* 1: it is a SQL92 expression, which the broker has to allow */
     int32_t queue_id;
     int64_t begin_offset;
     int64_t end_offset;         /* exclusive; the caller knows that the queue had reached it */

@@ -108,7 +108,7 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_queue_reader_options, member)
     static const rp_field_row queue_reader_option_rows[] = {
-        ROW(consumer_group), ROW(topic), ROW(subscription), ROW(queue_id), ROW(begin_offset), ROW(end_offset), ROW(pull_batch),
+        ROW(consumer_group), ROW(topic), ROW(subscription), ROW(is_sql), ROW(queue_id), ROW(begin_offset), ROW(end_offset), ROW(pull_batch),
         ROW(depth), ROW(fail_on_data_loss), ROW(check_crc), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_queue_reader_progress, member)

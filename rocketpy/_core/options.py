@@ -174,6 +174,7 @@ class QueueReaderOptions(TypedDict, total=False):
     consumer_group: str
     topic: str
     subscription: str | None
+    is_sql: int
     queue_id: int
     begin_offset: int
     end_offset: int

@@ -260,13 +260,16 @@ OPTIONS: tuple[Option, ...] = (
         ("group", "rocketmq.client.consumerGroup"),
     ),
     Option("commitOffsets", _boolean, False, frozenset({Use.STREAM}), "Commit each batch's end to consumerGroup: lag shows in mqadmin."),
-    Option("subExpression", str, "*", READS, "Tag expression, `red || blue`; the broker filters."),
+    Option("subExpression", str, "*", READS, "What is read, in the language of filterType: `red || blue`; the broker filters."),
     Option(
         "filterPushdown", _boolean, False, frozenset({Use.BATCH}),
         "Filters of the query on topic, queueId, queueOffset, storeTimestamp and tags decide what is read; needs "
         "spark.sql.python.filterPushdown.enabled. For a table loaded for one query: Spark takes the last filter's plan for others too.",
     ),
-    Option("filterType", _choice("TAG"), "TAG", READS, "Language of subExpression."),
+    Option(
+        "filterType", _choice("TAG", "SQL92"), "TAG", READS,
+        "Language of subExpression: tags, or SQL92 over properties (brokers with enablePropertyFilter=true).",
+    ),
     Option("readFrom", _choice("master", "slave"), "master", READS, "Which replica is read; the other one when it does not answer."),
     Option(
         "pullBatchSize", _positive, 1024, READS, "Messages asked for per pull; the broker's own limit also holds.",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .._core.arrow import ArrowBatch, QueueReader
+from .._core.broker import check_sql
 from .._core.errors import InvalidArgument, NetworkError, RocketpyError
 from ..remoting.client import split_address
 from .cluster import TRANSIENT, Cluster, Endpoint, pause_before_retry
@@ -31,6 +32,7 @@ class ReadSettings:
     rows: RowSettings
     group: str
     sub_expression: str = "*"
+    is_sql: bool = False
     fail_on_data_loss: bool = True
     pull_batch: int = 1024
     pull_timeout_s: float = 30.0
@@ -53,9 +55,24 @@ def parse_tags(expression: str) -> tuple[str, ...]:
     tags = tuple(part.strip() for part in expression.split("||"))
     if any(not tag for tag in tags):
         raise InvalidArgument(f"subExpression {expression!r}: an empty tag between ||")
+    _check_size(expression)
+    return tags
+
+
+def check_sql_expression(expression: str) -> None:
+    """As the brokers would, before any of them is asked. Raises InvalidArgument."""
+    _check_size(expression)
+    try:
+        unread = check_sql(expression)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"subExpression {expression!r}: {error}") from None
+    if unread:
+        raise InvalidArgument(f"subExpression {expression!r}: brokers would not look at what follows the expression, {unread!r}")
+
+
+def _check_size(expression: str) -> None:
     if len(expression.encode()) > EXPRESSION_BYTES_MAX:
         raise InvalidArgument(f"subExpression has {len(expression.encode())} bytes, a pull takes {EXPRESSION_BYTES_MAX}")
-    return tags
 
 
 def connect(address: str, timeout_s: float) -> int:
@@ -138,6 +155,7 @@ def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin
         consumer_group=settings.group,
         topic=queue.topic,
         subscription=settings.sub_expression,
+        is_sql=int(settings.is_sql),
         queue_id=queue.queue_id,
         begin_offset=begin,
         end_offset=partition.part.end,

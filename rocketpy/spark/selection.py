@@ -9,8 +9,10 @@ from .._core.errors import InvalidArgument, NotFound
 from .cluster import Cluster, Endpoint, Queue
 from .options import AS_VIEW
 from .plan import QueuePartition, Range
-from .queue_read import READER_GROUP, ReadSettings, parse_tags
+from .queue_read import READER_GROUP, ReadSettings, check_sql_expression, parse_tags
 from .rows import row_settings_of
+
+SQL92 = "SQL92"
 
 
 def endpoint_of(options: dict[str, Any]) -> Endpoint:
@@ -22,11 +24,15 @@ def endpoint_of(options: dict[str, Any]) -> Endpoint:
 
 
 def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettings:
+    expression, is_sql = options["subExpression"].strip(), options["filterType"] == SQL92
+    if is_sql:
+        check_sql_expression(expression)
     return ReadSettings(
         endpoint=endpoint_of(options),
-        rows=row_settings_of(options, columns, parse_tags(options["subExpression"])),
+        rows=row_settings_of(options, columns, () if is_sql else parse_tags(expression)),
         group=options["consumerGroup"] or READER_GROUP,
-        sub_expression=options["subExpression"].strip() or "*",
+        sub_expression=expression or "*",
+        is_sql=is_sql,
         fail_on_data_loss=options["failOnDataLoss"],
         pull_batch=options["pullBatchSize"],
         pull_timeout_s=options["pullTimeoutMs"] / 1000,

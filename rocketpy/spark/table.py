@@ -163,6 +163,8 @@ class FilteredTableReader(QueueTableReader):
             if not self.pushed.take(filter_):
                 yield filter_
         # A tag filter of the query narrows what the broker sends; Spark looks at the rows again.
+        if self.settings.is_sql:  # a pull carries one expression
+            return
         rows = self.settings.rows
         tags = tuple(sorted(self.pushed.tags or ()))
         expression = " || ".join(tags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import struct
 import time
@@ -52,6 +53,15 @@ class Cluster:
     def create_topic(self, topic: str, queues: int = 4) -> None:
         create_topic(self.broker, topic, queues)
 
+    def configure(self, properties: str) -> None:
+        """Lines of NAME=VALUE, which the broker applies at once."""
+
+        async def work() -> None:
+            async with RemotingClient() as client:
+                await client.call(self.broker, RequestCode.UPDATE_BROKER_CONFIG, body=properties.encode(), timeout_s=10)
+
+        asyncio.run(work())
+
     def send(self, topic: str, messages: Sequence[tuple[int, bytes, str]]) -> None:
         send(self.broker, topic, messages)
 
@@ -96,8 +106,15 @@ def send(broker: str, topic: str, messages: Sequence[tuple[int, bytes, str | byt
 
 
 def copy_store(source: Path, target: Path) -> Path:
-    """A store directory again, its commit log files without what was never written."""
-    shutil.copytree(source, target, ignore=lambda directory, names: names if Path(directory).name == "commitlog" else [])
+    """A store directory again, its commit log files without what was never written. Its broker may run, and replace state files."""
+
+    def copy_if_there(file: str, copy: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copy2(file, copy)
+
+    shutil.copytree(
+        source, target, ignore=lambda directory, names: names if Path(directory).name == "commitlog" else [], copy_function=copy_if_there
+    )
     for path in (source / "commitlog").iterdir():
         with path.open("rb") as original, (target / "commitlog" / path.name).open("wb") as copy:
             while (piece := original.read(1 << 20)) and any(piece):

@@ -82,6 +82,21 @@ def test_tags_are_filtered_by_the_broker_and_by_filters_of_the_query(read: Read,
     assert read(topic=topic, subExpression="never").count() == 0
 
 
+def test_properties_are_filtered_by_the_broker(read: Read, cluster: Cluster, topic: str, pushdown: None) -> None:
+    cluster.send(topic, numbered(400))
+    sql = {"topic": topic, "filterType": "SQL92", "subExpression": "TAGS = 'odd' OR KEYS IS NULL"}
+    with pytest.raises(Exception, match="does not support consumer to filter message by SQL92"):
+        read(**sql).count()
+    cluster.configure("enablePropertyFilter=true")
+    try:
+        assert {row.tags for row in read(**sql).collect()} == {"odd"}
+        assert read(**sql).count() == 200
+        assert read(**sql, filterPushdown="true").filter("tags = 'even'").count() == 0
+        assert read(**{**sql, "subExpression": "TAGS IN ('never')"}).count() == 0
+    finally:
+        cluster.configure("enablePropertyFilter=false")
+
+
 def test_filters_on_place_are_handed_to_the_source(read: Read, cluster: Cluster, topic: str, pushdown: None) -> None:
     cluster.send(topic, numbered(400))
     wanted = "queueId in (1, 2) and queueOffset >= 10 and queueOffset < 12"
@@ -219,7 +234,9 @@ def test_a_small_arrow_batch_changes_nothing(read: Read, cluster: Cluster, topic
         ({"topic": "x", "nameServer": "127.0.0.1:1", "retryTimeoutMs": "300"}, "no name server answers"),
         ({"topic": "x", "failOnDataLoss": "perhaps"}, "takes true or false"),
         ({"topic": "x", "rocketmq.client.pullBatchSise": "5"}, "did you mean 'rocketmq.client.pullBatchSize'"),
-        ({"topic": "x", "filterType": "SQL92"}, "takes TAG"),
+        ({"topic": "x", "filterType": "XPATH"}, "takes TAG or SQL92"),
+        ({"topic": "x", "filterType": "SQL92"}, "subExpression '*': invalid SQL92 expression, at byte 0"),
+        ({"topic": "x", "filterType": "SQL92", "subExpression": "a = 1 b"}, "would not look at what follows the expression, 'b'"),
         ({"topic": "x", "startingOffsetsByTimestamp": '{"x":{"b":{"0":-1}}}'}, "a time in ms since 1970"),
         ({"topic": "x", "nameServer": "nowhere"}, "'nowhere' is not HOST:PORT"),
     ],
