@@ -162,7 +162,6 @@ static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offs
         .queue_offset = queue_offset,
         .log_offset = message->physical_offset,
         .born_ms = message->born_timestamp_ms,
-        .store_ms = message->store_timestamp_ms,
         .immune_s = number_of(message->properties, "CHECK_IMMUNITY_TIME_IN_SECONDS", RP_HALF_NOT_IMMUNE),
         .check_times = times >= -1 && times <= INT32_MAX ? (int32_t)times : -1,
     };

@@ -25,7 +25,7 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
 #define RP_HALF_NOT_IMMUNE INT64_MIN
 /* A prepared message that nobody has committed or rolled back. */
 typedef struct rp_undecided_half {
-    int64_t queue_offset, log_offset, born_ms, store_ms;
+    int64_t queue_offset, log_offset, born_ms;
     int64_t immune_s;    /* CHECK_IMMUNITY_TIME_IN_SECONDS; -1: no number; RP_HALF_NOT_IMMUNE: it says nothing */
     int32_t check_times; /* how often its producer was asked; -1: no number */
 } rp_undecided_half;

@@ -89,7 +89,7 @@ cdef extern from "broker/transactions.h" nogil:
     int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark)
     enum: RP_HALF_NOT_IMMUNE
     ctypedef struct rp_undecided_half:
-        int64_t queue_offset, log_offset, born_ms, store_ms, immune_s
+        int64_t queue_offset, log_offset, born_ms, immune_s
         int32_t check_times
     int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                        uint32_t rows_max, int64_t *scanned_to)

@@ -379,7 +379,6 @@ cdef class Broker(Handler):
                     rows[i].queue_offset,
                     rows[i].log_offset,
                     rows[i].born_ms,
-                    rows[i].store_ms,
                     None if rows[i].immune_s == RP_HALF_NOT_IMMUNE else rows[i].immune_s,
                     rows[i].check_times,
                 )

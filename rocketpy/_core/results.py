@@ -41,7 +41,6 @@ class UndecidedHalf(NamedTuple):
     queue_offset: int
     log_offset: int
     born_ms: int
-    store_ms: int
     immune_s: int | None
     check_times: int
 

@@ -4,7 +4,7 @@ RocketMQ: TransactionalMessageCheckService, TransactionalMessageServiceImpl.chec
     every transactionCheckInterval ─ undecided ones, native ─ fate_of each ─┬─ copied behind the others, its producer asked
                                                                             ├─ immune: copied behind the others
                                                                             ├─ given up: TRANS_CHECK_MAX_TIME_TOPIC
-                                                                            └─ young: the round ends, its offset stays
+                                                                            └─ young, or of this round: it ends, its offset stays
 
 How far a round got is the offset of the group CID_RMQ_SYS_TRANS in both topics. It moves when all before it is on disk, copies and what
 was committed: what lies below it is never looked at again.
@@ -60,11 +60,9 @@ class CheckRules:
     """fileReservedTime: an older message is about to go in any case."""
 
 
-def fate_of(half: UndecidedHalf, rules: CheckRules, now: int, started: int) -> Fate | None:
-    """None: it is too young, and those behind it are younger. now, started: wall clock, ms; started when the round began."""
+def fate_of(half: UndecidedHalf, rules: CheckRules, now: int) -> Fate | None:
+    """None: it is too young, and those behind it are younger. now: wall clock, ms."""
     age = now - half.born_ms
-    if half.store_ms >= started:
-        return None
     if half.check_times >= rules.checks_max or age > rules.reserved_ms:
         return Fate.GIVEN_UP
     if half.immune_s is not None:
@@ -110,14 +108,15 @@ class TransactionChecks:
             self._last_ms = monotonic_ms()
 
     async def run_round(self) -> None:
-        """Looks at all that are undecided now. Raises what the store may; the next round goes on where this one got."""
+        """Looks at all that are undecided now; what this round copies is for the next one, whatever the clock says meanwhile. Raises what
+        the store may; the next round goes on where this one got."""
         parts = self._parts
-        started, until_ms = self._clock_ms(), monotonic_ms() + ROUND_MS
+        end, until_ms = parts.store.max_offset(names.TRANS_HALF_TOPIC, 0), monotonic_ms() + ROUND_MS
         half, operation = self._positions()
         while not parts.settings.is_slave and monotonic_ms() < until_ms:
             look = (half, operation, HALVES)
             halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
-            step = await self._act(halves, scanned_to, started)
+            step = await self._act(halves, scanned_to, end)
             if step.position != half:
                 operation = await self._move(step.position, operation)
             half = step.position
@@ -128,12 +127,12 @@ class TransactionChecks:
         query = self._parts.offsets.query
         return max(0, query(GROUP, names.TRANS_HALF_TOPIC, 0)), max(0, query(GROUP, names.TRANS_OP_HALF_TOPIC, 0))
 
-    async def _act(self, halves: Sequence[UndecidedHalf], scanned_to: int, started: int) -> _Step:
+    async def _act(self, halves: Sequence[UndecidedHalf], scanned_to: int, end: int) -> _Step:
         settings = self._parts.settings
         reserved_ms = self._parts.config.integer("fileReservedTime") * 3_600_000
         rules = CheckRules(settings.transaction_timeout_ms, settings.transaction_checks_max, reserved_ms)
         now = self._clock_ms()
-        fates = [(half, fate_of(half, rules, now, started)) for half in halves]
+        fates = [(half, fate_of(half, rules, now) if half.queue_offset < end else None) for half in halves]
         if any(fate is Fate.GIVEN_UP for _, fate in fates):
             await self._parts.make_topic(names.TRANS_CHECK_MAX_TIME_TOPIC, GIVEN_UP_QUEUES)
         step = await self._parts.reads.run(lambda _: self._copy(fates, scanned_to))
@@ -141,7 +140,7 @@ class TransactionChecks:
         return step
 
     def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
-        """In a thread. Ends at the first that is too young or cannot be stored now; one that never can be is passed over. Large messages
+        """In a thread. Ends at the first without a fate or that cannot be stored now; one that never can be is passed over. Large messages
         are copied in several steps."""
         questions: list[_Question] = []
         asked_bytes = 0

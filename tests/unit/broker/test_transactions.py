@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +12,43 @@ import pytest
 
 from rocketpy._core.remoting import Command
 from rocketpy._core.results import UndecidedHalf
-from rocketpy._core.store import decode_message
+from rocketpy._core.store import MessageStore, decode_message
 from rocketpy.broker import names, transaction_checks
-from rocketpy.broker.transaction_checks import GROUP, CheckRules, Fate, fate_of
+from rocketpy.broker.parts import now_ms
+from rocketpy.broker.transaction_checks import GROUP, CheckRules, Fate, TransactionChecks, fate_of
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from tests.unit.broker.pair import pair
-from tests.unit.broker.running import Peer, eventually, run, running, started
+from tests.unit.broker.running import Peer, Running, eventually, run, running, started
 
 COMMIT, ROLL_BACK = 8, 12
 OFTEN = {"transactionCheckInterval": "1", "transactionTimeOut": "1"}
+CALM = {"transactionCheckInterval": "3600000", "transactionTimeOut": "1"}
+HOUR_MS = 3_600_000
 RULES = CheckRules(timeout_ms=6000, checks_max=15, reserved_ms=3_600_000)
-NOW, STARTED = 10_000_000, 9_999_000
+NOW = 10_000_000
 
 
 @pytest.mark.parametrize(
-    ("age_ms", "stored_ms", "immune_s", "times", "fate"),
+    ("age_ms", "immune_s", "times", "fate"),
     [
-        (6000, 0, None, 0, Fate.ASKED_FOR),
-        (5999, 0, None, 0, None),
-        (-1, 0, None, 0, Fate.ASKED_FOR),  # its producer's clock is ahead
-        (6000, STARTED, None, 0, None),
-        (6000, STARTED - 1, None, 0, Fate.ASKED_FOR),
-        (9999, 0, 10, 0, Fate.IMMUNE),
-        (10_000, 0, 10, 0, Fate.ASKED_FOR),
-        (5999, 0, -1, 0, Fate.IMMUNE),  # no number: as long as all others
-        (6000, 0, -1, 0, Fate.ASKED_FOR),
-        (0, 0, 0, 0, Fate.ASKED_FOR),
-        (6000, 0, None, 14, Fate.ASKED_FOR),
-        (6000, 0, None, 15, Fate.GIVEN_UP),
-        (6000, STARTED, None, 15, None),  # it was asked for the last time just now
-        (6000, 0, None, -1, Fate.ASKED_FOR),
-        (3_600_001, 0, None, 0, Fate.GIVEN_UP),
-        (3_600_000, 0, 7200, 0, Fate.IMMUNE),
-        (-1, 0, 10, 0, Fate.ASKED_FOR),  # by its producer's clock it would be immune for ever
+        (6000, None, 0, Fate.ASKED_FOR),
+        (5999, None, 0, None),
+        (-1, None, 0, Fate.ASKED_FOR),  # its producer's clock is ahead
+        (9999, 10, 0, Fate.IMMUNE),
+        (10_000, 10, 0, Fate.ASKED_FOR),
+        (5999, -1, 0, Fate.IMMUNE),  # no number: as long as all others
+        (6000, -1, 0, Fate.ASKED_FOR),
+        (0, 0, 0, Fate.ASKED_FOR),
+        (6000, None, 14, Fate.ASKED_FOR),
+        (6000, None, 15, Fate.GIVEN_UP),
+        (6000, None, -1, Fate.ASKED_FOR),
+        (3_600_001, None, 0, Fate.GIVEN_UP),
+        (3_600_000, 7200, 0, Fate.IMMUNE),
+        (-1, 10, 0, Fate.ASKED_FOR),  # by its producer's clock it would be immune for ever
     ],
 )
-def test_what_becomes_of_an_undecided_message(age_ms: int, stored_ms: int, immune_s: int | None, times: int, fate: Fate | None) -> None:
-    assert fate_of(UndecidedHalf(0, 0, NOW - age_ms, stored_ms, immune_s, times), RULES, NOW, STARTED) is fate
+def test_what_becomes_of_an_undecided_message(age_ms: int, immune_s: int | None, times: int, fate: Fate | None) -> None:
+    assert fate_of(UndecidedHalf(0, 0, NOW - age_ms, immune_s, times), RULES, NOW) is fate
 
 
 async def prepare(peer: Peer, body: bytes = b"money", properties: str = "", born_ms: int | None = None) -> Command:
@@ -249,5 +249,39 @@ def test_a_slave_has_the_messages_and_ends_none(tmp_path: Path) -> None:
             assert answer.code == ResponseCode.SLAVE_NOT_AVAILABLE
             answer = await slave.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": sent.fields["msgId"]})
             assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    run(test)
+
+
+def checks_of(at: Running, clock_ms: Callable[[], int] = now_ms) -> TransactionChecks:
+    """Of a broker whose own checks are CALM."""
+    assert at.broker.parts is not None
+    return TransactionChecks(at.broker.parts, clock_ms=clock_ms)
+
+
+def store_of(at: Running) -> MessageStore:
+    assert at.broker.parts is not None
+    return at.broker.parts.store
+
+
+def questions(peer: Peer) -> list[bytes]:
+    return [decode_message(each.body).body for each in peer.requests if each.code == RequestCode.CHECK_TRANSACTION_STATE]
+
+
+@pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
+def test_a_clock_that_is_set_back_has_nobody_asked_twice_in_a_round_nor_not_at_all(tmp_path: Path, ahead_ms: int) -> None:
+    """The checks' clock is ahead of the store's, or behind it."""
+
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            await prepare(peer, b"m")
+            checks = checks_of(at, lambda: now_ms() + ahead_ms)
+            for round_number in (1, 2):
+                await checks.run_round()
+                assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 1 + round_number
+                await eventually(lambda: len(questions(peer)) >= round_number, "a question")  # noqa: B023
+            assert questions(peer) == [b"m"] * 2
 
     run(test)
