@@ -55,13 +55,13 @@ static int choose_queue(again *half, int fate) {
     return rp_topic_open_queue_to_send(topics, half->topic, 0, &half->item.queue) != NULL ? RP_OK : RP_E_IO;
 }
 
-/* The copy as a record of the topic it was sent to. RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE. */
-static int make_question(const again *half, rp_half_copy *copy) {
+/* The copy as a record of the topic it was sent to. */
+static rp_encode_source question_of(const again *half) {
     const rp_message *message = &half->stored.message;
     rp_slice topic = rp_message_property(message->properties, "REAL_TOPIC");
     int32_t queue_id = 0;
     (void)rp_slice_to_i32(rp_message_property(message->properties, "REAL_QID"), &queue_id);
-    rp_encode_source source = {
+    return (rp_encode_source){
         .queue_id = queue_id,
         .flag = message->flag,
         .sys_flag = message->sys_flag,
@@ -76,6 +76,12 @@ static int make_question(const again *half, rp_half_copy *copy) {
         .body = message->body,
         .properties = {half->item.properties[0]},
     };
+}
+
+/* Room for the question: a copy that is there, and whose producer cannot be asked, would be made again with every round. RP_OK,
+ * RP_E_NO_MEMORY, RP_E_TOO_LARGE. */
+static int make_room(const again *half, rp_half_copy *copy) {
+    rp_encode_source source = question_of(half);
     int64_t size = rp_message_encoded_size(&source);
     if (size < 0)
         return (int)size;
@@ -83,11 +89,10 @@ static int make_question(const again *half, rp_half_copy *copy) {
     if (copy->question == NULL)
         return RP_E_NO_MEMORY;
     copy->question_size = (uint32_t)size;
-    rp_message_encode(&source, copy->question, copy->question_size);
     return RP_OK;
 }
 
-static int append(again *half, int fate, rp_half_copy *copy) {
+static int append(again *half, rp_half_copy *copy) {
     rp_append_item *item = &half->item;
     rp_commit_log_append(half->broker->commit_log, item, 1);
     if (item->status != RP_OK)
@@ -96,7 +101,11 @@ static int append(again *half, int fate, rp_half_copy *copy) {
     atomic_fetch_add_explicit(&half->topic->bytes_in, item->size, memory_order_relaxed);
     copy->queue_offset = item->queue_offset;
     copy->log_offset = item->commit_log_offset;
-    return fate == RP_HALF_IS_ASKED_FOR ? make_question(half, copy) : RP_OK;
+    if (copy->question != NULL) {
+        rp_encode_source source = question_of(half);
+        rp_message_encode(&source, copy->question, copy->question_size);
+    }
+    return RP_OK;
 }
 
 static int is_of_topic(const rp_message *message, const char *topic) {
@@ -117,8 +126,14 @@ int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, in
         status = choose_queue(&half, fate);
     if (status == RP_OK)
         status = write_properties(&half, fate, check_times);
+    if (status == RP_OK && fate == RP_HALF_IS_ASKED_FOR)
+        status = make_room(&half, copy);
     if (status == RP_OK)
-        status = append(&half, fate, copy);
+        status = append(&half, copy);
+    if (status != RP_OK) {
+        free(copy->question);
+        *copy = (rp_half_copy){0};
+    }
     rp_stored_message_close(&half.stored);
     free(half.text);
     return status;

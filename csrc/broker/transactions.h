@@ -48,8 +48,8 @@ typedef struct rp_half_copy {
     uint8_t *question; /* RP_HALF_IS_ASKED_FOR: the message as its producer is shown it, for the caller to free; else NULL */
     uint32_t question_size;
 } rp_half_copy;
-/* check_times: what the copy says of it, but of RP_HALF_IS_GIVEN_UP and _IMMUNE. RP_OK; RP_E_NOT_FOUND: no such message is at log_offset;
- * RP_E_EXISTS: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; as of rp_append_item's status. */
+/* check_times: what the copy says of it, but of RP_HALF_IS_GIVEN_UP and _IMMUNE. RP_OK; else nothing was stored. RP_E_NOT_FOUND: no such
+ * message is at log_offset; RP_E_EXISTS: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; RP_E_NO_MEMORY; as of rp_append_item's status. */
 int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy);
 
 #endif
