@@ -15,11 +15,11 @@
 #define GIVEN_UP_TOPIC "TRANS_CHECK_MAX_TIME_TOPIC"
 
 #define CHECK_TIMES "TRANSACTION_CHECK_TIMES"
-#define FIRST_OFFSET "TRAN_PREPARED_QUEUE_OFFSET"
 
 /* What of the properties each fate replaces. */
 static const char *const nothing_but_crc[] = {"__CRC32#", NULL};
 static const char *const check_times_pair[] = {CHECK_TIMES, "__CRC32#", NULL};
+static const char *const first_offset_pair[] = {RP_FIRST_OFFSET, "__CRC32#", NULL};
 
 typedef struct again {
     rp_broker *broker;
@@ -27,19 +27,25 @@ typedef struct again {
     rp_append_item item;
     rp_topic *topic; /* where it is counted */
     uint8_t *text;   /* owned: its properties */
+    int64_t first_offset; /* as of rp_half_copy */
 } again;
 
 static int write_properties(again *half, int fate, int32_t check_times) {
     rp_slice sent = half->stored.message.properties;
+    half->first_offset = rp_half_first_offset(sent);
     int is_counted = fate == RP_HALF_IS_ASKED_FOR || fate == RP_HALF_IS_RESUMED;
+    int is_first_copy = fate == RP_HALF_IS_IMMUNE && half->first_offset < 0;
     half->text = malloc((size_t)sent.size + RP_PROPERTY_TEXT_ROOM);
     if (half->text == NULL)
         return RP_E_NO_MEMORY;
-    uint8_t *end = rp_copy_pairs_without(half->text, sent, is_counted ? check_times_pair : nothing_but_crc);
+    const char *const *replaced = is_counted ? check_times_pair : is_first_copy ? first_offset_pair : nothing_but_crc;
+    uint8_t *end = rp_copy_pairs_without(half->text, sent, replaced);
     if (is_counted)
         end = rp_put_number_pair(end, CHECK_TIMES, check_times);
-    if (fate == RP_HALF_IS_IMMUNE && rp_message_property(sent, FIRST_OFFSET).data == NULL)
-        end = rp_put_number_pair(end, FIRST_OFFSET, half->stored.message.queue_offset);
+    if (is_first_copy) {
+        half->first_offset = half->stored.message.queue_offset;
+        end = rp_put_number_pair(end, RP_FIRST_OFFSET, half->first_offset);
+    }
     half->item.properties[0] = (rp_slice){half->text, (uint32_t)(end - half->text)};
     return RP_OK;
 }
@@ -101,6 +107,7 @@ static int append(again *half, rp_half_copy *copy) {
     atomic_fetch_add_explicit(&half->topic->bytes_in, item->size, memory_order_relaxed);
     copy->queue_offset = item->queue_offset;
     copy->log_offset = item->commit_log_offset;
+    copy->first_offset = half->first_offset;
     if (copy->question != NULL) {
         rp_encode_source source = question_of(half);
         rp_message_encode(&source, copy->question, copy->question_size);

@@ -21,3 +21,9 @@ int rp_op_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **que
 rp_consume_queue *rp_half_queue(const rp_broker *broker) { return rp_message_store_queue(broker->store, NAME(RP_HALF_TOPIC), 0, 0, NULL); }
 
 rp_consume_queue *rp_op_queue(const rp_broker *broker) { return rp_message_store_queue(broker->store, NAME(RP_OP_TOPIC), 0, 0, NULL); }
+
+int64_t rp_half_first_offset(rp_slice properties) {
+    rp_slice text = rp_message_property(properties, RP_FIRST_OFFSET);
+    int64_t offset;
+    return text.data != NULL && rp_slice_to_i64(text, &offset) == RP_OK && offset >= 0 ? offset : -1;
+}

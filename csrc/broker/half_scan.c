@@ -3,12 +3,13 @@
  *
  *   operations from op_position on ─► one bit for each prepared message they are about ─► the messages without a bit
  *
- * A copy that was made while the message was immune is over, too, when the message it is a copy of is; but the group's position may have
- * moved past that operation, as in RocketMQ, and then the producer is asked about the copy.
+ * A copy that was made while the message was immune is over, too, when the message it is a copy of is: that operation is needed until the
+ * copy has been passed. RocketMQ's position moves past it, and its producers are asked about such copies.
  *
  * Bounds   HALVES_MAX prepared messages are looked at in one scan, OLDER_MAX operations about older ones are remembered.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <string.h>
 
 #include "../base/log_inl.h"
@@ -84,14 +85,47 @@ static int64_t each_operation(rp_broker *broker, int64_t position, int (*visit)(
     return position;
 }
 
-/* RP_E_EXISTS stops at the operation. */
-static int stop_at_needed(void *context, int64_t half_offset) {
-    const int64_t *half_position = context;
-    return half_offset >= *half_position ? RP_E_EXISTS : RP_OK;
+/* The prepared messages whose operations are needed. */
+typedef struct needed_halves {
+    int64_t position;      /* it and all behind it */
+    const int64_t *copied; /* and these */
+    size_t copied_count;
+    int64_t *sorted; /* owned: copied, once they have to be looked at */
+} needed_halves;
+
+static int compare(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
 }
 
-int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position) {
-    return each_operation(broker, op_position, stop_at_needed, &half_position);
+static int sort_copied(needed_halves *needed) {
+    size_t bytes = needed->copied_count * sizeof *needed->sorted;
+    needed->sorted = malloc(bytes);
+    if (needed->sorted == NULL)
+        return RP_E_NO_MEMORY;
+    memcpy(needed->sorted, needed->copied, bytes);
+    qsort(needed->sorted, needed->copied_count, sizeof *needed->sorted, compare);
+    return RP_OK;
+}
+
+/* RP_E_EXISTS stops at the operation. */
+static int stop_at_needed(void *context, int64_t half_offset) {
+    needed_halves *needed = context;
+    if (half_offset >= needed->position)
+        return RP_E_EXISTS;
+    if (needed->copied_count == 0)
+        return RP_OK;
+    if (needed->sorted == NULL && sort_copied(needed) != RP_OK)
+        return RP_E_NO_MEMORY;
+    return bsearch(&half_offset, needed->sorted, needed->copied_count, sizeof *needed->sorted, compare) != NULL ? RP_E_EXISTS : RP_OK;
+}
+
+int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
+                                   size_t copied_count) {
+    needed_halves needed = {.position = half_position, .copied = copied, .copied_count = copied_count};
+    int64_t operation = each_operation(broker, op_position, stop_at_needed, &needed);
+    free(needed.sorted);
+    return operation;
 }
 
 /* ---- what is over ---- */
@@ -120,11 +154,6 @@ static int note(void *context, int64_t half_offset) {
         ended->bits[bit >> 3] |= (uint8_t)(1u << (bit & 7));
     }
     return RP_OK;
-}
-
-static int compare(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return a < b ? -1 : a > b;
 }
 
 static int is_over(const ended_halves *ended, int64_t half_offset) {
@@ -156,7 +185,7 @@ static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offs
         return 0;
     }
     const rp_message *message = &stored.message;
-    int64_t first = number_of(message->properties, "TRAN_PREPARED_QUEUE_OFFSET", -1);
+    int64_t first = rp_half_first_offset(message->properties);
     int64_t times = number_of(message->properties, "TRANSACTION_CHECK_TIMES", 0);
     *row = (rp_undecided_half){
         .queue_offset = queue_offset,

@@ -8,6 +8,7 @@
 #ifndef RP_BROKER_TRANSACTIONS_H
 #define RP_BROKER_TRANSACTIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "broker.h"
@@ -33,8 +34,10 @@ typedef struct rp_undecided_half {
  * RP_E_NO_MEMORY. *scanned_to: all undecided ones below it are among the rows. */
 int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                    uint32_t rows_max, int64_t *scanned_to);
-/* The first operation, from op_position on, about a prepared message that is not below half_position. RP_E_IO, RP_E_NO_MEMORY. */
-int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position);
+/* The first operation, from op_position on, about a prepared message that is not below half_position, or is one of `copied`: those whose
+ * immune copies are not below it, in any order. RP_E_IO, RP_E_NO_MEMORY. */
+int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
+                                   size_t copied_count);
 
 enum rp_half_fate {
     RP_HALF_IS_ASKED_FOR = 0, /* again behind the others, while its producer is asked about the copy */
@@ -45,6 +48,7 @@ enum rp_half_fate {
 /* Where the copy is. */
 typedef struct rp_half_copy {
     int64_t queue_offset, log_offset;
+    int64_t first_offset; /* the queue offset it had first, which ends it, too; -1: it does not say one */
     uint8_t *question; /* RP_HALF_IS_ASKED_FOR: the message as its producer is shown it, for the caller to free; else NULL */
     uint32_t question_size;
 } rp_half_copy;

@@ -93,9 +93,10 @@ cdef extern from "broker/transactions.h" nogil:
         int32_t check_times
     int64_t rp_broker_undecided_halves(rp_broker *broker, int64_t half_position, int64_t op_position, rp_undecided_half *rows,
                                        uint32_t rows_max, int64_t *scanned_to)
-    int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position)
+    int64_t rp_broker_needed_operation(rp_broker *broker, int64_t op_position, int64_t half_position, const int64_t *copied,
+                                       size_t copied_count)
     ctypedef struct rp_half_copy:
-        int64_t queue_offset, log_offset
+        int64_t queue_offset, log_offset, first_offset
         uint8_t *question
         uint32_t question_size
     int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)

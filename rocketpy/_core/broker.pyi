@@ -1,5 +1,6 @@
 """Stub of rocketpy._core.broker: the broker's native data plane (csrc/broker/broker.h)."""
 
+from array import array
 from collections.abc import Iterable
 from typing import Any, Unpack
 
@@ -9,7 +10,7 @@ from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
 from .remoting import Handler
-from .results import UndecidedHalf
+from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
 
 def check_sql(expression: str) -> str:
@@ -78,12 +79,12 @@ class Broker(Handler):
     def undecided_halves(self, half_position: int, op_position: int, count_max: int) -> tuple[list[UndecidedHalf], int]:
         """Prepared messages from half_position on that no operation from op_position on has ended, count_max at most, and the offset below
         which there are no others. Blocks on the disk. Raises StoreIOError, NoMemory."""
-    def needed_operation(self, op_position: int, half_position: int) -> int:
-        """The first operation from op_position on that is about a prepared message not below half_position. Raises as undecided_halves."""
-    def put_half_again(self, log_offset: int, fate: int, check_times: int = 0) -> tuple[int, int, bytes]:
-        """Stores a prepared message once more (fate: rp_half_fate of csrc/broker/transactions.h). Queue offset and log offset of the copy,
-        and the record to ask its producer about, or nothing. Blocks on the disk. Raises NotFound: there is no such message; AlreadyExists:
-        TRANS_CHECK_MAX_TIME_TOPIC has to be made first; else why it cannot be stored."""
+    def needed_operation(self, op_position: int, half_position: int, copied: array[int]) -> int:
+        """The first operation from op_position on that is about a prepared message not below half_position, or about one of `copied` ("q"):
+        those whose immune copies are not below it. Raises as undecided_halves."""
+    def put_half_again(self, log_offset: int, fate: int, check_times: int = 0) -> HalfCopy:
+        """Stores a prepared message once more (fate: rp_half_fate of csrc/broker/transactions.h). Blocks on the disk. Raises NotFound:
+        there is no such message; AlreadyExists: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; else why it cannot be stored."""
     def put_group(
         self,
         group: str,

@@ -11,7 +11,7 @@ from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
-from rocketpy._core.results import UndecidedHalf
+from rocketpy._core.results import HalfCopy, UndecidedHalf
 
 cdef extern from *:
     """
@@ -388,11 +388,13 @@ cdef class Broker(Handler):
             free(rows)
         return halves, scanned_to
 
-    def needed_operation(self, int64_t op_position, int64_t half_position):
+    def needed_operation(self, int64_t op_position, int64_t half_position, const int64_t[::1] copied not None):
         cdef int64_t position
+        cdef size_t count = copied.shape[0]
+        cdef const int64_t *first = &copied[0] if count != 0 else NULL
         self.enter()
         with nogil:
-            position = rp_broker_needed_operation(self.native, op_position, half_position)
+            position = rp_broker_needed_operation(self.native, op_position, half_position, first, count)
         self.leave()
         check(<int>min(position, 0), NULL)
         return position
@@ -406,7 +408,8 @@ cdef class Broker(Handler):
         self.leave()
         try:
             check(status, NULL)
-            return copy.queue_offset, copy.log_offset, b"" if copy.question == NULL else copy.question[: copy.question_size]
+            question = b"" if copy.question == NULL else copy.question[: copy.question_size]
+            return HalfCopy(copy.queue_offset, copy.log_offset, copy.first_offset, question)
         finally:
             free(copy.question)
 

@@ -45,6 +45,16 @@ class UndecidedHalf(NamedTuple):
     check_times: int
 
 
+class HalfCopy(NamedTuple):
+    """A prepared message that was stored once more (rp_half_copy). first_offset: the queue offset it had before it was copied the first
+    time, -1 where it does not say one; question: the record its producer is asked about, or nothing."""
+
+    queue_offset: int
+    log_offset: int
+    first_offset: int
+    question: bytes
+
+
 class AppendResult(NamedTuple):
     """Where a message was put."""
 

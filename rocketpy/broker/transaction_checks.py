@@ -7,7 +7,7 @@ RocketMQ: TransactionalMessageCheckService, TransactionalMessageServiceImpl.chec
                                                                             └─ young, or of this round: it ends, its offset stays
 
 How far a round got is the offset of the group CID_RMQ_SYS_TRANS in both topics. It moves when all before it is on disk, copies and what
-was committed: what lies below it is never looked at again.
+was committed: what lies below it is never looked at again. Among the operations it stays below those that copies need (half_copies.py).
 Threads  one event loop; the store is read and written in threads of its reads.
 Bounds   ROUND_MS a round, HALVES at once; the records of those whose producers are asked: ASKED_BYTES and one more.
 """
@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from .._core.errors import NotFound, RocketpyError, TooLarge
-from .._core.results import UndecidedHalf
+from .._core.results import HalfCopy, UndecidedHalf
 from .._core.store import decode_message, host_bytes
 from ..remoting.codes import RequestCode
 from ..remoting.headers import CheckTransactionStateRequestHeader
 from . import names
+from .half_copies import HalfCopies
 from .parts import Parts, monotonic_ms, now_ms
 
 log = logging.getLogger(__name__)
@@ -72,21 +73,12 @@ def fate_of(half: UndecidedHalf, rules: CheckRules, now: int) -> Fate | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """A copy whose producer is to be asked."""
-
-    queue_offset: int
-    log_offset: int
-    record: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class _Step:
     """What was done with some undecided messages. position: of the first that is left."""
 
     position: int
     is_over: bool
-    questions: Sequence[_Question]
+    questions: Sequence[HalfCopy]
 
 
 class TransactionChecks:
@@ -96,6 +88,7 @@ class TransactionChecks:
         self._parts = parts
         self._clock_ms = clock_ms
         self._last_ms = monotonic_ms()
+        self._copies = HalfCopies()
         self._turn = 0
 
     async def run_if_due(self) -> None:
@@ -113,6 +106,7 @@ class TransactionChecks:
         parts = self._parts
         end, until_ms = parts.store.max_offset(names.TRANS_HALF_TOPIC, 0), monotonic_ms() + ROUND_MS
         half, operation = self._positions()
+        self._copies.begin(half, end)
         while not parts.settings.is_slave and monotonic_ms() < until_ms:
             look = (half, operation, HALVES)
             halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
@@ -142,7 +136,7 @@ class TransactionChecks:
     def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
         """In a thread. Ends at the first without a fate or that cannot be stored now; one that never can be is passed over. Large messages
         are copied in several steps."""
-        questions: list[_Question] = []
+        questions: list[HalfCopy] = []
         asked_bytes = 0
         for half, fate in fates:
             if fate is None or asked_bytes >= ASKED_BYTES:
@@ -155,11 +149,13 @@ class TransactionChecks:
             except RocketpyError as error:
                 log.warning("the prepared message at log offset %d stays where it is: %s", half.log_offset, error)
                 return _Step(half.queue_offset, True, questions)
-            if fate is Fate.ASKED_FOR:
-                questions.append(_Question(*copy))
-                asked_bytes += len(questions[-1].record)
-            elif fate is Fate.GIVEN_UP:
+            if fate is Fate.GIVEN_UP:
                 log.error("the prepared message at log offset %d is given up after %d checks", half.log_offset, half.check_times)
+                continue
+            self._copies.add(copy.queue_offset, copy.first_offset)
+            if fate is Fate.ASKED_FOR:
+                questions.append(copy)
+                asked_bytes += len(copy.question)
         return _Step(scanned_to, False, questions)
 
     async def _move(self, half: int, operation: int) -> int:
@@ -167,31 +163,34 @@ class TransactionChecks:
         parts = self._parts
         end = parts.store.stats()["commit_log_max_offset"]
         await parts.reads.run(lambda store: store.wait_flushed(end, SYNC_TIMEOUT_MS))
-        needed = await parts.reads.run(lambda _: parts.native.needed_operation(operation, half))
+        firsts, needed = self._copies.firsts(half), operation
+        if firsts is not None:
+            needed = await parts.reads.run(lambda _: parts.native.needed_operation(operation, half, firsts))
         for topic, offset in ((names.TRANS_HALF_TOPIC, half), (names.TRANS_OP_HALF_TOPIC, needed)):
             if offset != max(0, parts.offsets.query(GROUP, topic, 0)):
                 parts.offsets.commit(GROUP, topic, 0, offset, "transaction checks")
+        self._copies.pass_to(half)
         return needed
 
     # ---- asking ----
 
-    def _ask(self, questions: Sequence[_Question]) -> None:
+    def _ask(self, questions: Sequence[HalfCopy]) -> None:
         unheard = Counter(group for question in questions if (group := self._ask_one(question)) is not None)
         for group, count in unheard.items():
             log.warning("Check transaction failed, channel is null. groupId=%s: %d messages wait for a producer of the group", group, count)
 
-    def _ask_one(self, question: _Question) -> str | None:
+    def _ask_one(self, copy: HalfCopy) -> str | None:
         """None, or the group that has no producer here now."""
         parts = self._parts
-        message = decode_message(question.record)
+        message = decode_message(copy.question)
         key = message.properties.get("UNIQ_KEY")
         header = CheckTransactionStateRequestHeader(
             topic=names.TRANS_HALF_TOPIC,
-            tran_state_table_offset=question.queue_offset,
-            commit_log_offset=question.log_offset,
+            tran_state_table_offset=copy.queue_offset,
+            commit_log_offset=copy.log_offset,
             msg_id=key,
             transaction_id=key,
-            offset_msg_id=_message_id(message.store_host, question.log_offset),
+            offset_msg_id=_message_id(message.store_host, copy.log_offset),
             bname=parts.settings.broker_name,
         )
         group = message.properties.get("PGROUP", "")
@@ -199,7 +198,7 @@ class TransactionChecks:
         self._turn += 1
         for index in range(len(producers)):
             client = producers[(self._turn + index) % len(producers)]
-            if parts.link.notify(client.channel, RequestCode.CHECK_TRANSACTION_STATE, header.encode(), question.record):
+            if parts.link.notify(client.channel, RequestCode.CHECK_TRANSACTION_STATE, header.encode(), copy.question):
                 return None
         return group
 

@@ -24,6 +24,7 @@ COMMIT, ROLL_BACK = 8, 12
 OFTEN = {"transactionCheckInterval": "1", "transactionTimeOut": "1"}
 CALM = {"transactionCheckInterval": "3600000", "transactionTimeOut": "1"}
 HOUR_MS = 3_600_000
+IMMUNE = "CHECK_IMMUNITY_TIME_IN_SECONDS\x013600\x02"
 RULES = CheckRules(timeout_ms=6000, checks_max=15, reserved_ms=3_600_000)
 NOW = 10_000_000
 
@@ -67,6 +68,10 @@ async def end(peer: Peer, queue_offset: str, log_offset: str, decision: int) -> 
     return await peer.ask(RequestCode.END_TRANSACTION, fields)
 
 
+async def commit(peer: Peer, sent: Command) -> None:
+    assert (await end(peer, sent.fields["queueOffset"], str(int(sent.fields["msgId"][16:], 16)), COMMIT)).code == 0
+
+
 async def bodies(peer: Peer, topic: str = "t") -> list[bytes]:
     answer = await peer.pull("g", topic)
     found, at = [], 0
@@ -88,6 +93,26 @@ async def check_of(peer: Peer, body: bytes, behind: int = 0) -> Command:
     return found
 
 
+def checks_of(at: Running, clock_ms: Callable[[], int] = now_ms) -> TransactionChecks:
+    """Of a broker whose own checks are CALM."""
+    assert at.broker.parts is not None
+    return TransactionChecks(at.broker.parts, clock_ms=clock_ms)
+
+
+def store_of(at: Running) -> MessageStore:
+    assert at.broker.parts is not None
+    return at.broker.parts.store
+
+
+def positions(at: Running) -> list[int]:
+    assert at.broker.parts is not None
+    return [at.broker.parts.offsets.query(GROUP, topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
+
+
+def questions(peer: Peer) -> list[bytes]:
+    return [decode_message(each.body).body for each in peer.requests if each.code == RequestCode.CHECK_TRANSACTION_STATE]
+
+
 def test_the_producer_is_asked_until_it_decides(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, **OFTEN) as at:
@@ -104,15 +129,9 @@ def test_the_producer_is_asked_until_it_decides(tmp_path: Path) -> None:
                 assert check.fields["msgId"] == check.fields["transactionId"] == body.decode()
                 assert int(check.fields["offsetMsgId"][16:], 16) == message.commit_log_offset == int(check.fields["commitLogOffset"])
                 assert (await end(peer, check.fields["tranStateTableOffset"], check.fields["commitLogOffset"], decision)).code == 0
-            parts = at.broker.parts
-            assert parts is not None
-            ends = [parts.store.max_offset(topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
-
-            def positions() -> list[int]:
-                return [parts.offsets.query(GROUP, topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
-
-            await eventually(lambda: positions()[1] == ends[1] == 2, "all operations are behind the positions")
-            assert positions()[0] >= ends[0] > 4
+            ends = [store_of(at).max_offset(topic, 0) for topic in (names.TRANS_HALF_TOPIC, names.TRANS_OP_HALF_TOPIC)]
+            await eventually(lambda: positions(at)[1] == ends[1] == 2, "all operations are behind the positions")
+            assert positions(at)[0] >= ends[0] > 4
             assert (await bodies(peer))[0] == b"commit"
 
     run(test)
@@ -253,21 +272,6 @@ def test_a_slave_has_the_messages_and_ends_none(tmp_path: Path) -> None:
     run(test)
 
 
-def checks_of(at: Running, clock_ms: Callable[[], int] = now_ms) -> TransactionChecks:
-    """Of a broker whose own checks are CALM."""
-    assert at.broker.parts is not None
-    return TransactionChecks(at.broker.parts, clock_ms=clock_ms)
-
-
-def store_of(at: Running) -> MessageStore:
-    assert at.broker.parts is not None
-    return at.broker.parts.store
-
-
-def questions(peer: Peer) -> list[bytes]:
-    return [decode_message(each.body).body for each in peer.requests if each.code == RequestCode.CHECK_TRANSACTION_STATE]
-
-
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
 def test_a_clock_that_is_set_back_has_nobody_asked_twice_in_a_round_nor_not_at_all(tmp_path: Path, ahead_ms: int) -> None:
     """The checks' clock is ahead of the store's, or behind it."""
@@ -283,5 +287,33 @@ def test_a_clock_that_is_set_back_has_nobody_asked_twice_in_a_round_nor_not_at_a
                 assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 1 + round_number
                 await eventually(lambda: len(questions(peer)) >= round_number, "a question")  # noqa: B023
             assert questions(peer) == [b"m"] * 2
+
+    run(test)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_an_immune_message_that_is_committed_is_asked_about_no_more_though_others_are_copied_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_restarted: bool
+) -> None:
+    monkeypatch.setattr(transaction_checks, "HALVES", 1)
+
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            peer = at.peer()
+            await peer.heartbeat("c", "g", "t")
+            checks = checks_of(at)
+            await prepare(peer, b"open", IMMUNE)
+            sent = await prepare(peer, b"committed", IMMUNE)
+            await checks.run_round()
+            await commit(peer, sent)
+            if is_restarted:
+                checks = checks_of(at)
+            for _ in range(3):
+                await checks.run_round()
+            await checks_of(at, lambda: now_ms() + 2 * HOUR_MS).run_round()
+            await check_of(peer, b"open")
+            assert questions(peer) == [b"open"]
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 4 + 3 + 1  # both were copied once, then the one alone
+            assert positions(at) == [7, 1]
 
     run(test)

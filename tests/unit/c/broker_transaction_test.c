@@ -154,6 +154,10 @@ static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     fixture_close(&fx);
 }
 
+static int64_t needed(const fixture *fx, int64_t op_position, int64_t half_position, const int64_t *copied, size_t copied_count) {
+    return rp_broker_needed_operation(fx->broker, op_position, half_position, copied, copied_count);
+}
+
 static void whoever_does_not_know_is_asked(void) {
     fixture fx;
     fixture_init(&fx);
@@ -161,7 +165,7 @@ static void whoever_does_not_know_is_asked(void) {
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     rp_undecided_half rows[8];
     int64_t scanned;
-    CHECK(rp_broker_undecided_halves(fx.broker, 5, 5, rows, 8, &scanned) == 0 && rp_broker_needed_operation(fx.broker, 5, 5) == 5);
+    CHECK(rp_broker_undecided_halves(fx.broker, 5, 5, rows, 8, &scanned) == 0 && needed(&fx, 5, 5, NULL, 0) == 5);
     for (int i = 0; i < 6; i++)
         send_prepared(&c, 1, i == 4 ? PREPARED "TRANSACTION_CHECK_TIMES\0013\2CHECK_IMMUNITY_TIME_IN_SECONDS\00160\2" : PREPARED, "m");
     for (int i = 0; i < 6; i += 2) {
@@ -176,8 +180,10 @@ static void whoever_does_not_know_is_asked(void) {
     }
     CHECK(rp_broker_undecided_halves(fx.broker, 0, 0, rows, 2, &scanned) == 2 && scanned == 4);
     CHECK(rp_broker_undecided_halves(fx.broker, 0, 1, rows, 8, &scanned) == 5); /* the first operation was not read */
-    CHECK(rp_broker_needed_operation(fx.broker, 0, 0) == 0 && rp_broker_needed_operation(fx.broker, 0, 1) == 1);
-    CHECK(rp_broker_needed_operation(fx.broker, 0, 3) == 2 && rp_broker_needed_operation(fx.broker, -7, 99) == 2);
+    CHECK(needed(&fx, 0, 0, NULL, 0) == 0 && needed(&fx, 0, 1, NULL, 0) == 1);
+    CHECK(needed(&fx, 0, 3, NULL, 0) == 2 && needed(&fx, -7, 99, NULL, 0) == 2);
+    const int64_t copied[] = {7, 2, 1};
+    CHECK(needed(&fx, 0, 6, copied, 1) == 2 && needed(&fx, 0, 6, copied, 3) == 1 && needed(&fx, 0, 0, copied, 3) == 0);
     CHECK(rp_broker_undecided_halves(fx.broker, 99, 99, rows, 8, &scanned) == 0 && scanned == 6);
     client_close(&c);
     drop_events(&fx);
@@ -194,7 +200,7 @@ static void what_is_copied_keeps_what_it_was(void) {
     int64_t first = log_offset_of(&fx, HALF, 0);
     rp_half_copy copy;
     CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_IMMUNE, 9, &copy) == RP_OK && copy.queue_offset == 1);
-    CHECK(copy.question == NULL && copy.log_offset == log_offset_of(&fx, HALF, 1));
+    CHECK(copy.question == NULL && copy.log_offset == log_offset_of(&fx, HALF, 1) && copy.first_offset == 0);
     rp_message message;
     rp_queue_entry entry;
     void *pin = read_message(&fx, HALF, 0, 1, &message, &entry);
@@ -207,6 +213,7 @@ static void what_is_copied_keeps_what_it_was(void) {
     CHECK(rp_broker_undecided_halves(fx.broker, 1, 0, rows, 8, &scanned) == 0 && scanned == 3);
     CHECK(rp_broker_undecided_halves(fx.broker, 1, 1, rows, 8, &scanned) == 2);
     CHECK(rp_broker_put_half_again(fx.broker, copy.log_offset, RP_HALF_IS_ASKED_FOR, 4, &copy) == RP_OK && copy.queue_offset == 3);
+    CHECK(copy.first_offset == 0); /* what ends it may have come since the look */
     rp_error error;
     must(rp_message_decode(copy.question, copy.question_size, RP_CHECK_BODY_CRC, &message, &error), &error, "decode question");
     CHECK(slice_is(message.topic, "T") && message.queue_id == 3 && message.queue_offset == 3 && slice_is(message.body, "m"));
@@ -232,6 +239,7 @@ static void what_is_given_up_may_be_asked_about_again(void) {
     CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_RESUMED, 0, &copy) == RP_E_NOT_FOUND);
     CHECK(rp_broker_put_half_again(fx.broker, first + 1, RP_HALF_IS_GIVEN_UP, 0, &copy) == RP_E_NOT_FOUND);
     CHECK(rp_broker_put_half_again(fx.broker, first, RP_HALF_IS_GIVEN_UP, 0, &copy) == RP_OK && copy.question == NULL);
+    CHECK(copy.first_offset == -1);
     rp_message message;
     rp_queue_entry entry;
     void *pin = read_message(&fx, given_up, 0, 0, &message, &entry);
