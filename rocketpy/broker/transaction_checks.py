@@ -82,13 +82,15 @@ class _Step:
 
 
 class TransactionChecks:
-    """The rounds of one broker."""
+    """The rounds of one broker. _reached: where the last step began and where it ended, which the group's offset may not say yet: a slow
+    disk has nothing copied twice."""
 
     def __init__(self, parts: Parts, *, clock_ms: Callable[[], int] = now_ms) -> None:
         self._parts = parts
         self._clock_ms = clock_ms
         self._last_ms = monotonic_ms()
         self._copies = HalfCopies()
+        self._reached = (0, 0)
         self._turn = 0
 
     async def run_if_due(self) -> None:
@@ -107,10 +109,14 @@ class TransactionChecks:
         end, until_ms = parts.store.max_offset(names.TRANS_HALF_TOPIC, 0), monotonic_ms() + ROUND_MS
         half, operation = self._positions()
         self._copies.begin(half, end)
+        if self._reached[0] == half != self._reached[1]:
+            half, operation = self._reached[1], await self._move(self._reached[1], operation)
         while not parts.settings.is_slave and monotonic_ms() < until_ms:
             look = (half, operation, HALVES)
             halves, scanned_to = await parts.reads.run(lambda _, look=look: parts.native.undecided_halves(*look))  # type: ignore[misc]
             step = await self._act(halves, scanned_to, end)
+            self._reached = (half, step.position)
+            self._ask(step.questions)
             if step.position != half:
                 operation = await self._move(step.position, operation)
             half = step.position
@@ -129,9 +135,7 @@ class TransactionChecks:
         fates = [(half, fate_of(half, rules, now) if half.queue_offset < end else None) for half in halves]
         if any(fate is Fate.GIVEN_UP for _, fate in fates):
             await self._parts.make_topic(names.TRANS_CHECK_MAX_TIME_TOPIC, GIVEN_UP_QUEUES)
-        step = await self._parts.reads.run(lambda _: self._copy(fates, scanned_to))
-        self._ask(step.questions)
-        return step
+        return await self._parts.reads.run(lambda _: self._copy(fates, scanned_to))
 
     def _copy(self, fates: Sequence[tuple[UndecidedHalf, Fate | None]], scanned_to: int) -> _Step:
         """In a thread. Ends at the first without a fate or that cannot be stored now; one that never can be is passed over. Large messages
@@ -170,6 +174,7 @@ class TransactionChecks:
             if offset != max(0, parts.offsets.query(GROUP, topic, 0)):
                 parts.offsets.commit(GROUP, topic, 0, offset, "transaction checks")
         self._copies.pass_to(half)
+        self._reached = (half, half)
         return needed
 
     # ---- asking ----

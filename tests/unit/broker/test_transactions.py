@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rocketpy._core.errors import TimedOut
 from rocketpy._core.remoting import Command
 from rocketpy._core.results import UndecidedHalf
 from rocketpy._core.store import MessageStore, decode_message
@@ -93,10 +95,27 @@ async def check_of(peer: Peer, body: bytes, behind: int = 0) -> Command:
     return found
 
 
-def checks_of(at: Running, clock_ms: Callable[[], int] = now_ms) -> TransactionChecks:
+def checks_of(at: Running, clock_ms: Callable[[], int] = now_ms, reads: Any = None) -> TransactionChecks:
     """Of a broker whose own checks are CALM."""
     assert at.broker.parts is not None
-    return TransactionChecks(at.broker.parts, clock_ms=clock_ms)
+    parts = at.broker.parts if reads is None else replace(at.broker.parts, reads=reads)
+    return TransactionChecks(parts, clock_ms=clock_ms)
+
+
+class SlowDisk:
+    """Reads of a store that brings nothing to the disk in time while it is slow."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self.is_slow = True
+
+    async def run(self, read: Callable[[Any], Any]) -> Any:
+        return read(self)
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        if self.is_slow:
+            raise TimedOut("the disk is slow")
+        self._store.wait_flushed(offset, timeout_ms)
 
 
 def store_of(at: Running) -> MessageStore:
@@ -315,5 +334,45 @@ def test_an_immune_message_that_is_committed_is_asked_about_no_more_though_other
             assert questions(peer) == [b"open"]
             assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 4 + 3 + 1  # both were copied once, then the one alone
             assert positions(at) == [7, 1]
+
+    run(test)
+
+
+def test_nothing_is_copied_again_while_the_copies_do_not_come_to_the_disk(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            peer, disk = at.peer(), SlowDisk(store_of(at))
+            checks = checks_of(at, reads=disk)
+            for body in (b"a", b"b", b"c"):
+                await prepare(peer, body, born_ms=now_ms() - 1000)
+            for _ in range(3):
+                with pytest.raises(TimedOut):
+                    await checks.run_round()
+                assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 6
+                assert positions(at)[0] <= 0
+            disk.is_slow = False
+            await checks.run_round()
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 9  # of the copies
+            assert positions(at)[0] == 6
+            at.broker.parts.offsets.commit(GROUP, names.TRANS_HALF_TOPIC, 0, 3, "an operator")  # type: ignore[union-attr]
+            await checks.run_round()
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 9 + 6  # what was reached is where an operator says
+
+    run(test)
+
+
+def test_copies_that_did_not_come_to_the_disk_are_forgotten_when_somebody_else_moved_the_position(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            peer, disk = at.peer(), SlowDisk(store_of(at))
+            checks = checks_of(at, reads=disk)
+            for body in (b"a", b"b", b"c"):
+                await prepare(peer, body, born_ms=now_ms() - 1000)
+            with pytest.raises(TimedOut):
+                await checks.run_round()
+            at.broker.parts.offsets.commit(GROUP, names.TRANS_HALF_TOPIC, 0, 2, "an operator")  # type: ignore[union-attr]
+            disk.is_slow = False
+            await checks.run_round()
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 6 + 4  # of c, and of the copies
 
     run(test)
