@@ -32,7 +32,13 @@ typedef struct again {
 
 static int write_properties(again *half, int fate, int32_t check_times) {
     rp_slice sent = half->stored.message.properties;
-    half->first_offset = rp_half_first_offset(sent);
+    int is_checked = fate == RP_HALF_IS_ASKED_FOR || fate == RP_HALF_IS_IMMUNE;
+    half->first_offset = is_checked ? rp_half_said_first_offset(sent) : -1;
+    int is_copy = rp_half_is_copy_of(half->broker, &half->stored.message, half->first_offset);
+    if (is_copy < 0)
+        return is_copy;
+    if (!is_copy)
+        half->first_offset = -1;
     int is_counted = fate == RP_HALF_IS_ASKED_FOR || fate == RP_HALF_IS_RESUMED;
     int is_first_copy = fate == RP_HALF_IS_IMMUNE && half->first_offset < 0;
     half->text = malloc((size_t)sent.size + RP_PROPERTY_TEXT_ROOM);

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "../remoting/command.h"
+#include "../store/message.h"
 #include "broker.h"
 #include "topic_table.h"
 
@@ -32,8 +33,11 @@ int rp_op_open_queue(rp_broker *broker, rp_topic **topic, rp_consume_queue **que
 /* For who reads: NULL while there was never a message in it. */
 rp_consume_queue *rp_half_queue(const rp_broker *broker);
 rp_consume_queue *rp_op_queue(const rp_broker *broker);
-/* Of a copy that was made while the message was immune: the queue offset that had first. -1: it says none. */
-int64_t rp_half_first_offset(rp_slice properties);
+/* Of a copy that was made while the message was immune: the queue offset that had first. -1: it says none. A producer may have said it. */
+int64_t rp_half_said_first_offset(rp_slice properties);
+/* 1: that is true, as far as can be told: the two have one body and key, and were born at one moment on one connection, or the first is
+ * gone; 0: it is not. RP_E_IO, RP_E_NO_MEMORY. */
+int rp_half_is_copy_of(rp_broker *broker, const rp_message *half, int64_t first_offset);
 
 struct rp_lane;
 /* END_TRANSACTION. */

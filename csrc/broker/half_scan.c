@@ -185,7 +185,7 @@ static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offs
         return 0;
     }
     const rp_message *message = &stored.message;
-    int64_t first = rp_half_first_offset(message->properties);
+    int64_t first = rp_half_said_first_offset(message->properties);
     int64_t times = number_of(message->properties, "TRANSACTION_CHECK_TIMES", 0);
     *row = (rp_undecided_half){
         .queue_offset = queue_offset,
@@ -194,8 +194,9 @@ static int look(rp_broker *broker, const ended_halves *ended, int64_t queue_offs
         .immune_s = number_of(message->properties, "CHECK_IMMUNITY_TIME_IN_SECONDS", RP_HALF_NOT_IMMUNE),
         .check_times = times >= -1 && times <= INT32_MAX ? (int32_t)times : -1,
     };
+    int is_ended = first >= 0 && is_over(ended, first) ? rp_half_is_copy_of(broker, message, first) : 0;
     rp_stored_message_close(&stored);
-    return first < 0 || !is_over(ended, first);
+    return is_ended < 0 ? is_ended : !is_ended;
 }
 
 static int64_t scan(rp_broker *broker, rp_consume_queue *queue, const ended_halves *ended, rp_undecided_half *rows, uint32_t rows_max,

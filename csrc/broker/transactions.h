@@ -48,7 +48,7 @@ enum rp_half_fate {
 /* Where the copy is. */
 typedef struct rp_half_copy {
     int64_t queue_offset, log_offset;
-    int64_t first_offset; /* the queue offset it had first, which ends it, too; -1: it does not say one */
+    int64_t first_offset; /* the queue offset it had first, which ends it, too; -1: none, or it is not about to be looked at again */
     uint8_t *question; /* RP_HALF_IS_ASKED_FOR: the message as its producer is shown it, for the caller to free; else NULL */
     uint32_t question_size;
 } rp_half_copy;

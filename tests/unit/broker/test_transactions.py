@@ -376,3 +376,19 @@ def test_copies_that_did_not_come_to_the_disk_are_forgotten_when_somebody_else_m
             assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 6 + 4  # of c, and of the copies
 
     run(test)
+
+
+def test_one_that_is_sent_on_with_the_properties_of_a_copy_is_asked_about(tmp_path: Path) -> None:
+    """RocketMQ believes a first message, too, that says it is a copy."""
+
+    async def test() -> None:
+        async with running(tmp_path, **CALM) as at:
+            peer, born_ms = at.peer(), now_ms() - 2000
+            await peer.heartbeat("c", "g", "t")
+            await commit(peer, await prepare(peer, b"m", born_ms=born_ms))
+            await prepare(peer, b"m", "TRAN_PREPARED_QUEUE_OFFSET\x010\x02", born_ms=born_ms + 1000)
+            await checks_of(at).run_round()
+            assert store_of(at).max_offset(names.TRANS_HALF_TOPIC, 0) == 3
+            await check_of(peer, b"m")
+
+    run(test)

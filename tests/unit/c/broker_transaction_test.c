@@ -225,6 +225,43 @@ static void what_is_copied_keeps_what_it_was(void) {
     fixture_close(&fx);
 }
 
+/* Producers send on what they received, with all its properties, or make them up. */
+static void what_only_says_that_it_is_a_copy_is_none(void) {
+    static const char *const said[] = {"0", "1", "3", "99", "-1", "9223372036854775808", "x"};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 0, PREPARED, "m");
+    send_prepared(&c, 0, PREPARED, "another body");
+    for (int64_t i = 0; i < 2; i++)
+        CHECK(end_transaction(&c, "P", i, log_offset_of(&fx, HALF, i), COMMIT, false) == 0);
+    for (int64_t i = 0; i < 7; i++) {
+        char properties[256];
+        rp_half_copy copy;
+        rp_undecided_half row;
+        rp_message message;
+        rp_queue_entry entry;
+        int64_t scanned, offset = 2 + 3 * i;
+        snprintf(properties, sizeof properties, PREPARED "%sTRAN_PREPARED_QUEUE_OFFSET\1%s\2", i == 0 ? "UNIQ_KEY\1CD\2" : "", said[i]);
+        send_prepared(&c, 0, properties, "m");
+        CHECK(rp_broker_undecided_halves(fx.broker, offset, 0, &row, 1, &scanned) == 1 && row.queue_offset == offset);
+        CHECK(rp_broker_put_half_again(fx.broker, row.log_offset, RP_HALF_IS_ASKED_FOR, 1, &copy) == RP_OK && copy.first_offset == -1);
+        free(copy.question);
+        CHECK(end_transaction(&c, "P", offset + 1, copy.log_offset, COMMIT, false) == 0);
+        CHECK(rp_broker_put_half_again(fx.broker, row.log_offset, RP_HALF_IS_IMMUNE, 0, &copy) == RP_OK && copy.first_offset == offset);
+        number_text first;
+        void *pin = read_message(&fx, HALF, 0, copy.queue_offset, &message, &entry);
+        CHECK(property_is(&message, "TRAN_PREPARED_QUEUE_OFFSET", number_of(&first, offset)));
+        rp_log_range_release(pin);
+        CHECK(end_transaction(&c, "P", offset, row.log_offset, COMMIT, false) == 0);
+        CHECK(rp_broker_undecided_halves(fx.broker, offset, 0, &row, 1, &scanned) == 0);
+    }
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void what_is_given_up_may_be_asked_about_again(void) {
     fixture fx;
     fixture_init(&fx);
@@ -276,6 +313,7 @@ int main(void) {
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
     RUN(whoever_does_not_know_is_asked);
     RUN(what_is_copied_keeps_what_it_was);
+    RUN(what_only_says_that_it_is_a_copy_is_none);
     RUN(what_is_given_up_may_be_asked_about_again);
     RUN(who_may_not_send_them_is_told_by_python);
     return 0;
