@@ -50,6 +50,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
 /* How long the append that holds the lock has held it, when that is longer than append_busy_timeout_ms: it is stuck in the page cache or
  * on the disk (RocketMQ: isOSPageCacheBusy). 0: none is. now_ns of the monotonic clock. */
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns);
+/* How long it has held the lock by now, however short that is; for who has something else to do meanwhile. */
+int64_t rp_commit_log_held_ms(const rp_commit_log *log);
 
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);
 int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */

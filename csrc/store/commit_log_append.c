@@ -333,6 +333,11 @@ int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns) {
     return held_ms > (int64_t)atomic_load_explicit(&log->busy_timeout_ms, memory_order_relaxed) ? held_ms : 0;
 }
 
+int64_t rp_commit_log_held_ms(const rp_commit_log *log) {
+    int64_t locked_ns = atomic_load_explicit(&log->locked_ns, memory_order_relaxed);
+    return locked_ns != 0 ? (rp_clock_monotonic_ns(log->setup.clock) - locked_ns) / RP_NS_PER_MS : 0;
+}
+
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count) {
     int64_t appended = 0;
     uint64_t bytes = 0;

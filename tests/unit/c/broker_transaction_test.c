@@ -1,6 +1,8 @@
 /* broker_transaction_test.c: prepared messages: what is stored for them, what their end stores, which of them nobody has decided. */
 #include <stdbool.h>
 
+#include "../../../csrc/store/commit_log_inl.h"
+#include "base/clock.h"
 #include "broker/half_messages.h"
 #include "broker/transactions.h"
 #include "broker_fixture.h"
@@ -56,9 +58,8 @@ static int64_t log_offset_of(const fixture *fx, const char *topic, int64_t offse
     return entry.commit_log_offset;
 }
 
-/* END_TRANSACTION over the wire. */
-static int32_t end_transaction(client *c, const char *group, int64_t queue_offset, int64_t log_offset, int32_t decision, bool is_check) {
-    number_text numbers[3];
+static rp_command end_request(client *c, number_text numbers[3], const char *group, int64_t queue_offset, int64_t log_offset,
+                              int32_t decision, bool is_check) {
     rp_command request = request_of(c, RP_CODE_END_TRANSACTION);
     with_text(&request, "producerGroup", group);
     with_text(&request, "tranStateTableOffset", number_of(&numbers[0], queue_offset));
@@ -66,6 +67,13 @@ static int32_t end_transaction(client *c, const char *group, int64_t queue_offse
     with_text(&request, "commitOrRollback", number_of(&numbers[2], decision));
     with_text(&request, "fromTransactionCheck", is_check ? "true" : "false");
     with_text(&request, "msgId", "AB");
+    return request;
+}
+
+/* END_TRANSACTION over the wire. */
+static int32_t end_transaction(client *c, const char *group, int64_t queue_offset, int64_t log_offset, int32_t decision, bool is_check) {
+    number_text numbers[3];
+    rp_command request = end_request(c, numbers, group, queue_offset, log_offset, decision, is_check);
     return client_call(c, &request).code;
 }
 
@@ -291,6 +299,42 @@ static void what_is_given_up_may_be_asked_about_again(void) {
     fixture_close(&fx);
 }
 
+/* As an append that has waited for the disk for so long. */
+static void hold_log(rp_commit_log *log, int64_t held_ms) {
+    pthread_mutex_lock(&log->append_lock);
+    atomic_store(&log->locked_ns, rp_clock_monotonic_ns(rp_clock_system()) - held_ms * 1000000);
+}
+
+static void release_log(rp_commit_log *log) {
+    atomic_store(&log->locked_ns, 0);
+    pthread_mutex_unlock(&log->append_lock);
+}
+
+static void a_decision_does_not_hold_its_reactor_up_behind_an_append_that_hangs(void) {
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 0, PREPARED, "m");
+    rp_commit_log *log = rp_message_store_commit_log(fx.store);
+    int64_t first = log_offset_of(&fx, HALF, 0);
+    number_text numbers[3];
+    hold_log(log, 1000);
+    rp_command request = end_request(&c, numbers, "P", 0, first, COMMIT, false);
+    client_send(&c, &request);
+    rp_request *punted = take_punted(&fx); /* while the log is held */
+    CHECK(punted->command.code == RP_CODE_END_TRANSACTION);
+    rp_request_free(punted);
+    release_log(log);
+    hold_log(log, 40000);
+    CHECK(end_transaction(&c, "P", 0, first, COMMIT, false) == 1);
+    release_log(log);
+    CHECK(end_of(&fx, "T", 0) == 0 && end_transaction(&c, "P", 0, first, COMMIT, false) == 0 && end_of(&fx, "T", 0) == 1);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void who_may_not_send_them_is_told_by_python(void) {
     fixture fx;
     fixture_init(&fx);
@@ -315,6 +359,7 @@ int main(void) {
     RUN(what_is_copied_keeps_what_it_was);
     RUN(what_only_says_that_it_is_a_copy_is_none);
     RUN(what_is_given_up_may_be_asked_about_again);
+    RUN(a_decision_does_not_hold_its_reactor_up_behind_an_append_that_hangs);
     RUN(who_may_not_send_them_is_told_by_python);
     return 0;
 }
