@@ -10,7 +10,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <string.h>
 
 #include "../base/log_inl.h"
 #include "half_messages.h"

@@ -1,5 +1,5 @@
 /* sql_token.h: the words of a SQL92 expression. Private to csrc/broker.
- * RocketMQ: SelectorParser.jj (5.3.3 filter/parser/): which token is the longest at a place, and that a line's comment needs its line's end.
+ * RocketMQ: SelectorParser.jj (5.3.3 filter/parser/): which token is the longest at a place, and that a comment of a line needs its end.
  *
  * Threads  pure functions; a token's text points into the expression.
  */
