@@ -4,7 +4,8 @@
     ─ footprints ─ table, JSON
 
 Each measurement has a second of its own warm-up, and the disk is synced between two of them, so that nobody pays for another's dirty pages.
-A figure is the median of its rounds; ratios are those of medians. The floor (csrc/load/floor.h) does the unavoidable work of a send only.
+A figure is the median of its rounds; ratios are those of medians. The floor (csrc/load/floor.h) does the
+unavoidable work of a send only; beside SYNC_FLUSH it syncs, too.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
         servers.append(PeerServer(directory / "peer", plan.durability, plan.encoding, peer_script))
     if with_rocketpy:
         servers.append(RocketpyServer(directory / "rocketpy", plan.durability, plan.encoding))
-    servers.append(FloorServer(directory / "floor"))
+    servers.append(FloorServer(directory / "floor", is_synced=plan.durability.flush == "SYNC_FLUSH"))
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(server.running(TOPIC, QUEUES))

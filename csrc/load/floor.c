@@ -1,4 +1,5 @@
-/* floor.c: the bare send server: epoll, recv, one copy with CRC into a mapped file, 160 bytes back. As little as can be done.
+/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, which is mapped or synced, 160 bytes back. As little as can be
+ * done.
  *
  * Where opaque and queue id stand in a frame is found once a connection and only compared afterwards, for every frame of the load
  * generator looks the same. It trusts that client where a broker must not, but stays inside its buffers whatever comes.
@@ -22,11 +23,13 @@
 #include "../base/bytes_inl.h"
 #include "../base/crc32.h"
 #include "../base/thread.h"
+#include "floor_log.h"
 
 #define ANSWER_SIZE 160u
 #define FRAME_MAX 16777216u
 #define INPUT_BYTES 262144u
 #define FILE_SIZE_DEFAULT (UINT64_C(1) << 30)
+#define SYNCED_SIZE_DEFAULT (UINT64_C(32) << 30)
 #define EVENTS_MAX 256
 #define DIGITS_MAX 10u
 #define ANSWERS_MAX 256u
@@ -36,15 +39,20 @@ typedef struct floor_connection {
     uint32_t have, capacity;
     uint32_t opaque_at, queue_at; /* in its frames; 0: not known yet */
     uint8_t *input;
+    uint8_t *answers; /* ANSWERS_MAX: owned where they wait for the disk, else the server's, and sent at once */
+    uint32_t owed; /* of them */
     struct floor_connection *next; /* of all */
+    struct floor_connection *next_owed; /* of those whose answers wait for the disk */
 } floor_connection;
 
 struct rp_floor {
     int listen_fd, epoll_fd, wake_fd; /* fixed */
-    uint16_t port;                    /* fixed */
-    uint32_t spin_us;                 /* fixed */
-    uint8_t *map;                     /* fixed */
+    uint16_t port; /* fixed */
+    uint32_t spin_us; /* fixed */
+    uint8_t *map; /* fixed */
     uint64_t map_size, map_at;
+    rp_floor_log *log; /* NULL: the map is written to, nothing is synced */
+    floor_connection *owed; /* the thread's */
     uint32_t crc; /* of everything: keeps the computation alive */
     floor_connection *connections; /* the thread's */
     uint32_t connection_count;
@@ -136,18 +144,24 @@ static void put_answer(floor_connection *connection, const uint8_t *frame, uint3
     (frame[4] == 0 ? put_answer_json : put_answer_binary)(target + 8, opaque, queue);
 }
 
-static void store(rp_floor *server, const uint8_t *frame, uint32_t size) {
+/* 0: memory is out. */
+static int store(rp_floor *server, const uint8_t *frame, uint32_t size) {
+    if (server->log != NULL)
+        return rp_floor_log_put(server->log, frame, size);
     if (server->map_size - server->map_at < size)
         server->map_at = 0;
     server->crc ^= rp_crc32_copy(0, server->map + server->map_at, frame, size);
     server->map_at += size;
+    return 1;
 }
 
 /* Writes all answers; the reader is the generator, which always reads: a full socket is waited for. */
-static int send_answers(rp_floor *server, const floor_connection *connection, uint32_t count) {
-    size_t at = 0, size = (size_t)count * ANSWER_SIZE;
+static int send_answers(rp_floor *server, floor_connection *connection) {
+    size_t at = 0, size = (size_t)connection->owed * ANSWER_SIZE;
+    atomic_fetch_add_explicit(&server->frames, connection->owed, memory_order_relaxed);
+    connection->owed = 0;
     while (at < size) {
-        ssize_t put = send(connection->fd, server->answers + at, size - at, MSG_NOSIGNAL);
+        ssize_t put = send(connection->fd, connection->answers + at, size - at, MSG_NOSIGNAL);
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
@@ -157,9 +171,34 @@ static int send_answers(rp_floor *server, const floor_connection *connection, ui
     return 1;
 }
 
+/* What waits for the disk is answered when it is there. A connection that takes no answers is found out by its next event. */
+static void settle(rp_floor *server) {
+    int is_synced = server->owed != NULL && rp_floor_log_sync(server->log);
+    for (floor_connection *connection = server->owed; connection != NULL; connection = connection->next_owed) {
+        if (!is_synced || !send_answers(server, connection))
+            shutdown(connection->fd, SHUT_RDWR);
+        connection->owed = 0;
+    }
+    server->owed = NULL;
+}
+
+static int answer(rp_floor *server, floor_connection *connection) {
+    if (server->log == NULL)
+        return send_answers(server, connection);
+    settle(server);
+    return 1;
+}
+
+static void owe(rp_floor *server, floor_connection *connection) {
+    if (connection->owed++ == 0 && server->log != NULL) {
+        connection->next_owed = server->owed;
+        server->owed = connection;
+    }
+}
+
 /* 0 when the connection is to be closed. */
 static int take_frames(rp_floor *server, floor_connection *connection) {
-    uint32_t at = 0, count = 0;
+    uint32_t at = 0;
     while (connection->have - at >= 4) {
         const uint8_t *frame = connection->input + at;
         uint32_t rest = rp_get_u32(frame);
@@ -175,21 +214,18 @@ static int take_frames(rp_floor *server, floor_connection *connection) {
             connection->capacity = rest + 4;
             break;
         }
-        store(server, frame, rest + 4);
-        put_answer(connection, frame, rest + 4, server->answers + count * ANSWER_SIZE);
+        if (!store(server, frame, rest + 4))
+            return 0;
+        put_answer(connection, frame, rest + 4, connection->answers + connection->owed * ANSWER_SIZE);
+        owe(server, connection);
         at += rest + 4;
-        if (++count == ANSWERS_MAX) {
-            if (!send_answers(server, connection, count))
-                return 0;
-            atomic_fetch_add_explicit(&server->frames, count, memory_order_relaxed);
-            count = 0;
-        }
+        if (connection->owed == ANSWERS_MAX && !answer(server, connection))
+            return 0;
     }
     connection->have -= at;
     if (connection->have > 0 && at > 0)
         memmove(connection->input, connection->input + at, connection->have);
-    atomic_fetch_add_explicit(&server->frames, count, memory_order_relaxed);
-    return count == 0 || send_answers(server, connection, count);
+    return server->log != NULL || connection->owed == 0 || send_answers(server, connection);
 }
 
 static void accept_one(rp_floor *server) {
@@ -197,16 +233,18 @@ static void accept_one(rp_floor *server) {
     if (fd < 0)
         return;
     floor_connection *connection = calloc(1, sizeof *connection);
-    uint8_t *input = malloc(INPUT_BYTES);
-    if (connection == NULL || input == NULL || server->connection_count == RP_FLOOR_CONNECTIONS_MAX) {
+    uint8_t *input = malloc(INPUT_BYTES), *answers = server->log != NULL ? malloc(sizeof server->answers) : server->answers;
+    if (connection == NULL || input == NULL || answers == NULL || server->connection_count == RP_FLOOR_CONNECTIONS_MAX) {
         free(connection);
         free(input);
+        if (server->log != NULL)
+            free(answers);
         close(fd);
         return;
     }
     int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    *connection = (floor_connection){.fd = fd, .capacity = INPUT_BYTES, .input = input, .next = server->connections};
+    *connection = (floor_connection){.fd = fd, .capacity = INPUT_BYTES, .input = input, .answers = answers, .next = server->connections};
     server->connections = connection;
     server->connection_count++;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
@@ -214,6 +252,7 @@ static void accept_one(rp_floor *server) {
 }
 
 static void drop(rp_floor *server, floor_connection *connection) {
+    settle(server); /* it may be among those who wait */
     floor_connection **link = &server->connections;
     while (*link != connection)
         link = &(*link)->next;
@@ -221,6 +260,8 @@ static void drop(rp_floor *server, floor_connection *connection) {
     server->connection_count--;
     close(connection->fd);
     free(connection->input);
+    if (server->log != NULL)
+        free(connection->answers);
     free(connection);
 }
 
@@ -256,6 +297,9 @@ static void run(void *context) {
                 handle(server, events[i].data.ptr);
             }
         }
+        settle(server);
+        if (server->log != NULL)
+            rp_floor_log_step_ahead(server->log);
     }
 }
 
@@ -297,7 +341,8 @@ static int open_sockets(rp_floor *server, uint16_t port) {
     return failed == 0 ? RP_OK : RP_E_NETWORK;
 }
 
-int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **result, rp_error *error) {
+int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **result,
+                   rp_error *error) {
     if (file_size != 0 && file_size < FRAME_MAX + 4)
         return rp_error_set(error, RP_E_INVALID, 0, path, -1, "file_size must hold a frame: at least 16 MB");
     rp_floor *server = calloc(1, sizeof *server);
@@ -306,7 +351,8 @@ int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t
     server->listen_fd = server->epoll_fd = server->wake_fd = -1;
     server->map_size = file_size == 0 ? FILE_SIZE_DEFAULT : file_size;
     server->spin_us = spin_us;
-    int status = open_file(server, path, error);
+    int64_t log_size = (int64_t)(file_size == 0 ? SYNCED_SIZE_DEFAULT : file_size);
+    int status = is_synced ? rp_floor_log_open(path, log_size, &server->log, error) : open_file(server, path, error);
     if (status == RP_OK && open_sockets(server, port) != RP_OK)
         status = rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "cannot listen on 127.0.0.1:%u: %s", port, strerror(errno));
     if (status == RP_OK && rp_thread_start(&server->thread, "rp-floor", run, server) != RP_OK)
@@ -340,5 +386,6 @@ void rp_floor_stop(rp_floor *server) {
         close(server->wake_fd);
     if (server->map != NULL)
         munmap(server->map, server->map_size);
+    rp_floor_log_close(server->log);
     free(server);
 }

@@ -35,9 +35,9 @@ class Load(NativeObject):
 
 @disjoint_base
 class Floor(NativeObject):
-    """The bare epoll server, in a thread of its own."""
+    """The bare epoll server, in a thread of its own. synced: what it answers is on disk."""
 
-    def __init__(self, path: str, file_size: int = 0, port: int = 0, spin_us: int = 0) -> None: ...
+    def __init__(self, path: str, file_size: int = 0, port: int = 0, spin_us: int = 0, *, synced: bool = False) -> None: ...
     @property
     def port(self) -> int: ...
     @property

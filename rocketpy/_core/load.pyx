@@ -49,7 +49,8 @@ cdef extern from "load/floor.h" nogil:
         pass
     ctypedef struct rp_floor_rate:
         uint64_t rounds, bytes, elapsed_ns, p50_ns, p99_ns, max_ns
-    int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **server, rp_error *error)
+    int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **server,
+                       rp_error *error)
     uint16_t rp_floor_port(const rp_floor *server)
     uint64_t rp_floor_frames(const rp_floor *server)
     void rp_floor_stop(rp_floor *server)
@@ -247,7 +248,7 @@ cdef class Load(NativeObject):
 cdef class Floor(NativeObject):
     cdef rp_floor *native
 
-    def __init__(self, path, uint64_t file_size=0, uint16_t port=0, uint32_t spin_us=0):
+    def __init__(self, path, uint64_t file_size=0, uint16_t port=0, uint32_t spin_us=0, *, bint synced=False):
         cdef bytes encoded = os.fsencode(path)
         cdef const char *name = encoded
         cdef rp_error error
@@ -256,7 +257,7 @@ cdef class Floor(NativeObject):
             raise InvalidArgument("a Floor is started once")
         error.status = 0
         with nogil:
-            status = rp_floor_start(name, file_size, port, spin_us, &self.native, &error)
+            status = rp_floor_start(name, file_size, port, spin_us, synced, &self.native, &error)
         check(status, &error)
         self.is_closed = False
 

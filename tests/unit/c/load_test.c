@@ -380,14 +380,14 @@ static void nobody_listening_is_a_network_error(void) {
     broker_close(broker);
 }
 
-static void the_floor_server_answers_every_form_of_send(void) {
+static void the_floor_server_answers_every_form_of_send(int32_t is_synced) {
     char path[] = "/tmp/rp_floor_XXXXXX", address[32];
     int fd = mkstemp(path);
     CHECK(fd >= 0);
     close(fd);
     rp_floor *server = NULL;
     rp_error error;
-    CHECK(rp_floor_start(path, 17 << 20, 0, 0, &server, &error) == RP_OK);
+    CHECK(rp_floor_start(path, 17 << 20, 0, 0, is_synced, &server, &error) == RP_OK);
     snprintf(address, sizeof address, "127.0.0.1:%u", rp_floor_port(server));
     uint64_t frames = 0;
     for (int serialize_type = 0; serialize_type <= 1; serialize_type++) {
@@ -409,11 +409,18 @@ static void the_floor_server_answers_every_form_of_send(void) {
     }
     CHECK(rp_floor_frames(server) == frames);
     rp_floor_stop(server);
+    if (is_synced) {
+        CHECK(unlink(path) == 0);
+        return;
+    }
     rp_floor_rate rate;
     CHECK(rp_floor_sendfile(path, 65536, 0, &rate, &error) == RP_OK && rate.bytes == 17 << 20 && rate.rounds == 272);
     CHECK(rp_floor_sync(path, 1024, 20, &rate, &error) == RP_OK && rate.rounds > 0 && rate.bytes == rate.rounds * 1024);
     CHECK(rp_floor_sendfile(path, 65536, 0, &rate, &error) != RP_OK); /* the sync loop has removed it */
 }
+
+static void the_bare_floor_answers(void) { the_floor_server_answers_every_form_of_send(0); }
+static void the_synced_floor_answers(void) { the_floor_server_answers_every_form_of_send(1); }
 
 /* As container runtimes whose filter is older than the call. For the rest of the process: last in main. */
 static void a_container_that_refuses_epoll_pwait2_costs_only_precision(void) {
@@ -439,7 +446,8 @@ int main(void) {
     RUN(a_stopped_run_ends_soon_and_says_so);
     RUN(bad_options_are_refused_by_name);
     RUN(nobody_listening_is_a_network_error);
-    RUN(the_floor_server_answers_every_form_of_send);
+    RUN(the_bare_floor_answers);
+    RUN(the_synced_floor_answers);
     RUN(a_container_that_refuses_epoll_pwait2_costs_only_precision);
     return 0;
 }

@@ -1,0 +1,121 @@
+/* floor_log.c: see floor_log.h. */
+#include "floor_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../base/crc32.h"
+#include "../base/file_ops.h"
+
+#define BATCH_FIRST (4u << 20)
+#define CHUNK_BYTES (INT64_C(1) << 20)
+#define PIECE_BYTES (256u << 10)
+#define AHEAD_BYTES (INT64_C(16) << 20)
+#define ALLOCATE_BYTES (INT64_C(64) << 20) /* fewer extents */
+
+struct rp_floor_log {
+    int fd;
+    int64_t size_max;
+    int64_t end, zeroed_end, allocated_end;
+    uint8_t *batch;
+    uint32_t batch_size, batch_max;
+    uint32_t crc; /* of everything: keeps the computation alive */
+    void *zeros;  /* PIECE_BYTES of addresses over the kernel's one page of zeros */
+};
+
+/* 0: the disk is full, or fails. */
+static int zero_chunk(rp_floor_log *log) {
+    if (log->zeroed_end + CHUNK_BYTES > log->allocated_end) {
+        if (fallocate(log->fd, 0, log->allocated_end, ALLOCATE_BYTES) != 0)
+            return 0;
+        log->allocated_end += ALLOCATE_BYTES;
+    }
+    for (int64_t at = 0; at < CHUNK_BYTES; at += PIECE_BYTES) {
+        if (rp_file_write_all(rp_file_ops_system(), log->fd, log->zeros, PIECE_BYTES, log->zeroed_end + at) != 0)
+            return 0;
+    }
+    (void)sync_file_range(log->fd, log->zeroed_end, CHUNK_BYTES, SYNC_FILE_RANGE_WRITE);
+    log->zeroed_end += CHUNK_BYTES;
+    return 1;
+}
+
+void rp_floor_log_step_ahead(rp_floor_log *log) {
+    if (log->zeroed_end - log->end <= AHEAD_BYTES - CHUNK_BYTES)
+        (void)zero_chunk(log); /* else the write finds no zeros there, and is slower */
+}
+
+static int begin_again(rp_floor_log *log) {
+    log->end = log->zeroed_end = log->allocated_end = 0;
+    if (ftruncate(log->fd, 0) != 0)
+        return 0;
+    while (log->zeroed_end < AHEAD_BYTES) {
+        if (!zero_chunk(log))
+            return 0;
+    }
+    return fdatasync(log->fd) == 0;
+}
+
+int rp_floor_log_open(const char *path, int64_t size_max, rp_floor_log **opened, rp_error *error) {
+    rp_floor_log *log = calloc(1, sizeof *log);
+    if (log == NULL)
+        return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, path, -1, "no memory for the floor's file");
+    log->size_max = size_max;
+    log->batch_max = BATCH_FIRST;
+    log->batch = malloc(BATCH_FIRST);
+    log->zeros = mmap(NULL, PIECE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    log->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (log->batch == NULL || log->zeros == MAP_FAILED || log->fd < 0 || !begin_again(log)) {
+        int failed = errno;
+        rp_floor_log_close(log);
+        return rp_error_set(error, rp_status_from_errno(failed), failed, path, -1, "cannot be made ready: %s", strerror(failed));
+    }
+    *opened = log;
+    return RP_OK;
+}
+
+void rp_floor_log_close(rp_floor_log *log) {
+    if (log == NULL)
+        return;
+    if (log->fd >= 0)
+        close(log->fd);
+    if (log->zeros != MAP_FAILED)
+        munmap(log->zeros, PIECE_BYTES);
+    free(log->batch);
+    free(log);
+}
+
+static int make_room(rp_floor_log *log, uint32_t size) {
+    uint32_t max = log->batch_max;
+    while (max - log->batch_size < size)
+        max *= 2;
+    uint8_t *larger = max == log->batch_max ? log->batch : realloc(log->batch, max);
+    if (larger == NULL)
+        return 0;
+    log->batch = larger;
+    log->batch_max = max;
+    return 1;
+}
+
+int rp_floor_log_put(rp_floor_log *log, const uint8_t *frame, uint32_t size) {
+    if (!make_room(log, size))
+        return 0;
+    log->crc ^= rp_crc32_copy(0, log->batch + log->batch_size, frame, size);
+    log->batch_size += size;
+    return 1;
+}
+
+int rp_floor_log_sync(rp_floor_log *log) {
+    uint32_t size = log->batch_size;
+    log->batch_size = 0;
+    if (log->end + size > log->size_max && !begin_again(log))
+        return 0;
+    if (rp_file_write_all(rp_file_ops_system(), log->fd, log->batch, size, log->end) != 0 || fdatasync(log->fd) != 0)
+        return 0;
+    log->end += size;
+    log->zeroed_end = log->zeroed_end > log->end ? log->zeroed_end : log->end;
+    return 1;
+}
