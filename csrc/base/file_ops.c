@@ -256,6 +256,8 @@ int rp_file_write_out(int fd, void *address, int64_t offset, size_t size) {
     return 0;
 }
 
+void rp_file_begin_write_out(int fd, int64_t offset, size_t size) { (void)sync_file_range(fd, offset, (off_t)size, SYNC_FILE_RANGE_WRITE); }
+
 static int system_sync_range(void *context, int fd, void *address, int64_t offset, size_t size) {
     (void)context;
     return rp_file_write_out(fd, address, offset, size) != 0 ? -1 : msync(address, size, MS_SYNC);

@@ -62,6 +62,9 @@ int rp_file_write_zeros(const rp_file_ops *ops, int fd, int64_t size, int64_t of
  * file system has to read for the log's next bytes would wait behind it, and every producer for that. */
 int rp_file_write_out(int fd, void *address, int64_t offset, size_t size);
 
+/* The disk begins to write the bytes [offset, offset + size) of the file; nobody waits for it, and a failure is the next sync's to tell. */
+void rp_file_begin_write_out(int fd, int64_t offset, size_t size);
+
 /* Reads of the descriptor bring in what they ask for and nothing more: else a look into a hole makes pages of it, up to the disk's whole
  * read-ahead (8 MB: 5 ms). */
 void rp_file_read_random(int fd);

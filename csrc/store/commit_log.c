@@ -78,6 +78,8 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
 
 int rp_commit_log_start(rp_commit_log *log, rp_error *error) { return rp_preallocation_start(log->preallocation, error); }
 
+void rp_commit_log_step_ahead(rp_commit_log *log) { rp_preallocation_step(log->preallocation); }
+
 void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue) {
     if (log->preallocation != NULL) {
         rp_preallocation_want_space(log->preallocation, queue);

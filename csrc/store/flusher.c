@@ -390,9 +390,12 @@ static void run_log(void *context) {
     rhythm rhythm = begin_rhythm(flusher, false, now_ns);
     while (wait_for_work(flusher, &rhythm, now_ns)) {
         int64_t requested = atomic_load(&flusher->requested);
-        if (requested > rp_commit_log_flushed_offset(setup->commit_log) && sync_now(flusher, NULL) != RP_OK) {
-            /* Nothing can be flushed any more, or not before it is due: not asked again, but for who asked meanwhile. */
-            atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
+        if (requested > rp_commit_log_flushed_offset(setup->commit_log)) {
+            if (sync_now(flusher, NULL) == RP_OK) {
+                rp_commit_log_step_ahead(setup->commit_log);
+            } else { /* nothing can be flushed any more, or not before it is due: not asked again, but for who asked meanwhile */
+                atomic_compare_exchange_strong(&flusher->requested, &requested, 0);
+            }
         }
         now_ns = rp_clock_monotonic_ns(setup->clock);
         if (now_ns >= rhythm.due_ns) {

@@ -306,12 +306,17 @@ static void settle_zeros(rp_preallocation *ahead, rp_mapped_file *file, int64_t 
     }
 }
 
+/* Under extend_lock: the file goes on behind the blocks it has, and these are soon used up. */
+static bool is_short_of_blocks(const rp_preallocation *ahead) {
+    return ahead->file != NULL && ahead->allocated_end - ahead->zeroed_end < ALLOCATE_BYTES / 2 &&
+           ahead->allocated_end < ahead->file->base_offset + ahead->file_size;
+}
+
 /* Disk space for the next extension, while the lead is full: a file system that reads its bitmaps behind a burst of writes takes 40 to
  * 140 ms, and meanwhile nobody can write to the file. A failure is met again, and reported, by who needs the space. */
 static void allocate_ahead(rp_preallocation *ahead) {
     pthread_mutex_lock(&ahead->extend_lock);
-    if (ahead->file != NULL && ahead->allocated_end - ahead->zeroed_end < ALLOCATE_BYTES / 2 &&
-        ahead->allocated_end < ahead->file->base_offset + ahead->file_size) {
+    if (is_short_of_blocks(ahead)) {
         rp_error unused = {0};
         (void)allocate(ahead, ahead->allocated_end, ahead->allocated_end + PAGE_SIZE, &unused);
     }
@@ -345,6 +350,35 @@ static void work(rp_preallocation *ahead) {
     }
     if (rc == RP_OK) {
         allocate_ahead(ahead);
+    }
+}
+
+static bool is_stopping(rp_preallocation *ahead) {
+    pthread_mutex_lock(&ahead->wake_lock);
+    bool stopping = ahead->stopping;
+    pthread_mutex_unlock(&ahead->wake_lock);
+    return stopping;
+}
+
+void rp_preallocation_step(rp_preallocation *ahead) {
+    if (ahead->mode != RP_READY_FOR_SYNC || goal(ahead) - rp_preallocation_ready_end(ahead) < CHUNK_BYTES || is_stopping(ahead) ||
+        pthread_mutex_trylock(&ahead->extend_lock) != 0) {
+        return;
+    }
+    rp_error error = {0};
+    int64_t begin = ahead->zeroed_end;
+    int rc = extend(ahead, begin + 1, &error);
+    report(ahead, rc, &error);
+    if (rc == RP_OK) {
+        rp_file_begin_write_out(ahead->file->fd, begin - ahead->file->base_offset, (size_t)(ahead->zeroed_end - begin));
+        if (rp_preallocation_ready_end(ahead) < ahead->zeroed_end) {
+            atomic_store_explicit(&ahead->ready_end, ahead->zeroed_end, memory_order_release);
+        }
+    }
+    bool needs_blocks = rc == RP_OK && is_short_of_blocks(ahead);
+    pthread_mutex_unlock(&ahead->extend_lock);
+    if (needs_blocks) {
+        wake_thread(ahead, false);
     }
 }
 

@@ -114,6 +114,48 @@ static void a_full_disk_is_told_once_though_what_is_left_is_used_up(void) {
     fixture_remove(path);
 }
 
+/* Whoever syncs for a crowd makes the zeros as well; a full disk is the appender's to tell its clients. */
+static void who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full(void) {
+    enum { MEGABYTE = 1 << 20 };
+    for (int32_t mode = RP_READY_FOR_ASYNC; mode <= RP_READY_FOR_SYNC; mode++) {
+        char path[512];
+        fixture_directory(path, sizeof path);
+        rp_file_ops ops = *rp_file_ops_system();
+        ops.allocate = allocate_or_not;
+        rp_log *log = NULL;
+        rp_mapped_file_queue *row = NULL;
+        rp_mapped_file_queue_options row_options = {.ops = &ops, .directory = path, .file_size = 2 * MEGABYTE, .mode = RP_MAP_WRITE};
+        CHECK(rp_log_create(&log) == RP_OK && rp_mapped_file_queue_create(&row_options, &row) == RP_OK);
+        rp_preallocation_options options = {.ops = &ops, .row = row, .log = log, .ahead_bytes = 3 * MEGABYTE, .mode = mode};
+        rp_preallocation *ahead = NULL;
+        rp_error error = {0};
+        CHECK(rp_preallocation_open(&options, &ahead, &error) == RP_OK);
+        for (int64_t step = 1; step <= 5; step++) {
+            rp_preallocation_step(ahead);
+            int64_t made = step < 3 ? step * MEGABYTE : 3 * MEGABYTE;
+            CHECK(rp_preallocation_ready_end(ahead) == (mode == RP_READY_FOR_SYNC ? made : 0));
+        }
+        rp_preallocation_advise(ahead, MEGABYTE - 1);
+        rp_preallocation_step(ahead);
+        CHECK(rp_preallocation_ready_end(ahead) == (mode == RP_READY_FOR_SYNC ? 3 * MEGABYTE : 0));
+        rp_preallocation_advise(ahead, MEGABYTE + 1);
+        atomic_store(&is_full, 1);
+        rp_preallocation_step(ahead);
+        rp_preallocation_advise(ahead, 2 * MEGABYTE); /* into its second file, whose next blocks there are none for */
+        rp_preallocation_step(ahead);
+        rp_preallocation_step(ahead);
+        CHECK(rp_preallocation_ready_end(ahead) == (mode == RP_READY_FOR_SYNC ? 4 * MEGABYTE : 0));
+        CHECK(lines_with(log, "No space left") == (mode == RP_READY_FOR_SYNC));
+        atomic_store(&is_full, 0);
+        rp_preallocation_step(ahead);
+        CHECK(rp_preallocation_ready_end(ahead) == (mode == RP_READY_FOR_SYNC ? 5 * MEGABYTE : 0));
+        rp_preallocation_close(ahead);
+        rp_mapped_file_queue_destroy(row);
+        rp_log_destroy(log);
+        fixture_remove(path);
+    }
+}
+
 /* What the file system was asked for last, and what was asked while the thread had yet to fill its lead. */
 typedef struct noted_disk {
     rp_file_ops ops;
@@ -232,6 +274,7 @@ static void zeros_let_a_record_be_written(void) {
 int main(void) {
     RUN(zeros_let_a_record_be_written);
     RUN(a_full_disk_is_told_once_though_what_is_left_is_used_up);
+    RUN(who_syncs_makes_a_chunk_at_a_time_until_the_lead_is_full);
     RUN(the_next_space_is_asked_for_while_the_lead_is_full);
     RUN(sends_that_are_refused_for_want_of_space_are_told_of);
     RUN(an_empty_slave_of_a_master_whose_first_files_are_gone_goes_on_there);
