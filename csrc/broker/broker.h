@@ -149,11 +149,12 @@ void rp_broker_delete_group(rp_broker *broker, rp_slice group);
 #define RP_SUBSCRIPTION_CODES_MAX 4096
 int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                int64_t version, int32_t broadcast, int32_t native);
-/* By a SQL92 expression over the properties of messages. RP_OK; RP_E_INVALID, with the place in the expression and what is wrong there, and
- * nothing is changed; RP_E_NO_MEMORY. Pulls of it are punted while property_filter_enable is 0. */
+/* By a SQL92 expression over the properties of messages. RP_OK, and *end: where it ends, before the end of the text when more follows,
+ * which is not looked at; RP_E_INVALID, with the place in the expression and what is wrong there, and nothing is changed; RP_E_NO_MEMORY.
+ * Pulls of it are punted while property_filter_enable is 0. */
 int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
-                                   int32_t broadcast, rp_error *error);
-/* Whether an expression is one; *end: where it ends, before the end of the text when more follows, which is not looked at. */
+                                   int32_t broadcast, uint32_t *end, rp_error *error);
+/* Whether an expression is one; *end as above. */
 int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error);
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic);
 

@@ -117,7 +117,7 @@ int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic
         memcpy(sorted, tag_codes, code_count * sizeof *sorted);
     rp_tag_codes_sort(sorted, code_count);
     rp_message_filter filter = {.words = sorted, .count = code_count, .kind = code_count > 0 ? RP_FILTER_TAGS : RP_FILTER_ALL};
-    int status = rp_consumption_subscribe(consumption, &filter, version, broadcast, native);
+    int status = rp_consumption_subscribe(broker->groups, consumption, &filter, version, broadcast, native);
     free(sorted);
     return status;
 }
@@ -139,14 +139,14 @@ int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error) {
 }
 
 int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
-                                   int32_t broadcast, rp_error *error) {
+                                   int32_t broadcast, uint32_t *end, rp_error *error) {
     rp_consumption *consumption = pair_entry(broker, group, topic);
     if (consumption == NULL && !(is_name(group) && is_name(topic)))
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "no name of a group or of a topic");
     rp_arena *arena = consumption != NULL ? rp_arena_create(0, SQL_ARENA_BYTES) : NULL;
     rp_message_filter filter;
-    int status = compile_sql(expression, arena, &filter, NULL, error);
-    if (status == RP_OK && rp_consumption_subscribe(consumption, &filter, version, broadcast, 1) != RP_OK)
+    int status = compile_sql(expression, arena, &filter, end, error);
+    if (status == RP_OK && rp_consumption_subscribe(broker->groups, consumption, &filter, version, broadcast, 1) != RP_OK)
         status = rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for a subscription");
     rp_arena_destroy(arena);
     return status;
@@ -155,7 +155,7 @@ int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice t
 void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic) {
     rp_consumption *consumption = find_pair(broker, group, topic);
     if (consumption != NULL)
-        rp_consumption_unsubscribe(consumption);
+        rp_consumption_unsubscribe(broker->groups, consumption);
 }
 
 static void offsets_changed(rp_broker *broker) { atomic_fetch_add_explicit(&broker->offset_version, 1, memory_order_relaxed); }

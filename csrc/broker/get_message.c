@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "../store/message.h"
 #include "sql_filter.h"
 #include "tag_filter.h"
@@ -78,6 +80,9 @@ typedef struct get_walk {
     int64_t entries_max; /* how far from the asked offset the walk may go */
     int64_t last_offset; /* of the last entry looked at */
     int pin_each;        /* second way: a pin for each record */
+    int64_t stop_at_ns;  /* of a filter that looks into records */
+    int is_spent;        /* it is later than that */
+    uint32_t disk_looks; /* as of the request: what is left of them */
 } get_walk;
 
 static void keep_nothing(void *owner) { (void)owner; }
@@ -106,13 +111,17 @@ static int is_full(const get_walk *walk, const rp_queue_entry *entry) {
     return result->bytes + (uint64_t)entry->size > bytes_max || result->count + 1 > count_max || result->count >= walk->scratch->ranges_max;
 }
 
+static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
+
 /* What is no message is the client's to judge, as without a filter. */
-static int passes_expression(const get_walk *walk, const rp_log_range *record) {
+static int passes_expression(get_walk *walk, const rp_log_range *record) {
     rp_message message;
     if (walk->request->filter->kind != RP_FILTER_SQL ||
         rp_message_decode(record->address, record->size, RP_CHECK_NO_CRC, &message, NULL) != RP_RECORD_MESSAGE)
         return 1;
-    return rp_sql_filter_matches(walk->request->filter, message.properties);
+    int passes = rp_sql_filter_matches(walk->request->filter, message.properties);
+    walk->is_spent = now_ns() >= walk->stop_at_ns;
+    return passes;
 }
 
 /* Adds a record. RP_OK, OTHER_FILE, UNWANTED, or what reading it failed with. In the first way file_offset holds the log offset until the
@@ -164,16 +173,21 @@ static int pass_over(get_walk *walk) {
     return 1;
 }
 
-static int is_out_of_sight(const get_walk *walk, const rp_queue_entry *entry) {
+static int is_out_of_sight(get_walk *walk, const rp_queue_entry *entry) {
     const rp_get_request *request = walk->request;
-    return request->filter->kind == RP_FILTER_SQL && request->is_on_disk != NULL && entry->size > 0 &&
-           request->is_on_disk(request->context, entry->commit_log_offset, (uint32_t)entry->size);
+    if (request->filter->kind != RP_FILTER_SQL || request->is_on_disk == NULL || entry->size <= 0 ||
+        !request->is_on_disk(request->context, entry->commit_log_offset, (uint32_t)entry->size))
+        return 0;
+    if (walk->disk_looks == 0)
+        return 1;
+    walk->disk_looks--;
+    return 0;
 }
 
 /* One entry at queue offset `at`. 0: the walk is over. */
 static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
     rp_get_result *result = walk->result;
-    if (at - walk->request->offset >= walk->entries_max || is_full(walk, entry))
+    if (at - walk->request->offset >= walk->entries_max || walk->is_spent || is_full(walk, entry))
         return 0;
     walk->last_offset = entry->commit_log_offset;
     result->next_offset = at + 1;
@@ -291,6 +305,8 @@ void rp_get_message(const rp_get_request *request, const rp_get_limits *limits, 
         .bytes_max = bytes_max,
         .entries_max = rp_get_entries_max(limits, request->max_messages),
         .pin_each = request->filter->kind == RP_FILTER_SQL, /* who looks into a record needs it there */
+        .stop_at_ns = request->filter->kind == RP_FILTER_SQL ? now_ns() + RP_FILTER_NS : 0,
+        .disk_looks = request->disk_looks,
     };
     walk_entries(&walk);
     if (result->range_count > 0 && !walk.pin_each && !pin_stretch(&walk)) {

@@ -5,6 +5,7 @@
  *                       └─ SQL92: the record's properties, under a pin of its own ─► ranges
  *
  * Threads  the reactor's; the scratch belongs to its lane.
+ * Bounds   entries, bytes and messages by the limits; looking into records ends after RP_FILTER_NS, and the next pull goes on there.
  * Cost     per message one queue entry copied and one comparison; per pull one pin, unless the queue goes on in another file.
  */
 #ifndef RP_BROKER_GET_MESSAGE_H
@@ -32,6 +33,8 @@ enum rp_get_status {
     RP_GET_ON_DISK     /* ours: the filter cannot look at the next message before it is read in; next_offset is the message's */
 };
 const char *rp_get_status_name(int status);
+
+#define RP_FILTER_NS 2000000 /* a hostile expression over large properties: other requests wait meanwhile */
 
 typedef struct rp_get_limits {
     uint32_t transfer_bytes_memory, transfer_count_memory, transfer_bytes_disk, transfer_count_disk;
@@ -63,9 +66,10 @@ typedef struct rp_get_request {
     const rp_message_filter *filter;
     /* 1: the record at the log offset is known to be in memory, however far behind the log's end; NULL: nothing is known. */
     int (*is_in_memory)(const void *context, int64_t log_offset);
-    /* 1: the record that a filter would look at is on disk only; NULL: it is looked at all the same. */
+    /* 1: the record that a filter would look at is on disk only. */
     int (*is_on_disk)(void *context, int64_t log_offset, uint32_t size);
     void *context;
+    uint32_t disk_looks; /* records that are looked at all the same */
 } rp_get_request;
 
 typedef struct rp_get_result {

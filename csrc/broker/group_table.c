@@ -6,15 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CAPACITIES 32 /* powers of two */
+#define CAPACITY_MIN 4u
+
 typedef struct rp_word_array {
-    struct rp_word_array *previous; /* outgrown ones; writer only */
-    uint32_t capacity;              /* fixed */
+    struct rp_word_array *next; /* among the spare ones; writer only */
+    uint32_t capacity;          /* fixed; a power of two */
     _Atomic int32_t words[];
 } rp_word_array;
 
 struct rp_group_table {
     rp_name_table *groups;       /* fixed */
     rp_name_table *consumptions; /* fixed */
+    rp_word_array *spare[CAPACITIES]; /* writer only: by capacity; never freed while there may be readers */
+    uint64_t words;                   /* writer only: of all arrays */
 };
 
 typedef struct pair_key {
@@ -47,12 +52,7 @@ rp_group_table *rp_group_table_create(void) {
 static void free_consumption(rp_name_entry *entry) {
     rp_consumption *consumption = (rp_consumption *)entry;
     rp_offset_cells_free(&consumption->offsets);
-    rp_word_array *array = atomic_load_explicit(&consumption->subscription.words, memory_order_relaxed);
-    while (array != NULL) {
-        rp_word_array *previous = array->previous;
-        free(array);
-        array = previous;
-    }
+    free(atomic_load_explicit(&consumption->subscription.words, memory_order_relaxed));
 }
 
 void rp_group_table_destroy(rp_group_table *table) {
@@ -60,6 +60,12 @@ void rp_group_table_destroy(rp_group_table *table) {
         return;
     rp_name_table_destroy(table->consumptions, free_consumption);
     rp_name_table_destroy(table->groups, NULL);
+    for (int i = 0; i < CAPACITIES; i++) {
+        for (rp_word_array *array = table->spare[i], *next; array != NULL; array = next) {
+            next = array->next;
+            free(array);
+        }
+    }
     free(table);
 }
 
@@ -97,26 +103,36 @@ void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(v
 static void begin_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_acq_rel); }
 static void end_write(rp_subscription *subscription) { atomic_fetch_add_explicit(&subscription->sequence, 1, memory_order_release); }
 
-static rp_word_array *room_for(rp_subscription *subscription, uint32_t count) {
-    rp_word_array *array = atomic_load_explicit(&subscription->words, memory_order_relaxed);
-    if (array != NULL && array->capacity >= count)
-        return array;
-    uint32_t capacity = array != NULL ? array->capacity * 2 : 4;
+static rp_word_array *take_array(rp_group_table *table, uint32_t count) {
+    uint32_t capacity = CAPACITY_MIN;
     while (capacity < count)
         capacity *= 2;
-    rp_word_array *larger = calloc(1, sizeof *larger + capacity * sizeof larger->words[0]);
-    if (larger == NULL)
+    rp_word_array **spare = &table->spare[__builtin_ctz(capacity)], *array = *spare;
+    if (array != NULL) {
+        *spare = array->next;
+        return array;
+    }
+    if (table->words + capacity > RP_SUBSCRIPTION_WORDS_MAX ||
+        (array = calloc(1, sizeof *array + capacity * sizeof array->words[0])) == NULL)
         return NULL;
-    larger->previous = array;
-    larger->capacity = capacity;
-    return larger;
+    array->capacity = capacity;
+    table->words += capacity;
+    return array;
 }
 
-int rp_consumption_subscribe(rp_consumption *consumption, const rp_message_filter *filter, int64_t version, int32_t broadcast,
-                             int32_t native) {
-    rp_subscription *subscription = &consumption->subscription;
-    rp_word_array *array = room_for(subscription, filter->count);
+static void give_array(rp_group_table *table, rp_word_array *array) {
     if (array == NULL)
+        return;
+    rp_word_array **spare = &table->spare[__builtin_ctz(array->capacity)];
+    array->next = *spare;
+    *spare = array;
+}
+
+int rp_consumption_subscribe(rp_group_table *table, rp_consumption *consumption, const rp_message_filter *filter, int64_t version,
+                             int32_t broadcast, int32_t native) {
+    rp_subscription *subscription = &consumption->subscription;
+    rp_word_array *before = atomic_load_explicit(&subscription->words, memory_order_relaxed), *array = NULL;
+    if (filter->count > 0 && (array = take_array(table, filter->count)) == NULL)
         return RP_E_NO_MEMORY;
     int was_present = atomic_load_explicit(&subscription->present, memory_order_relaxed);
     begin_write(subscription);
@@ -130,18 +146,23 @@ int rp_consumption_subscribe(rp_consumption *consumption, const rp_message_filte
     atomic_store_explicit(&subscription->native, native, memory_order_release);
     atomic_store_explicit(&subscription->present, 1, memory_order_release);
     end_write(subscription);
+    give_array(table, before);
     if (!was_present)
         atomic_fetch_add_explicit(&consumption->group->subscriptions, 1, memory_order_relaxed);
     return RP_OK;
 }
 
-void rp_consumption_unsubscribe(rp_consumption *consumption) {
+void rp_consumption_unsubscribe(rp_group_table *table, rp_consumption *consumption) {
     rp_subscription *subscription = &consumption->subscription;
     if (!atomic_load_explicit(&subscription->present, memory_order_relaxed))
         return;
+    rp_word_array *before = atomic_load_explicit(&subscription->words, memory_order_relaxed);
     begin_write(subscription);
     atomic_store_explicit(&subscription->present, 0, memory_order_release);
+    atomic_store_explicit(&subscription->word_count, 0, memory_order_release);
+    atomic_store_explicit(&subscription->words, NULL, memory_order_release);
     end_write(subscription);
+    give_array(table, before);
     atomic_fetch_sub_explicit(&consumption->group->subscriptions, 1, memory_order_relaxed);
 }
 
@@ -155,23 +176,43 @@ static int copy_subscription(const rp_subscription *subscription, int32_t *words
     int32_t kind = atomic_load_explicit(&subscription->kind, memory_order_acquire);
     uint32_t count = atomic_load_explicit(&subscription->word_count, memory_order_acquire);
     const rp_word_array *array = atomic_load_explicit(&subscription->words, memory_order_acquire);
-    for (uint32_t i = 0; i < count && i < words_max && i < array->capacity; i++)
+    uint32_t there = array == NULL ? 0 : array->capacity;
+    for (uint32_t i = 0; i < count && i < words_max && i < there; i++)
         words[i] = atomic_load_explicit(&array->words[i], memory_order_acquire);
     view->filter = (rp_message_filter){.words = words, .count = count, .kind = kind};
+    view->sequence = sequence;
     return (sequence & 1) == 0 && count <= words_max && atomic_load_explicit(&subscription->sequence, memory_order_relaxed) == sequence;
 }
 
-int rp_consumption_read_subscription(const rp_consumption *consumption, rp_arena *arena, rp_subscription_view *view) {
+void rp_subscription_reader_free(rp_subscription_reader *reader) {
+    free(reader->words);
+    *reader = (rp_subscription_reader){.of = NULL};
+}
+
+static int make_room(rp_subscription_reader *reader, uint32_t count) {
+    int32_t *larger = realloc(reader->words, count * sizeof *larger);
+    if (larger == NULL)
+        return RP_E_NO_MEMORY;
+    reader->words = larger;
+    reader->words_max = count;
+    return RP_OK;
+}
+
+int rp_consumption_read_subscription(const rp_consumption *consumption, rp_subscription_reader *reader, rp_subscription_view *view) {
     const rp_subscription *subscription = &consumption->subscription;
-    int32_t *words = NULL;
-    uint32_t words_max = 0;
+    if (reader->of == consumption && atomic_load_explicit(&subscription->sequence, memory_order_acquire) == reader->view.sequence) {
+        *view = reader->view;
+        return RP_OK;
+    }
+    reader->of = NULL;
     for (uint32_t attempt = 1;; attempt++) {
-        if (copy_subscription(subscription, words, words_max, view))
+        if (copy_subscription(subscription, reader->words, reader->words_max, view)) {
+            reader->of = consumption;
+            reader->view = *view;
             return RP_OK;
-        if (view->filter.count > words_max) {
-            words_max = view->filter.count;
-            words = rp_arena_take(arena, words_max * sizeof *words);
-            if (words == NULL)
+        }
+        if (view->filter.count > reader->words_max) {
+            if (make_room(reader, view->filter.count) != RP_OK)
                 return RP_E_NO_MEMORY;
         } else if (attempt % 64 == 0) {
             sched_yield(); /* the writer was put aside in the middle of its few stores */

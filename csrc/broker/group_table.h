@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "../base/arena.h"
 #include "name_table.h"
 #include "offset_table.h"
 #include "message_filter.h"
@@ -25,8 +24,8 @@ typedef struct rp_group {
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
 } rp_group;
 
-/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. The word
- * array only grows, and arrays it outgrew stay until the table goes (all together smaller than the current one). */
+/* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. An array
+ * that is no longer needed is used for another subscription: who still reads it then sees that the sequence has moved. */
 typedef struct rp_subscription {
     _Atomic uint32_t sequence;
     _Atomic int32_t present, native, broadcast;
@@ -47,6 +46,8 @@ typedef struct rp_consumption {
 
 typedef struct rp_group_table rp_group_table;
 
+#define RP_SUBSCRIPTION_WORDS_MAX (UINT64_C(64) << 20) /* of all filters, those that were given back among them: 256 MB */
+
 rp_group_table *rp_group_table_create(void);
 void rp_group_table_destroy(rp_group_table *table);
 
@@ -60,17 +61,27 @@ rp_consumption *rp_group_table_consumption(const rp_group_table *table, const rp
 rp_consumption *rp_group_table_consumption_entry(rp_group_table *table, rp_group *group, rp_topic *topic);
 void rp_group_table_each_consumption(const rp_group_table *table, int (*visit)(void *context, rp_name_entry *entry), void *context);
 
-/* Writer side of subscriptions; one thread. The filter is copied. RP_OK or RP_E_NO_MEMORY. */
-int rp_consumption_subscribe(rp_consumption *consumption, const rp_message_filter *filter, int64_t version, int32_t broadcast,
-                             int32_t native);
-void rp_consumption_unsubscribe(rp_consumption *consumption);
+/* Writer side of subscriptions; one thread. The filter is copied. RP_OK; RP_E_NO_MEMORY, at the bound of all words, too. */
+int rp_consumption_subscribe(rp_group_table *table, rp_consumption *consumption, const rp_message_filter *filter, int64_t version,
+                             int32_t broadcast, int32_t native);
+void rp_consumption_unsubscribe(rp_group_table *table, rp_consumption *consumption);
 
 typedef struct rp_subscription_view {
     int32_t present, native, broadcast;
     int64_t version;
-    rp_message_filter filter; /* its words lie in the arena */
+    uint32_t sequence;        /* another one: it was written again */
+    rp_message_filter filter; /* its words are the reader's, until it reads the next subscription */
 } rp_subscription_view;
+
+/* What one thread has read last: the same again is not copied. */
+typedef struct rp_subscription_reader {
+    const rp_consumption *of; /* NULL: nothing */
+    rp_subscription_view view;
+    int32_t *words;
+    uint32_t words_max;
+} rp_subscription_reader;
+void rp_subscription_reader_free(rp_subscription_reader *reader);
 /* RP_OK or RP_E_NO_MEMORY. */
-int rp_consumption_read_subscription(const rp_consumption *consumption, rp_arena *arena, rp_subscription_view *view);
+int rp_consumption_read_subscription(const rp_consumption *consumption, rp_subscription_reader *reader, rp_subscription_view *view);
 
 #endif

@@ -32,6 +32,7 @@ void rp_lane_destroy(rp_lane *lane) {
     rp_get_scratch_free(&lane->scratch);
     rp_parked_responses_free(&lane->parked);
     rp_suspended_pulls_free(&lane->suspended);
+    rp_subscription_reader_free(&lane->subscription);
     rp_replies_free(lane);
     free(lane);
 }

@@ -60,6 +60,7 @@ typedef struct rp_lane {
     rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
     rp_cold_looks looks;
+    rp_subscription_reader subscription;
     int64_t safe_deadline_ns; /* of parked responses */
     int pulled;               /* a pull was answered in this turn */
     rp_lane_counters counters;
@@ -98,6 +99,7 @@ struct rp_broker {
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
     _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
+    _Atomic uint64_t suspended_words;  /* relaxed; likewise: of the filters that waiting pulls brought themselves */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */

@@ -13,6 +13,7 @@
 #define CONNECTIONS_FIRST 64u
 #define CHOKED_LOOK_NS (100 * RP_NS_PER_MS)
 #define SUSPEND_MS_MAX (INT64_C(24) * 3600 * 1000)
+#define SUSPENDED_WORDS_MAX (UINT64_C(16) << 20) /* 64 MB */
 
 struct rp_suspended_pull {
     rp_pull pull;
@@ -160,7 +161,10 @@ static rp_suspended_pull *take_free(rp_suspended_pulls *pulls) {
     return pull;
 }
 
-static void give_back(rp_suspended_pulls *pulls, rp_suspended_pull *pull) {
+static void give_back(rp_lane *lane, rp_suspended_pull *pull) {
+    rp_suspended_pulls *pulls = &lane->suspended;
+    if (pull->words != NULL)
+        atomic_fetch_sub_explicit(&lane->broker->suspended_words, pull->pull.filter.count, memory_order_relaxed);
     free(pull->words);
     pull->next = pulls->free_list;
     pulls->free_list = pull;
@@ -193,7 +197,7 @@ static void drop(rp_lane *lane, rp_suspended_pull *pull) {
     remove_from_waits(pull);
     heap_remove(&lane->suspended, pull);
     unchain_pull(&lane->suspended, pull);
-    give_back(&lane->suspended, pull);
+    give_back(lane, pull);
     atomic_fetch_sub_explicit(&lane->broker->suspended_now, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&lane->counters.pulls_suspended, 1, memory_order_relaxed);
 }
@@ -231,10 +235,14 @@ static rp_queue_waits *waits_of(rp_lane *lane, rp_queue_slot *slot) {
     return waits;
 }
 
-static int32_t *copy_words(const rp_message_filter *filter) {
-    int32_t *words = malloc(filter->count * sizeof *words);
+/* NULL: memory is out, or the bound of what waiting pulls may have brought. */
+static int32_t *copy_words(rp_broker *broker, const rp_message_filter *filter) {
+    uint64_t before = atomic_fetch_add_explicit(&broker->suspended_words, filter->count, memory_order_relaxed);
+    int32_t *words = before + filter->count <= SUSPENDED_WORDS_MAX ? malloc(filter->count * sizeof *words) : NULL;
     if (words != NULL)
         memcpy(words, filter->words, filter->count * sizeof *words);
+    else
+        atomic_fetch_sub_explicit(&broker->suspended_words, filter->count, memory_order_relaxed);
     return words;
 }
 
@@ -248,13 +256,13 @@ static rp_suspended_pull *make_suspended(rp_lane *lane, const rp_pull *pull) {
     made->pull = *pull;
     made->words = NULL;
     made->deadline_ns = made->look_ns = rp_reactor_now_ns(lane->reactor) + wait_ms * RP_NS_PER_MS;
-    if (pull->filter.count > 0 && (made->words = copy_words(&pull->filter)) == NULL) {
-        give_back(pulls, made);
+    if (pull->filter.count > 0 && (made->words = copy_words(lane->broker, &pull->filter)) == NULL) {
+        give_back(lane, made);
         return NULL;
     }
     made->pull.filter.words = made->words;
     if (heap_push(pulls, made) != RP_OK) {
-        give_back(pulls, made);
+        give_back(lane, made);
         return NULL;
     }
     chain_pull(pulls, made);

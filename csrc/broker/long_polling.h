@@ -10,7 +10,7 @@
  *
  * Threads  the lane's reactor; rp_long_polling_arrived and _topic_deleted: any.
  * Owns     the suspended pulls and their filters.
- * Bounds   suspended_pulls_max of all lanes together; then a pull is answered at once.
+ * Bounds   suspended_pulls_max of all lanes together, and 64 MB of filters; then a pull is answered at once.
  */
 #ifndef RP_BROKER_LONG_POLLING_H
 #define RP_BROKER_LONG_POLLING_H

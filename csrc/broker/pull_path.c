@@ -10,6 +10,7 @@
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
 #define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
+#define LAST_DISK_LOOKS 32u /* messages that the last try of a pull reads from disk for its filter */
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 /* forbiddenType of an answer: ForbiddenType (5.3.3 remoting/protocol/). */
@@ -70,13 +71,14 @@ static int check_topic(const rp_pull *pull, rp_answer_to to) {
 }
 
 /* The filter of the group's heartbeat. RP_OK: *filter is set. */
-static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to to, rp_message_filter *filter) {
+static int check_subscription(rp_lane *lane, rp_pull *pull, rp_answer_to to, rp_message_filter *filter) {
+    int allows_sql = setting(&lane->broker->settings.property_filter_enable);
     if (pull->sys_flag & RP_PULL_SUBSCRIPTION) {
         *filter = pull->filter;
-        return RP_OK;
+        return filter->kind == RP_FILTER_SQL && !allows_sql ? PUNTED : RP_OK;
     }
     rp_subscription_view view;
-    int status = rp_consumption_read_subscription(pull->consumption, rp_reactor_arena(lane->reactor), &view);
+    int status = rp_consumption_read_subscription(pull->consumption, &lane->subscription, &view);
     if (status != RP_OK)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
     rp_slice group = pull->group->head.name;
@@ -88,9 +90,12 @@ static int check_subscription(rp_lane *lane, const rp_pull *pull, rp_answer_to t
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_EXIST, NULL, 0, "the consumer's subscription not exist" RP_FAQ_TIP);
     if (view.version < pull->sub_version)
         return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_NOT_LATEST, NULL, 0, "the consumer's subscription not latest");
-    if (!view.native || (view.filter.kind == RP_FILTER_SQL && !setting(&lane->broker->settings.property_filter_enable)))
+    if (!view.native || (view.filter.kind == RP_FILTER_SQL && !allows_sql))
         return PUNTED;
     *filter = view.filter;
+    if (pull->judged_by != view.sequence)
+        pull->from = pull->offset; /* what did not match the subscription before may match this one */
+    pull->judged_by = view.sequence;
     return RP_OK;
 }
 
@@ -128,8 +133,9 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits,
         .max_bytes = pull->max_bytes,
         .filter = filter,
         .is_in_memory = rp_cold_reads_saw,
-        .is_on_disk = attempt == RP_PULL_LAST ? NULL : rp_cold_reads_look_at_message,
+        .is_on_disk = rp_cold_reads_look_at_message,
         .context = lane,
+        .disk_looks = attempt == RP_PULL_LAST ? LAST_DISK_LOOKS : 0,
     };
     rp_get_message(&request, limits, &lane->scratch, result);
 }
@@ -172,9 +178,11 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     }
     rp_get_result result;
     get(lane, pull, &limits, &filter, attempt, cell, &result);
+    if (result.status == RP_GET_ON_DISK && attempt == RP_PULL_LAST)
+        result.status = RP_GET_NO_MATCHED_MESSAGE; /* so far */
     if (result.status == RP_GET_ON_DISK) {
         if (result.next_offset > pull->from)
-            pull->disk_asked &= (uint8_t)~RP_COLD_MESSAGES; /* for others */
+            pull->disk_asked = 0; /* for those that follow */
         pull->from = result.next_offset;
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;

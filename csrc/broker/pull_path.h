@@ -36,6 +36,7 @@ typedef struct rp_pull {
     rp_consume_queue *queue;
     int64_t offset; /* as asked */
     int64_t from;   /* offset, or further: up to here nothing matched */
+    uint32_t judged_by; /* sequence of the heartbeat's subscription that said so */
     int64_t max_bytes;
     int64_t sub_version;
     int64_t suspend_ms;

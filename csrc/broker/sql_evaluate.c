@@ -1,7 +1,7 @@
 /* sql_evaluate.c: see sql_filter.h. One pass over the properties finds those that the expression names; then its code runs on a stack. */
 #include <string.h>
-#include <strings.h>
 
+#include "../base/ascii_inl.h"
 #include "../base/java_number.h"
 #include "property_pair_inl.h"
 #include "sql_filter.h"
@@ -35,7 +35,7 @@ static int read_as(int32_t kind, rp_slice text, value *read) {
     case REAL:
         return rp_java_real(text, &read->real);
     default: /* "true" is, anything else is not */
-        read->truth = text.size == 4 && strncasecmp((const char *)text.data, "true", 4) == 0;
+        read->truth = text.size == 4 && rp_is_ascii_word(text.data, "TRUE", 4);
         return 1;
     }
 }

@@ -20,7 +20,7 @@
 #include "../base/slice.h"
 #include "message_filter.h"
 
-#define RP_SQL_EXPRESSION_MAX 65535u
+#define RP_SQL_EXPRESSION_MAX 16384u /* a message that it looks through from end to end costs milliseconds */
 
 /* Where an expression is not one, and why. */
 typedef struct rp_sql_fault {

@@ -2,7 +2,8 @@
 #include "sql_token.h"
 
 #include <string.h>
-#include <strings.h>
+
+#include "../base/ascii_inl.h"
 
 static int is_digit(uint8_t c) { return c >= '0' && c <= '9'; }
 static int begins_name(uint8_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$'; }
@@ -116,8 +117,7 @@ static rp_sql_token name_at(rp_slice expression, uint32_t at) {
         end++;
     rp_sql_token token = token_of(RP_SQL_NAME, expression, at, end);
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
-        if (strlen(keywords[i].word) == token.text.size &&
-            strncasecmp(keywords[i].word, (const char *)token.text.data, token.text.size) == 0)
+        if (strlen(keywords[i].word) == token.text.size && rp_is_ascii_word(token.text.data, keywords[i].word, token.text.size))
             token.kind = keywords[i].kind;
     }
     return token;

@@ -64,7 +64,7 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_put_subscription(rp_broker *broker, rp_slice group, rp_slice topic, const int32_t *tag_codes, uint32_t code_count,
                                    int64_t version, int32_t broadcast, int32_t native)
     int rp_broker_put_sql_subscription(rp_broker *broker, rp_slice group, rp_slice topic, rp_slice expression, int64_t version,
-                                       int32_t broadcast, rp_error *error)
+                                       int32_t broadcast, uint32_t *end, rp_error *error)
     int rp_broker_check_sql(rp_slice expression, uint32_t *end, rp_error *error)
     void rp_broker_delete_subscription(rp_broker *broker, rp_slice group, rp_slice topic)
     int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)

@@ -99,8 +99,8 @@ class Broker(Handler):
     def put_subscription(
         self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = False, native: bool = True
     ) -> None: ...
-    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, *, broadcast: bool = False) -> None:
-        """By a SQL92 expression (csrc/broker/sql_filter.h). Raises InvalidArgument, with the place in it and what is wrong there."""
+    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, *, broadcast: bool = False) -> str:
+        """By a SQL92 expression (csrc/broker/sql_filter.h). What check_sql returns and raises."""
     def delete_subscription(self, group: str, topic: str) -> None: ...
     def put_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def read_offset(self, group: str, topic: str, queue_id: int) -> int:

@@ -149,6 +149,10 @@ def check_sql(str expression not None):
     with nogil:
         status = rp_broker_check_sql(text, &end, &error)
     check(status, &error)
+    return unread_of(expression, end)
+
+
+cdef str unread_of(str expression, uint32_t end):
     return expression.encode()[end:].decode(errors="replace")
 
 
@@ -474,14 +478,16 @@ cdef class Broker(Handler):
         cdef rp_slice group_name = slice_of_text(group)
         cdef rp_slice topic_name = slice_of_text(topic)
         cdef rp_slice text = slice_of_text(expression)
+        cdef uint32_t end = 0
         cdef rp_error error
         cdef int status
         error.status = 0
         self.enter()
         with nogil:
-            status = rp_broker_put_sql_subscription(self.native, group_name, topic_name, text, version, broadcast, &error)
+            status = rp_broker_put_sql_subscription(self.native, group_name, topic_name, text, version, broadcast, &end, &error)
         self.leave()
         check(status, &error)
+        return unread_of(expression, end)
 
     def delete_subscription(self, str group not None, str topic not None):
         cdef rp_slice group_name = slice_of_text(group)

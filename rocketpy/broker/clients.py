@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .._core.broker import check_sql
 from .._core.errors import InvalidArgument, RocketpyError
 from .heartbeat import BROADCASTING, CLUSTERING, CONSUME_PASSIVELY, ConsumerData, Subscription
 from .names import is_possible
@@ -287,7 +286,9 @@ class ConsumerTable:
     def _publish_sql(self, info: ConsumerGroup, subscription: Subscription) -> bool:
         """False: its expression is none, and its pulls come up to us, to be refused."""
         try:
-            unread = check_sql(subscription.expression)
+            unread = self._sink.put_sql_subscription(
+                info.group, subscription.topic, subscription.expression, subscription.version, broadcast=info.is_broadcast
+            )
         except InvalidArgument as error:
             log.error("pulls of group %s from topic %s are refused: %s: %r", info.group, subscription.topic, error, subscription.expression)
             return False
@@ -299,9 +300,6 @@ class ConsumerTable:
                 subscription.expression,
                 unread,
             )
-        self._sink.put_sql_subscription(
-            info.group, subscription.topic, subscription.expression, subscription.version, broadcast=info.is_broadcast
-        )
         return True
 
     def _left(self, info: ConsumerGroup) -> list[Action]:

@@ -25,6 +25,8 @@ def endpoint_of(options: dict[str, Any]) -> Endpoint:
 
 def settings_of(options: dict[str, Any], columns: tuple[str, ...]) -> ReadSettings:
     expression, is_sql = options["subExpression"].strip(), options["filterType"] == SQL92
+    if is_sql and expression in ("", "*"):
+        raise InvalidArgument("filterType SQL92 takes an expression: give subExpression")
     if is_sql:
         check_sql_expression(expression)
     return ReadSettings(

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from rocketpy._core.broker import check_sql
+
 
 @dataclass
 class Clock:
@@ -50,8 +52,10 @@ class Recorder:
             raise InvalidArgument("too many codes")
         self.subscriptions[(group, topic)] = {"codes": codes, "version": version, **flags}
 
-    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, **flags: Any) -> None:
+    def put_sql_subscription(self, group: str, topic: str, expression: str, version: int, **flags: Any) -> str:
+        unread = check_sql(expression)
         self.subscriptions[(group, topic)] = {"expression": expression, "version": version, **flags}
+        return unread
 
     def delete_subscription(self, group: str, topic: str) -> None:
         self.subscriptions.pop((group, topic), None)

@@ -99,6 +99,54 @@ def test_a_waiting_pull_wakes_for_what_passes_only(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_waiting_pull_gets_what_a_newer_expression_wants_of_what_came_before_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ALLOWED) as at:
+            peer = await send_prices(at, 0)
+            await peer.heartbeat("c", "g", **subscribed("price = 2", 1))
+            waiting = asyncio.create_task(peer.pull("g", "t", offset=1, sysFlag=2, suspendTimeoutMillis=60_000))
+            woken = lambda: at.broker.parts.native.stats()["pulls_woken"]  # noqa: E731
+            await eventually(lambda: at.broker.parts.native.stats()["pulls_suspended_now"] == 1, "it waits")
+            await send_prices(at, 4)
+            await eventually(lambda: woken() == 1, "it has looked at the message, which does not match")
+            await peer.heartbeat("c", "g", **subscribed("price = 4", 2))
+            await send_prices(at, 6)
+            answer = await waiting
+            assert (bodies(answer), answer.fields["nextBeginOffset"]) == ([b"4"], "3")
+
+    run(test)
+
+
+def test_a_pull_that_waits_with_its_own_expression_is_sent_back_when_leave_is_taken(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ALLOWED) as at:
+            peer = await send_prices(at, 0)
+            sql = {"subscription": "price = 2", "expressionType": "SQL92"}
+            waiting = asyncio.create_task(peer.pull("g", "t", offset=1, sysFlag=2 | 4, suspendTimeoutMillis=60_000, **sql))
+            await eventually(lambda: at.broker.parts.native.stats()["pulls_suspended_now"] == 1, "it waits")
+            assert (await peer.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b"enablePropertyFilter=false")).code == 0
+            await send_prices(at, 2)
+            answer = await waiting
+            assert (answer.code, answer.fields["nextBeginOffset"]) == (ResponseCode.PULL_RETRY_IMMEDIATELY, "1")
+            assert (await peer.pull("g", "t", offset=1, **sql)).code == ResponseCode.SYSTEM_ERROR
+
+    run(test)
+
+
+def test_an_expression_that_takes_long_is_answered_by_and_by(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ALLOWED) as at:
+            peer = at.peer()
+            for number in range(3):
+                assert (await peer.send("t", b"%d" % number, "a\x01" + "x" * 30_000 + "\x02")).code == 0
+            sql = {"subscription": " OR ".join(["a CONTAINS'xy'"] * 900), "expressionType": "SQL92"}
+            for offset in range(3):
+                answer = await peer.pull("g", "t", offset=offset, **sql)
+                assert (answer.code, answer.fields["nextBeginOffset"]) == (ResponseCode.PULL_RETRY_IMMEDIATELY, str(offset + 1))
+
+    run(test)
+
+
 def test_without_leave_every_expression_is_refused(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:

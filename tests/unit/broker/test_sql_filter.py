@@ -154,7 +154,7 @@ def test_infinity_and_what_is_no_number_have_their_order() -> None:
 
 
 def test_a_long_list_is_searched_whatever_its_order() -> None:
-    members = [f"{number * 7919 % 5003:04}" * (1 + number % 3) for number in range(2000)]
+    members = [f"{number * 7919 % 5003:04}" * (1 + number % 3) for number in range(900)]
     sql = SqlFilter("a IN ({})".format(", ".join(f"'{each}'" for each in members)))
     assert sql.refused is None
     assert all(sql.passes({"a": each}) for each in members)
@@ -170,7 +170,7 @@ def test_bounds() -> None:
     many = " OR ".join(f"p{number} = 1" for number in range(128))
     assert SqlFilter(many).passes({"p127": "1"})
     assert SqlFilter(f"{many} OR p128 = 1").refused is not None
-    wide = " OR ".join(["a = 1"] * 6000)
+    wide = " OR ".join(["a = 1"] * 1800)
     assert SqlFilter(wide).passes({"a": "1"})
     assert not SqlFilter(wide).passes({"a": "2"})
-    assert SqlFilter(" OR ".join(["a = 1"] * 8000)).refused == Refused(65535, "the expression is too large")
+    assert SqlFilter(" OR ".join(["a = 1"] * 2000)).refused == Refused(16384, "the expression is too large")

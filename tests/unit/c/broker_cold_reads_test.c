@@ -339,6 +339,53 @@ static void a_filter_goes_through_a_cold_log_region_by_region(void) {
     fixture_close(&fx);
 }
 
+/* Whose reader fails: the reactor reads a few, and the rest by and by. */
+static void a_filter_makes_the_reactor_read_a_few_messages_at_most(void) {
+    enum { MESSAGES = 100, LOOKS = 32 };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.reads_in = 0;
+    fx.broker_options.cold_wait_ms = 50;
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, "", "on disk") == i);
+    pull_request request = sql_of(0, "price = 1");
+    rp_command response = client_pull(&c, &request);
+    CHECK(response.code == 20 && field_number(&response, "nextBeginOffset") == LOOKS);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
+/* One filter, many windows of entries: each is asked for when its turn has come. */
+static void a_filter_asks_for_each_window_of_entries(void) {
+    enum { MESSAGES = 9000 };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.broker_options.cold_after_entries = 0;
+    fx.broker_options.cold_wait_ms = 10 * WAIT_MS; /* nothing is found by its end alone */
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    client c = client_open(&fx, 0);
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", "small") == i);
+    rp_command response;
+    int64_t offset = 0;
+    do {
+        pull_request request = sql_of(offset, "price = 1");
+        response = client_pull(&c, &request);
+        CHECK(field_number(&response, "nextBeginOffset") > offset);
+        offset = field_number(&response, "nextBeginOffset");
+    } while (response.code == 20);
+    CHECK(response.code == 0 && offset == MESSAGES);
+    client_close(&c);
+    fixture_close(&fx);
+}
+
 static void a_broker_closes_while_pulls_wait_for_the_disk(void) {
     fixture fx;
     cold_disk disk;
@@ -368,6 +415,8 @@ int main(void) {
     RUN(far_behind_a_pull_gets_few_messages_only_until_they_are_known_to_be_in_memory);
     RUN(senders_do_not_wait_for_a_filter_that_waits_for_the_disk);
     RUN(a_filter_goes_through_a_cold_log_region_by_region);
+    RUN(a_filter_makes_the_reactor_read_a_few_messages_at_most);
+    RUN(a_filter_asks_for_each_window_of_entries);
     RUN(a_broker_closes_while_pulls_wait_for_the_disk);
     return 0;
 }

@@ -259,27 +259,44 @@ static void offsets_stand_in_cells_that_never_move(void) {
 }
 
 static void a_subscription_reads_as_it_was_written(void) {
-    rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
+    rp_subscription_reader reader = {0};
     rp_group_table *groups = rp_group_table_create();
     rp_topic topic = {0};
     rp_consumption *consumption = rp_group_table_consumption_entry(groups, rp_group_table_entry(groups, text("G")), &topic);
     rp_subscription_view view;
-    CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && !view.present);
+    CHECK(rp_consumption_read_subscription(consumption, &reader, &view) == RP_OK && !view.present);
     int32_t codes[100];
     for (int i = 0; i < 100; i++)
         codes[i] = 901 + i;
     for (uint32_t count = 0; count <= 100; count += 25) {
         rp_message_filter filter = {.words = codes + 100 - count, .count = count, .kind = count > 0 ? RP_FILTER_TAGS : RP_FILTER_ALL};
-        CHECK(rp_consumption_subscribe(consumption, &filter, count, 0, 1) == RP_OK);
-        CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && view.present && view.version == (int64_t)count);
+        CHECK(rp_consumption_subscribe(groups, consumption, &filter, count, 0, 1) == RP_OK);
+        for (int twice = 0; twice < 2; twice++)
+            CHECK(rp_consumption_read_subscription(consumption, &reader, &view) == RP_OK && view.present && view.version == (int64_t)count);
         CHECK(view.filter.count == count && (view.filter.kind == RP_FILTER_ALL) == (count == 0));
         CHECK(rp_tag_filter_matches(&view.filter, 1000) && rp_tag_filter_matches(&view.filter, 5) == (count == 0));
     }
     CHECK(consumption->group->subscriptions == 1);
-    rp_consumption_unsubscribe(consumption);
-    CHECK(rp_consumption_read_subscription(consumption, arena, &view) == RP_OK && !view.present && consumption->group->subscriptions == 0);
+    rp_consumption_unsubscribe(groups, consumption);
+    CHECK(rp_consumption_read_subscription(consumption, &reader, &view) == RP_OK && !view.present &&
+          consumption->group->subscriptions == 0);
+    rp_subscription_reader_free(&reader);
     rp_group_table_destroy(groups);
-    rp_arena_destroy(arena);
+}
+
+/* As many as would be past the bound if each had words of its own for ever. */
+static void words_of_subscriptions_that_are_gone_are_used_again(void) {
+    rp_group_table *groups = rp_group_table_create();
+    rp_topic topics[2] = {{.permission = 0}};
+    static int32_t words[1 << 18];
+    rp_message_filter filter = {.words = words, .count = 1 << 18, .kind = RP_FILTER_SQL};
+    for (uint64_t i = 0; i < 2 * RP_SUBSCRIPTION_WORDS_MAX / filter.count; i++) {
+        rp_consumption *consumption = rp_group_table_consumption_entry(groups, rp_group_table_entry(groups, text("G")), &topics[i % 2]);
+        CHECK(rp_consumption_subscribe(groups, consumption, &filter, (int64_t)i, 0, 1) == RP_OK);
+        if (i % 3 == 0)
+            rp_consumption_unsubscribe(groups, consumption);
+    }
+    rp_group_table_destroy(groups);
 }
 
 static void unique_ids_hold_their_time_and_differ(void) {
@@ -343,6 +360,7 @@ int main(void) {
     RUN(a_table_finds_every_name_it_was_given);
     RUN(offsets_stand_in_cells_that_never_move);
     RUN(a_subscription_reads_as_it_was_written);
+    RUN(words_of_subscriptions_that_are_gone_are_used_again);
     RUN(unique_ids_hold_their_time_and_differ);
     RUN(written_responses_decode_to_what_was_written);
     RUN(an_outcome_takes_the_place_of_success);
