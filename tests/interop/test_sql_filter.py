@@ -125,7 +125,9 @@ SELECTED = "(TAGS is not null and TAGS in ('TagA', 'TagB')) and price between 10
 WANTED = sorted(f"{number:03}".encode() for number in range(10, 50) if number % 3 != 2)
 
 
-@pytest.mark.parametrize("in_pull", [False, True], ids=["of-the-heartbeat", "of-the-pull"])
+@pytest.mark.parametrize(
+    "in_pull", [pytest.param(False, id="of-the-heartbeat"), pytest.param(True, id="of-the-pull", marks=pytest.mark.slow)]
+)
 def test_a_push_consumer_gets_what_passes(java: JavaClients, topic: str, group: str, in_pull: bool) -> None:
     producer = java.producer()
     producer.send(topic, *orders(100))
