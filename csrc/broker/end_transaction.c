@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/slice_inl.h"
 #include "half_messages.h"
 #include "lane.h"
 #include "property_text.h"
@@ -50,16 +51,14 @@ static int is_too_late(const ending *end) {
     return rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms > immune_ms;
 }
 
-static int same(rp_slice left, rp_slice right) { return left.size == right.size && memcmp(left.data, right.data, left.size) == 0; }
-
 static int32_t check(const ending *end, const char **remark) {
     const rp_message *message = &end->stored.message;
     rp_slice group = rp_message_property(message->properties, "PGROUP");
-    if (!same(message->topic, (rp_slice){(const uint8_t *)RP_HALF_TOPIC, sizeof RP_HALF_TOPIC - 1}))
+    if (!rp_slice_equals(message->topic, (rp_slice){(const uint8_t *)RP_HALF_TOPIC, sizeof RP_HALF_TOPIC - 1}))
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
     if (is_too_late(end))
         return refuse(remark, RP_RESPONSE_ILLEGAL_OPERATION, NO_REMARK);
-    if (group.data == NULL || !same(group, end->request->producer_group))
+    if (group.data == NULL || !rp_slice_equals(group, end->request->producer_group))
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The producer group wrong");
     if (message->queue_offset != end->request->queue_offset)
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "The transaction state table offset wrong");

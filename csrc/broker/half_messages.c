@@ -1,8 +1,7 @@
 /* half_messages.c: see half_messages.h. */
 #include "half_messages.h"
 
-#include <string.h>
-
+#include "../base/slice_inl.h"
 #include "lane.h"
 #include "stored_message.h"
 
@@ -31,15 +30,11 @@ int64_t rp_half_said_first_offset(rp_slice properties) {
     return text.data != NULL && rp_slice_to_i64(text, &offset) == RP_OK && offset >= 0 ? offset : -1;
 }
 
-static int same(rp_slice left, rp_slice right) {
-    return left.size == right.size && (left.size == 0 || memcmp(left.data, right.data, left.size) == 0);
-}
-
 static int are_one(const rp_message *left, const rp_message *right) {
     static const char key[] = "UNIQ_KEY";
-    return left->born_timestamp_ms == right->born_timestamp_ms && same(left->born_host, right->born_host) &&
+    return left->born_timestamp_ms == right->born_timestamp_ms && rp_slice_equals(left->born_host, right->born_host) &&
            left->body_crc == right->body_crc && left->body.size == right->body.size &&
-           same(rp_message_property(left->properties, key), rp_message_property(right->properties, key));
+           rp_slice_equals(rp_message_property(left->properties, key), rp_message_property(right->properties, key));
 }
 
 int rp_half_is_copy_of(rp_broker *broker, const rp_message *half, int64_t first_offset) {

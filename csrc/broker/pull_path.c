@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "lane.h"
 #include "pull_response.h"
 #include "sql_filter.h"
@@ -207,16 +208,14 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     return rp_pull_response_send(lane, pull, to, code, &result);
 }
 
-static int is_text(rp_slice slice, const char *text) { return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0; }
-
 /* The filter that the request says. RP_OK, PUNTED, or answered. */
 static int read_filter(rp_lane *lane, const rp_pull_header *header, rp_answer_to to, rp_message_filter *filter) {
     rp_arena *arena = rp_reactor_arena(lane->reactor);
     rp_sql_fault fault;
     int status;
-    if (header->expression_type.size == 0 || is_text(header->expression_type, "TAG")) {
+    if (header->expression_type.size == 0 || rp_slice_is(header->expression_type, "TAG")) {
         status = rp_tag_filter_parse(header->subscription, arena, filter);
-    } else if (is_text(header->expression_type, "SQL92") && setting(&lane->broker->settings.property_filter_enable)) {
+    } else if (rp_slice_is(header->expression_type, "SQL92") && setting(&lane->broker->settings.property_filter_enable)) {
         status = rp_sql_filter_compile(header->subscription, arena, filter, NULL, &fault);
         if (status == RP_E_INVALID)
             return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed: at byte %u: %s",

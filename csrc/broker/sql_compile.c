@@ -6,6 +6,7 @@
 
 #include "../base/error.h"
 #include "../base/java_number.h"
+#include "../base/slice_inl.h"
 #include "sql_filter.h"
 #include "sql_program_inl.h"
 #include "sql_token.h"
@@ -193,7 +194,7 @@ static operand truth(compiler *c) {
 static operand property(compiler *c) {
     rp_slice name = c->token.text;
     uint32_t which = 0;
-    while (which < c->name_count && (c->names[which].size != name.size || memcmp(c->names[which].data, name.data, name.size) != 0))
+    while (which < c->name_count && !rp_slice_equals(c->names[which], name))
         which++;
     if (which == RP_SQL_PROPERTIES_MAX)
         fail(c, c->token.at, "the expression names too many different properties");

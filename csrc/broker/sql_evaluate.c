@@ -3,6 +3,7 @@
 
 #include "../base/ascii_inl.h"
 #include "../base/java_number.h"
+#include "../base/slice_inl.h"
 #include "property_pair_inl.h"
 #include "sql_filter.h"
 #include "sql_program_inl.h"
@@ -187,8 +188,7 @@ static void find_properties(const int32_t *words, rp_slice properties, value *fo
         if (!rp_split_pair(pair, &name, &text))
             continue;
         for (int32_t i = 0; i < count; i++) {
-            rp_slice wanted = text_at(words, words + RP_SQL_HEAD_WORDS + 2 * i);
-            if (wanted.size == name.size && memcmp(wanted.data, name.data, name.size) == 0)
+            if (rp_slice_equals(text_at(words, words + RP_SQL_HEAD_WORDS + 2 * i), name))
                 found[i] = (value){.kind = TEXT, .text = text};
         }
     }

@@ -352,20 +352,19 @@ cdef class Server(NativeObject):
         if request.flag & RP_COMMAND_ONEWAY or request.native == NULL:
             return False
         rp_command_clear_response(&command, &request.native.command, code)
-        command.version = VERSION  # clients go by it: they pull by SQL92 only from brokers that are new enough
         return self.send_filled(request.native.connection_id, &command, remark, fields, body)
 
     def send(self, uint64_t connection_id, int code, fields=None, bytes body=b"", *, int opaque, bint oneway=False, int serialize_type=0):
         cdef rp_command command
         rp_command_clear(&command, code, <uint8_t>serialize_type)
         command.opaque = opaque
-        command.version = VERSION
         command.flag = RP_COMMAND_ONEWAY if oneway else 0
         return self.send_filled(connection_id, &command, None, fields, body)
 
     cdef bint send_filled(self, uint64_t connection_id, rp_command *command, str remark, object fields, bytes body) except -1:
         """Queues the command; False when the connection is gone or takes no more."""
         cdef int status
+        command.version = VERSION  # clients go by it: they pull by SQL92 only from brokers that are new enough
         self.enter()
         try:
             fields = fields if fields is None or type(fields) is dict else dict(fields)
