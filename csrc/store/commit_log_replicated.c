@@ -12,15 +12,17 @@
 #include "commit_log.h"
 #include "commit_log_inl.h"
 #include "consume_queue_writer.h"
+#include "index_key.h"
 #include "message.h"
 
 #define WOKEN_QUEUES_MAX 64
 
-/* Queues that got entries, to wake their readers outside the lock. */
-typedef struct woken_queues {
-    rp_consume_queue *queues[WOKEN_QUEUES_MAX];
-    uint32_t count;
-} woken_queues;
+/* Of a pass over whole records. */
+typedef struct dispatch_pass {
+    rp_index_feed *feed; /* gets their hashed keys; NULL: nobody does */
+    rp_consume_queue *woken[WOKEN_QUEUES_MAX]; /* got entries: their readers are woken outside the lock */
+    uint32_t woken_count;
+} dispatch_pass;
 
 static int damage_of(const rp_commit_log *log, rp_error *error);
 
@@ -38,7 +40,8 @@ static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
     }
     int rc = rp_preallocation_move(log->preallocation, offset, error);
     if (rc == RP_OK) {
-        log->position = log->dispatched = offset;
+        log->position = offset;
+        atomic_store_explicit(&log->dispatched, offset, memory_order_release);
         log->ready_end = rp_preallocation_ready_end(log->preallocation);
         atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
         atomic_store_explicit(&log->max_offset, offset, memory_order_release);
@@ -96,8 +99,20 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
     return RP_OK;
 }
 
+/* As the appender does (index_feed.h): its one key is hashed while the record is in the cache. What has more keys, or none, goes by the
+ * record. */
+static void feed_index(rp_index_feed *feed, const rp_message *message) {
+    rp_index_feed_entry fed = {message->physical_offset, message->store_timestamp_ms, message->size, RP_INDEX_HASH_UNKNOWN, 0};
+    rp_index_keys keys = rp_index_keys_of(message);
+    int has_one = keys.unique.data != NULL && keys.words.size == 0;
+    if (has_one && (keys.tags.size == 0 || (fed.tags_hash = rp_index_tags_hash(message->topic, keys.tags)) > 0)) {
+        fed.key_hash = rp_index_key_hash(message->topic, keys.unique);
+    }
+    rp_index_feed_put(feed, &fed);
+}
+
 /* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
-static int enter_record(rp_commit_log *log, const rp_message *message, woken_queues *woken, rp_error *error) {
+static int enter_record(rp_commit_log *log, const rp_message *message, dispatch_pass *pass, rp_error *error) {
     rp_consume_queue *queue = NULL;
     int rc = log->dispatch(log->dispatch_context, message, &queue, error);
     if (rc == RP_E_CORRUPT) {
@@ -106,22 +121,26 @@ static int enter_record(rp_commit_log *log, const rp_message *message, woken_que
     } else if (rc != RP_OK) {
         return rc;
     }
-    if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
-        woken->queues[woken->count++] = queue;
+    if (queue != NULL && (pass->woken_count == 0 || pass->woken[pass->woken_count - 1] != queue)) {
+        pass->woken[pass->woken_count++] = queue;
     }
     if (queue != NULL && message->queue_offset == 0) {
         atomic_fetch_add_explicit(&log->queues_begun, 1, memory_order_relaxed);
+    }
+    if (pass->feed != NULL) {
+        feed_index(pass->feed, message);
     }
     atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
     return RP_OK;
 }
 
-/* One piece of the log in one file, from log->dispatched on. *done: bytes dispatched, all of them when the rest of the file is padding.
- * RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
-static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, int64_t *done, rp_error *error) {
-    int64_t file_left = log->file_size - log->dispatched % log->file_size;
-    while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
+/* One piece of the log in one file, from offset `begin` on, which is log->dispatched. *done: bytes dispatched, all of them when the rest
+ * of the file is padding. RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
+static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, dispatch_pass *pass, int64_t *done,
+                          rp_error *error) {
+    int64_t file_left = log->file_size - begin % log->file_size;
+    while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && pass->woken_count < WOKEN_QUEUES_MAX) {
         rp_message message;
         const uint8_t *record = piece->address + *done;
         uint32_t size = rp_get_u32(record), magic = rp_get_u32(record + 4);
@@ -140,10 +159,10 @@ static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_q
         if (kind < 0) {
             return kind;
         }
-        if (kind != RP_RECORD_MESSAGE || message.physical_offset != log->dispatched + *done) {
+        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + *done) {
             return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
         }
-        rc = enter_record(log, &message, woken, error);
+        rc = enter_record(log, &message, pass, error);
         if (rc != RP_OK) {
             return rc;
         }
@@ -154,12 +173,13 @@ static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_q
 
 /* Under the lock, at log->dispatched. */
 static void note_damage(rp_commit_log *log, const rp_error *cause) {
+    int64_t at = rp_commit_log_dispatched_offset(log);
     rp_error_set(
-        &log->damage, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched,
+        &log->damage, RP_E_CORRUPT, 0, log->setup.directory, at,
         "the master's bytes at %lld are no record: %s; if `rocketpy store verify` says so of its log too, begin with a copy of its "
         "store, made while it is stopped, or with an empty one when it writes to a later file",
-        (long long)log->dispatched, cause->message);
-    atomic_store_explicit(&log->damaged_at, log->dispatched, memory_order_release);
+        (long long)at, cause->message);
+    atomic_store_explicit(&log->damaged_at, at, memory_order_release);
 }
 
 int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error) {
@@ -173,68 +193,66 @@ int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error) {
 static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK; }
 
 /* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
-static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
-    int64_t file_end = log->dispatched - log->dispatched % log->file_size + log->file_size;
+static int dispatch_some(rp_commit_log *log, dispatch_pass *pass) {
+    int64_t begin = rp_commit_log_dispatched_offset(log), file_end = begin - begin % log->file_size + log->file_size;
     int64_t end = log->position < file_end ? log->position : file_end;
     rp_log_range piece;
-    if (end <= log->dispatched || rp_commit_log_read(log, log->dispatched, (uint32_t)(end - log->dispatched), &piece) != RP_OK) {
+    if (end <= begin || rp_commit_log_read(log, begin, (uint32_t)(end - begin), &piece) != RP_OK) {
         return 0;
     }
     rp_error error = {0};
     int64_t done = 0;
-    int rc = dispatch_piece(log, &piece, woken, &done, &error);
+    int rc = dispatch_piece(log, begin, &piece, pass, &done, &error);
     rp_log_range_release(piece.pin);
-    log->dispatched += done;
+    atomic_store_explicit(&log->dispatched, begin + done, memory_order_release);
     if (rc == RP_E_CORRUPT) {
         note_damage(log, &error);
-    } else if (rc != RP_OK && log->dispatch_failed_at != log->dispatched) {
-        log->dispatch_failed_at = log->dispatched;
+    } else if (rc != RP_OK && log->dispatch_failed_at != begin + done) {
+        log->dispatch_failed_at = begin + done;
         rp_log_write(log->setup.log, RP_LOG_ERROR,
                      "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again every few seconds",
-                     (long long)log->dispatched, error.message, error.file);
+                     (long long)log->dispatch_failed_at, error.message, error.file);
     }
     return rc == RP_OK && done > 0;
 }
 
-static void wake(rp_commit_log *log, const woken_queues *woken) {
-    for (uint32_t i = 0; i < woken->count; i++) {
-        uint64_t waiting = rp_consume_queue_waiting_after_put(woken->queues[i]);
+static void wake(rp_commit_log *log, const dispatch_pass *pass) {
+    for (uint32_t i = 0; i < pass->woken_count; i++) {
+        uint64_t waiting = rp_consume_queue_waiting_after_put(pass->woken[i]);
         if (waiting != 0 && log->arrived != NULL) {
-            log->arrived(log->arrived_context, woken->queues[i], waiting);
+            log->arrived(log->arrived_context, pass->woken[i], waiting);
         }
     }
 }
 
 /* Under the lock, which is given up to wake readers. */
-static void dispatch_all(rp_commit_log *log) {
+static void dispatch_all(rp_commit_log *log, rp_index_feed *feed) {
     for (int more = 1; more;) {
-        woken_queues woken = {.count = 0};
-        more = dispatch_some(log, &woken);
+        dispatch_pass pass = {.feed = feed, .woken_count = 0};
+        more = dispatch_some(log, &pass);
         pthread_mutex_unlock(&log->append_lock);
-        wake(log, &woken);
+        wake(log, &pass);
         pthread_mutex_lock(&log->append_lock);
     }
 }
 
 void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
+    int64_t before = rp_commit_log_dispatched_offset(log);
     if (rp_commit_log_failure(log, NULL) == RP_OK && damage_of(log, NULL) == RP_OK) {
-        dispatch_all(log);
+        dispatch_all(log, log->index_feed);
     }
     pthread_mutex_unlock(&log->append_lock);
+    if (rp_commit_log_dispatched_offset(log) > before) {
+        rp_commit_log_tell_followers(log);
+    }
 }
 
 uint64_t rp_commit_log_queues_begun(const rp_commit_log *log) { return atomic_load_explicit(&log->queues_begun, memory_order_relaxed); }
 
-int64_t rp_commit_log_whole_offset(rp_commit_log *log) {
-    pthread_mutex_lock(&log->append_lock);
-    int64_t offset = log->dispatched;
-    pthread_mutex_unlock(&log->append_lock);
-    return offset;
-}
-
-/* Publishes and dispatches; *position is the log's end then. */
-static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
+/* Publishes and dispatches. Of a backlog neither are keys hashed, so that this thread, which is what it waits for, takes the next bytes
+ * sooner, nor zeros made ahead, in vain. */
+static int commit(rp_commit_log *log, int64_t offset, uint32_t size, bool is_backlog, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = rp_commit_log_failure(log, error);
     if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position)) {
@@ -242,30 +260,28 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
                           (long long)offset);
     }
     if (rc == RP_OK) {
-        if (log->index_feed != NULL) {
-            rp_index_feed_stop(log->index_feed, log->position);
+        if (log->index_feed != NULL && is_backlog) {
+            rp_index_feed_stop(log->index_feed, rp_commit_log_dispatched_offset(log));
         }
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
-        dispatch_all(log);
+        dispatch_all(log, is_backlog ? NULL : log->index_feed);
     }
-    *position = log->position;
+    int64_t position = log->position;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
         rp_commit_log_tell_followers(log);
         rc = damage_of(log, error);
     }
+    if (rc == RP_OK && !is_backlog) {
+        rp_preallocation_advise(log->preallocation, position);
+    }
     return rc;
 }
 
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
-    int64_t position;
-    int rc = commit(log, offset, size, &position, error);
-    if (rc == RP_OK) {
-        rp_preallocation_advise(log->preallocation, position);
-    }
-    return rc;
+    return commit(log, offset, size, false, error);
 }
 
 /* The file of the position and how many of the `size` bytes belong into it: they have space there. */
@@ -289,7 +305,6 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
     while (size > 0 && rc == RP_OK) {
         rp_mapped_file *file = NULL; /* stays the active one: who replicates is the only one to leave it */
         uint32_t room = 0;
-        int64_t position;
         rc = claim(log, offset, size, &file, &room, error);
         if (rc != RP_OK) {
             break;
@@ -300,7 +315,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
             return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, log->setup.directory, offset,
                                 "cannot write the master's bytes: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
         }
-        rc = commit(log, offset, (uint32_t)moved, &position, error); /* no advice: zeros ahead of a backlog are made in vain */
+        rc = commit(log, offset, (uint32_t)moved, true, error);
         offset += moved;
         size -= (uint32_t)moved;
     }
