@@ -17,12 +17,11 @@
 
 #define WOKEN_QUEUES_MAX 64
 
-/* Of a pass over whole records. */
-typedef struct dispatch_pass {
-    rp_index_feed *feed; /* gets their hashed keys; NULL: nobody does */
-    rp_consume_queue *woken[WOKEN_QUEUES_MAX]; /* got entries: their readers are woken outside the lock */
-    uint32_t woken_count;
-} dispatch_pass;
+/* Queues that got entries, to wake their readers outside the lock. */
+typedef struct woken_queues {
+    rp_consume_queue *queues[WOKEN_QUEUES_MAX];
+    uint32_t count;
+} woken_queues;
 
 static int damage_of(const rp_commit_log *log, rp_error *error);
 
@@ -112,7 +111,7 @@ static void feed_index(rp_index_feed *feed, const rp_message *message) {
 }
 
 /* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
-static int enter_record(rp_commit_log *log, const rp_message *message, dispatch_pass *pass, rp_error *error) {
+static int enter_record(rp_commit_log *log, const rp_message *message, woken_queues *woken, rp_error *error) {
     rp_consume_queue *queue = NULL;
     int rc = log->dispatch(log->dispatch_context, message, &queue, error);
     if (rc == RP_E_CORRUPT) {
@@ -121,14 +120,14 @@ static int enter_record(rp_commit_log *log, const rp_message *message, dispatch_
     } else if (rc != RP_OK) {
         return rc;
     }
-    if (queue != NULL && (pass->woken_count == 0 || pass->woken[pass->woken_count - 1] != queue)) {
-        pass->woken[pass->woken_count++] = queue;
+    if (queue != NULL && (woken->count == 0 || woken->queues[woken->count - 1] != queue)) {
+        woken->queues[woken->count++] = queue;
     }
     if (queue != NULL && message->queue_offset == 0) {
         atomic_fetch_add_explicit(&log->queues_begun, 1, memory_order_relaxed);
     }
-    if (pass->feed != NULL) {
-        feed_index(pass->feed, message);
+    if (log->index_feed != NULL) {
+        feed_index(log->index_feed, message);
     }
     atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
@@ -137,10 +136,10 @@ static int enter_record(rp_commit_log *log, const rp_message *message, dispatch_
 
 /* One piece of the log in one file, from offset `begin` on, which is log->dispatched. *done: bytes dispatched, all of them when the rest
  * of the file is padding. RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
-static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, dispatch_pass *pass, int64_t *done,
+static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, woken_queues *woken, int64_t *done,
                           rp_error *error) {
     int64_t file_left = log->file_size - begin % log->file_size;
-    while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && pass->woken_count < WOKEN_QUEUES_MAX) {
+    while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
         rp_message message;
         const uint8_t *record = piece->address + *done;
         uint32_t size = rp_get_u32(record), magic = rp_get_u32(record + 4);
@@ -162,7 +161,7 @@ static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range 
         if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + *done) {
             return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
         }
-        rc = enter_record(log, &message, pass, error);
+        rc = enter_record(log, &message, woken, error);
         if (rc != RP_OK) {
             return rc;
         }
@@ -193,7 +192,7 @@ int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error) {
 static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_commit_log_damaged_at(log, error) >= 0 ? RP_E_CORRUPT : RP_OK; }
 
 /* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
-static int dispatch_some(rp_commit_log *log, dispatch_pass *pass) {
+static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
     int64_t begin = rp_commit_log_dispatched_offset(log), file_end = begin - begin % log->file_size + log->file_size;
     int64_t end = log->position < file_end ? log->position : file_end;
     rp_log_range piece;
@@ -202,7 +201,7 @@ static int dispatch_some(rp_commit_log *log, dispatch_pass *pass) {
     }
     rp_error error = {0};
     int64_t done = 0;
-    int rc = dispatch_piece(log, begin, &piece, pass, &done, &error);
+    int rc = dispatch_piece(log, begin, &piece, woken, &done, &error);
     rp_log_range_release(piece.pin);
     atomic_store_explicit(&log->dispatched, begin + done, memory_order_release);
     if (rc == RP_E_CORRUPT) {
@@ -216,22 +215,22 @@ static int dispatch_some(rp_commit_log *log, dispatch_pass *pass) {
     return rc == RP_OK && done > 0;
 }
 
-static void wake(rp_commit_log *log, const dispatch_pass *pass) {
-    for (uint32_t i = 0; i < pass->woken_count; i++) {
-        uint64_t waiting = rp_consume_queue_waiting_after_put(pass->woken[i]);
+static void wake(rp_commit_log *log, const woken_queues *woken) {
+    for (uint32_t i = 0; i < woken->count; i++) {
+        uint64_t waiting = rp_consume_queue_waiting_after_put(woken->queues[i]);
         if (waiting != 0 && log->arrived != NULL) {
-            log->arrived(log->arrived_context, pass->woken[i], waiting);
+            log->arrived(log->arrived_context, woken->queues[i], waiting);
         }
     }
 }
 
 /* Under the lock, which is given up to wake readers. */
-static void dispatch_all(rp_commit_log *log, rp_index_feed *feed) {
+static void dispatch_all(rp_commit_log *log) {
     for (int more = 1; more;) {
-        dispatch_pass pass = {.feed = feed, .woken_count = 0};
-        more = dispatch_some(log, &pass);
+        woken_queues woken = {.count = 0};
+        more = dispatch_some(log, &woken);
         pthread_mutex_unlock(&log->append_lock);
-        wake(log, &pass);
+        wake(log, &woken);
         pthread_mutex_lock(&log->append_lock);
     }
 }
@@ -240,7 +239,7 @@ void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
     int64_t before = rp_commit_log_dispatched_offset(log);
     if (rp_commit_log_failure(log, NULL) == RP_OK && damage_of(log, NULL) == RP_OK) {
-        dispatch_all(log, log->index_feed);
+        dispatch_all(log);
     }
     pthread_mutex_unlock(&log->append_lock);
     if (rp_commit_log_dispatched_offset(log) > before) {
@@ -250,9 +249,8 @@ void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
 
 uint64_t rp_commit_log_queues_begun(const rp_commit_log *log) { return atomic_load_explicit(&log->queues_begun, memory_order_relaxed); }
 
-/* Publishes and dispatches. Of a backlog neither are keys hashed, so that this thread, which is what it waits for, takes the next bytes
- * sooner, nor zeros made ahead, in vain. */
-static int commit(rp_commit_log *log, int64_t offset, uint32_t size, bool is_backlog, rp_error *error) {
+/* Publishes and dispatches; *position is the log's end then. */
+static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
     pthread_mutex_lock(&log->append_lock);
     int rc = rp_commit_log_failure(log, error);
     if (rc == RP_OK && (offset != log->position || (int64_t)size > log->active_end - log->position)) {
@@ -260,28 +258,27 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, bool is_bac
                           (long long)offset);
     }
     if (rc == RP_OK) {
-        if (log->index_feed != NULL && is_backlog) {
-            rp_index_feed_stop(log->index_feed, rp_commit_log_dispatched_offset(log));
-        }
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);
-        dispatch_all(log, is_backlog ? NULL : log->index_feed);
+        dispatch_all(log);
     }
-    int64_t position = log->position;
+    *position = log->position;
     pthread_mutex_unlock(&log->append_lock);
     if (rc == RP_OK) {
         rp_commit_log_tell_followers(log);
         rc = damage_of(log, error);
     }
-    if (rc == RP_OK && !is_backlog) {
-        rp_preallocation_advise(log->preallocation, position);
-    }
     return rc;
 }
 
 int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t size, rp_error *error) {
-    return commit(log, offset, size, false, error);
+    int64_t position;
+    int rc = commit(log, offset, size, &position, error);
+    if (rc == RP_OK) {
+        rp_preallocation_advise(log->preallocation, position);
+    }
+    return rc;
 }
 
 /* The file of the position and how many of the `size` bytes belong into it: they have space there. */
@@ -305,6 +302,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
     while (size > 0 && rc == RP_OK) {
         rp_mapped_file *file = NULL; /* stays the active one: who replicates is the only one to leave it */
         uint32_t room = 0;
+        int64_t position;
         rc = claim(log, offset, size, &file, &room, error);
         if (rc != RP_OK) {
             break;
@@ -315,7 +313,7 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
             return rp_error_set(error, rp_status_from_errno(os_errno), os_errno, log->setup.directory, offset,
                                 "cannot write the master's bytes: %s; %s", strerror(os_errno), rp_write_remedy(os_errno));
         }
-        rc = commit(log, offset, (uint32_t)moved, true, error);
+        rc = commit(log, offset, (uint32_t)moved, &position, error); /* no advice: zeros ahead of a backlog are made in vain */
         offset += moved;
         size -= (uint32_t)moved;
     }

@@ -6,8 +6,8 @@
  * Why      the record lies in the appender's cache. The index thread waits for it line by line, three quarters of all its time.
  * How      the feed runs, or it does not. While it runs, every record from `from` on has its entry in the ring before the log calls it
  *          dispatched. When the ring is full the appender ends the feed and says where; the index thread then reads the log itself and
- *          asks for a new feed, which the next append begins. A slave ends it for a backlog, too.
- * Threads  put and stop under the append lock; the rest belongs to the index thread. Lock-free; the bound is the capacity.
+ *          asks for a new feed, which the next append begins.
+ * Threads  put under the append lock; the rest belongs to the index thread. Lock-free; the bound is the capacity.
  */
 #ifndef RP_STORE_INDEX_FEED_H
 #define RP_STORE_INDEX_FEED_H
@@ -32,8 +32,6 @@ void rp_index_feed_destroy(rp_index_feed *feed);
 
 /* The record of entry is about to be dispatched. */
 void rp_index_feed_put(rp_index_feed *feed, const rp_index_feed_entry *entry);
-/* From log offset `offset` on, records are dispatched that are not put. */
-void rp_index_feed_stop(rp_index_feed *feed, int64_t offset);
 
 /* Asks for a feed. What was taken of an earlier one counts; nothing of it may be left. */
 void rp_index_feed_request(rp_index_feed *feed);
