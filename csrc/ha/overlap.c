@@ -27,7 +27,7 @@ static int64_t find_last_message(const uint8_t *bytes, int64_t base, int64_t end
 }
 
 int rp_overlap_begin(rp_overlap *overlap, rp_commit_log *log, rp_error *error) {
-    int64_t end = rp_commit_log_max_offset(log), whole = rp_commit_log_whole_offset(log), limit = end - RP_OVERLAP_RECORD_MAX;
+    int64_t end = rp_commit_log_max_offset(log), whole = rp_commit_log_dispatched_offset(log), limit = end - RP_OVERLAP_RECORD_MAX;
     rp_log_range last;
     *overlap = (rp_overlap){end, end};
     int status = end == 0 ? RP_E_RANGE : rp_commit_log_read(log, end - 1, 1, &last);

@@ -53,7 +53,8 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
             return rc;
         }
     }
-    log->position = log->dispatched = end;
+    log->position = end;
+    atomic_store_explicit(&log->dispatched, end, memory_order_release);
     log->dispatch_failed_at = -1;
     atomic_init(&log->damaged_at, -1);
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
@@ -89,16 +90,12 @@ void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue) {
 void rp_commit_log_stop(rp_commit_log *log) {
     rp_error closed = {.status = RP_E_CLOSED, .message = "the store is closed"};
     rp_commit_log_fail(log, RP_E_CLOSED, &closed);
-    rp_commit_log_dispatched_offset(log); /* whoever saw it open has left the lock */
+    pthread_mutex_lock(&log->append_lock); /* whoever saw it open has left it */
+    pthread_mutex_unlock(&log->append_lock);
     rp_preallocation_stop(log->preallocation);
 }
 
-int64_t rp_commit_log_dispatched_offset(rp_commit_log *log) {
-    pthread_mutex_lock(&log->append_lock);
-    int64_t offset = log->dispatched;
-    pthread_mutex_unlock(&log->append_lock);
-    return offset;
-}
+int64_t rp_commit_log_dispatched_offset(const rp_commit_log *log) { return atomic_load_explicit(&log->dispatched, memory_order_acquire); }
 
 void rp_commit_log_close(rp_commit_log *log) {
     if (log == NULL) {

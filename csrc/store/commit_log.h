@@ -56,6 +56,9 @@ int64_t rp_commit_log_held_ms(const rp_commit_log *log);
 int64_t rp_commit_log_min_offset(const rp_commit_log *log);
 int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */
 int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte below is on disk */
+/* Every record below it is whole and has its queue entry. The max offset, but on a slave: where its last record begins while that is not
+ * whole yet; less while records wait for room in their queues. */
+int64_t rp_commit_log_dispatched_offset(const rp_commit_log *log);
 
 /* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address
  * points into the mapped file, *room bytes of it (at least 1, never past the file's end) may be written there by the calling thread,
@@ -71,8 +74,6 @@ int rp_commit_log_commit_replicated(rp_commit_log *log, int64_t offset, uint32_t
 void rp_commit_log_dispatch_replicated(rp_commit_log *log);
 /* Grows with each message of a master that was its queue's first: its topic may be one that was just made. Any thread. */
 uint64_t rp_commit_log_queues_begun(const rp_commit_log *log);
-/* Where our last record begins if it is not whole yet, and our max offset if it is; less while records wait for room in their queues. */
-int64_t rp_commit_log_whole_offset(rp_commit_log *log);
 /* Both at once for much: `size` bytes that lie in a pipe go into the file, without a zero or a mapped page made for them first, and are
  * published as they come. Errors as of reserve; what is left in the pipe then is the caller's to throw away. */
 int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe_fd, uint32_t size, rp_error *error);

@@ -356,7 +356,7 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
                  : now_ms; /* a batch that waited for the lock is not older than the one before it */
-    bool is_dispatched = log->dispatched == log->position;
+    bool is_dispatched = rp_commit_log_dispatched_offset(log) == log->position;
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
             items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
@@ -371,7 +371,9 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);
     }
     int64_t position = log->position;
-    log->dispatched = is_dispatched ? position : log->dispatched;
+    if (is_dispatched) {
+        atomic_store_explicit(&log->dispatched, position, memory_order_release);
+    }
     count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
     atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
     pthread_mutex_unlock(&log->append_lock);

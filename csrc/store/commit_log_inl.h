@@ -44,7 +44,9 @@ struct rp_commit_log {
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error; /* guarded by failure_lock until failure is set */
 
-    int64_t dispatched; /* guarded by append_lock: records below it have their queue entries; a slave's last record may be incomplete */
+    /* Records below it are whole, have their queue entries and are fed to the index; a slave's last record may be incomplete. Written
+     * under append_lock, released. */
+    _Atomic int64_t dispatched;
     int64_t dispatch_failed_at; /* guarded by append_lock: reported once per place */
     _Atomic uint64_t queues_begun; /* relaxed: replicated messages that were their queue's first */
     rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */

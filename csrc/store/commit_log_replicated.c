@@ -12,6 +12,7 @@
 #include "commit_log.h"
 #include "commit_log_inl.h"
 #include "consume_queue_writer.h"
+#include "index_key.h"
 #include "message.h"
 
 #define WOKEN_QUEUES_MAX 64
@@ -38,7 +39,8 @@ static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
     }
     int rc = rp_preallocation_move(log->preallocation, offset, error);
     if (rc == RP_OK) {
-        log->position = log->dispatched = offset;
+        log->position = offset;
+        atomic_store_explicit(&log->dispatched, offset, memory_order_release);
         log->ready_end = rp_preallocation_ready_end(log->preallocation);
         atomic_store_explicit(&log->flushed_offset, offset, memory_order_release);
         atomic_store_explicit(&log->max_offset, offset, memory_order_release);
@@ -96,6 +98,18 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
     return RP_OK;
 }
 
+/* As the appender does (index_feed.h): its one key is hashed while the record is in the cache. What has more keys, or none, goes by the
+ * record. */
+static void feed_index(rp_index_feed *feed, const rp_message *message) {
+    rp_index_feed_entry fed = {message->physical_offset, message->store_timestamp_ms, message->size, RP_INDEX_HASH_UNKNOWN, 0};
+    rp_index_keys keys = rp_index_keys_of(message);
+    int has_one = keys.unique.data != NULL && keys.words.size == 0;
+    if (has_one && (keys.tags.size == 0 || (fed.tags_hash = rp_index_tags_hash(message->topic, keys.tags)) > 0)) {
+        fed.key_hash = rp_index_key_hash(message->topic, keys.unique);
+    }
+    rp_index_feed_put(feed, &fed);
+}
+
 /* Enters a record into its queue. A whole one that names an impossible queue stays: it hurts nobody (recovery.c does the same). */
 static int enter_record(rp_commit_log *log, const rp_message *message, woken_queues *woken, rp_error *error) {
     rp_consume_queue *queue = NULL;
@@ -112,15 +126,19 @@ static int enter_record(rp_commit_log *log, const rp_message *message, woken_que
     if (queue != NULL && message->queue_offset == 0) {
         atomic_fetch_add_explicit(&log->queues_begun, 1, memory_order_relaxed);
     }
+    if (log->index_feed != NULL) {
+        feed_index(log->index_feed, message);
+    }
     atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
     return RP_OK;
 }
 
-/* One piece of the log in one file, from log->dispatched on. *done: bytes dispatched, all of them when the rest of the file is padding.
- * RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
-static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_queues *woken, int64_t *done, rp_error *error) {
-    int64_t file_left = log->file_size - log->dispatched % log->file_size;
+/* One piece of the log in one file, from offset `begin` on, which is log->dispatched. *done: bytes dispatched, all of them when the rest
+ * of the file is padding. RP_OK; RP_E_CORRUPT when what follows them is no record; what entering one failed with. */
+static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, woken_queues *woken, int64_t *done,
+                          rp_error *error) {
+    int64_t file_left = log->file_size - begin % log->file_size;
     while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
         rp_message message;
         const uint8_t *record = piece->address + *done;
@@ -140,7 +158,7 @@ static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_q
         if (kind < 0) {
             return kind;
         }
-        if (kind != RP_RECORD_MESSAGE || message.physical_offset != log->dispatched + *done) {
+        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + *done) {
             return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
         }
         rc = enter_record(log, &message, woken, error);
@@ -154,12 +172,13 @@ static int dispatch_piece(rp_commit_log *log, const rp_log_range *piece, woken_q
 
 /* Under the lock, at log->dispatched. */
 static void note_damage(rp_commit_log *log, const rp_error *cause) {
+    int64_t at = rp_commit_log_dispatched_offset(log);
     rp_error_set(
-        &log->damage, RP_E_CORRUPT, 0, log->setup.directory, log->dispatched,
+        &log->damage, RP_E_CORRUPT, 0, log->setup.directory, at,
         "the master's bytes at %lld are no record: %s; if `rocketpy store verify` says so of its log too, begin with a copy of its "
         "store, made while it is stopped, or with an empty one when it writes to a later file",
-        (long long)log->dispatched, cause->message);
-    atomic_store_explicit(&log->damaged_at, log->dispatched, memory_order_release);
+        (long long)at, cause->message);
+    atomic_store_explicit(&log->damaged_at, at, memory_order_release);
 }
 
 int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error) {
@@ -174,24 +193,24 @@ static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_comm
 
 /* Under the lock: entries for the whole records from log->dispatched on. 1 when there may be more, 0 when not. */
 static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
-    int64_t file_end = log->dispatched - log->dispatched % log->file_size + log->file_size;
+    int64_t begin = rp_commit_log_dispatched_offset(log), file_end = begin - begin % log->file_size + log->file_size;
     int64_t end = log->position < file_end ? log->position : file_end;
     rp_log_range piece;
-    if (end <= log->dispatched || rp_commit_log_read(log, log->dispatched, (uint32_t)(end - log->dispatched), &piece) != RP_OK) {
+    if (end <= begin || rp_commit_log_read(log, begin, (uint32_t)(end - begin), &piece) != RP_OK) {
         return 0;
     }
     rp_error error = {0};
     int64_t done = 0;
-    int rc = dispatch_piece(log, &piece, woken, &done, &error);
+    int rc = dispatch_piece(log, begin, &piece, woken, &done, &error);
     rp_log_range_release(piece.pin);
-    log->dispatched += done;
+    atomic_store_explicit(&log->dispatched, begin + done, memory_order_release);
     if (rc == RP_E_CORRUPT) {
         note_damage(log, &error);
-    } else if (rc != RP_OK && log->dispatch_failed_at != log->dispatched) {
-        log->dispatch_failed_at = log->dispatched;
+    } else if (rc != RP_OK && log->dispatch_failed_at != begin + done) {
+        log->dispatch_failed_at = begin + done;
         rp_log_write(log->setup.log, RP_LOG_ERROR,
                      "replicated messages from log offset %lld on cannot be queued: %s [%s]; tried again every few seconds",
-                     (long long)log->dispatched, error.message, error.file);
+                     (long long)log->dispatch_failed_at, error.message, error.file);
     }
     return rc == RP_OK && done > 0;
 }
@@ -218,20 +237,17 @@ static void dispatch_all(rp_commit_log *log) {
 
 void rp_commit_log_dispatch_replicated(rp_commit_log *log) {
     pthread_mutex_lock(&log->append_lock);
+    int64_t before = rp_commit_log_dispatched_offset(log);
     if (rp_commit_log_failure(log, NULL) == RP_OK && damage_of(log, NULL) == RP_OK) {
         dispatch_all(log);
     }
     pthread_mutex_unlock(&log->append_lock);
+    if (rp_commit_log_dispatched_offset(log) > before) {
+        rp_commit_log_tell_followers(log);
+    }
 }
 
 uint64_t rp_commit_log_queues_begun(const rp_commit_log *log) { return atomic_load_explicit(&log->queues_begun, memory_order_relaxed); }
-
-int64_t rp_commit_log_whole_offset(rp_commit_log *log) {
-    pthread_mutex_lock(&log->append_lock);
-    int64_t offset = log->dispatched;
-    pthread_mutex_unlock(&log->append_lock);
-    return offset;
-}
 
 /* Publishes and dispatches; *position is the log's end then. */
 static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *position, rp_error *error) {
@@ -242,9 +258,6 @@ static int commit(rp_commit_log *log, int64_t offset, uint32_t size, int64_t *po
                           (long long)offset);
     }
     if (rc == RP_OK) {
-        if (log->index_feed != NULL) {
-            rp_index_feed_stop(log->index_feed, log->position);
-        }
         log->position += size;
         atomic_store_explicit(&log->max_offset, log->position, memory_order_release);
         atomic_store_explicit(&log->bytes, atomic_load_explicit(&log->bytes, memory_order_relaxed) + size, memory_order_relaxed);

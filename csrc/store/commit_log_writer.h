@@ -59,9 +59,6 @@ void rp_commit_log_want_space(rp_commit_log *log, rp_consume_queue *queue);
 /* From now on every append fails with RP_E_CLOSED; returns when none is under way. The preallocation has stopped. */
 void rp_commit_log_stop(rp_commit_log *log);
 void rp_commit_log_close(rp_commit_log *log);
-/* Every record below it has its queue entry. Behind the published end only on a slave, whose last record may still be incomplete. */
-int64_t rp_commit_log_dispatched_offset(rp_commit_log *log);
-
 /* Called with context after every append that published bytes, outside the lock. RP_OK; RP_E_BUSY past RP_LOG_FOLLOWERS_MAX. */
 int rp_commit_log_add_follower(rp_commit_log *log, void (*appended)(void *context), void *context);
 /* Where appends put their hashed keys; NULL: nowhere. Only while nobody appends. */

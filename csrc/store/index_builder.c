@@ -36,10 +36,9 @@ struct rp_index_builder {
     int is_dirty;
     int has_complained;
     int has_failed_sync;
-    int64_t doubted; /* where a pass found no whole record that the log had one of a moment later; -1: nowhere */
     /* atomics */
     atomic_int_fast64_t offset;      /* release: the entries below it are there */
-    atomic_int sleeping;             /* sequentially consistent against the log's max offset, as in ha_master.c */
+    atomic_int sleeping;             /* sequentially consistent against the log's dispatched offset, as in ha_master.c */
     atomic_int_fast64_t stop_at_ns;  /* INT64_MAX while running; then when to give up draining */
     atomic_int waiting;              /* threads in await; raised before they write to wake_fd, so a pass that follows sees them */
     pthread_mutex_t passed_lock;     /* of `passed` alone */
@@ -52,7 +51,7 @@ void rp_index_builder_options_default(rp_index_builder_options *options) {
 
 static int64_t offset_of(const rp_index_builder *builder) { return atomic_load_explicit(&builder->offset, memory_order_relaxed); }
 static int64_t backlog(const rp_index_builder *builder) {
-    return rp_commit_log_max_offset(builder->options.commit_log) - offset_of(builder);
+    return rp_commit_log_dispatched_offset(builder->options.commit_log) - offset_of(builder);
 }
 
 static void advance_to(rp_index_builder *builder, int64_t offset) { atomic_store_explicit(&builder->offset, offset, memory_order_release); }
@@ -70,21 +69,19 @@ static void complain(rp_index_builder *builder, const char *what, const rp_error
                  error->message);
 }
 
-/* No record lies where one should: on to the next whole one, as recovery and the queues have it. Behind what the log knows to be whole,
- * which a slave's next start cuts off, to the next file. RP_OK; RP_E_IO: the log cannot be read just now. */
+/* No record lies where one should: on to the next whole one, as recovery and the queues have it. RP_OK; RP_E_IO: the log cannot be read
+ * just now. */
 static int pass_over(rp_index_builder *builder, const rp_error *cause, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
-    int64_t offset = offset_of(builder), whole = rp_commit_log_whole_offset(log), next = next_file(builder, offset);
+    int64_t offset = offset_of(builder), end = rp_commit_log_dispatched_offset(log);
+    rp_log_cursor cursor = {.row = rp_commit_log_files(log)};
+    rp_message message;
     complain(builder, "passing over what is no record", cause);
-    if (offset < whole) {
-        rp_log_cursor cursor = {.row = rp_commit_log_files(log)};
-        rp_message message;
-        int status = rp_log_cursor_find(&cursor, offset + 1, RP_CHECK_BODY_CRC, &message, error);
-        next = status == RP_OK && message.physical_offset < whole ? message.physical_offset : whole;
-        rp_log_cursor_leave(&cursor);
-        if (status == RP_E_IO)
-            return status;
-    }
+    int status = rp_log_cursor_find(&cursor, offset + 1, RP_CHECK_BODY_CRC, &message, error);
+    int64_t next = status == RP_OK && message.physical_offset < end ? message.physical_offset : end;
+    rp_log_cursor_leave(&cursor);
+    if (status == RP_E_IO)
+        return status;
     advance_to(builder, next);
     return RP_OK;
 }
@@ -154,9 +151,9 @@ static int enter_held(rp_index_builder *builder, rp_error *error) {
     return status;
 }
 
-/* While the feed runs: enters what it holds below the log's published end. Returns as enter_some. */
-static int enter_fed(rp_index_builder *builder, int64_t max, rp_error *error) {
-    int64_t start = offset_of(builder), end = rp_index_feed_end(builder->feed), limit = max < end ? max : end;
+/* While the feed runs: enters what it holds of records below `dispatched`. Returns as enter_some. */
+static int enter_fed(rp_index_builder *builder, int64_t dispatched, rp_error *error) {
+    int64_t start = offset_of(builder), end = rp_index_feed_end(builder->feed), limit = dispatched < end ? dispatched : end;
     for (int count = 0; count < FEED_PASS; count++) {
         if (!builder->has_held && !(builder->has_held = rp_index_feed_take(builder->feed, limit, &builder->held))) {
             advance_to(builder, limit); /* over the padding, which has no entry */
@@ -174,14 +171,14 @@ static int enter_fed(rp_index_builder *builder, int64_t max, rp_error *error) {
 /* One pinned piece. 1 moved on, 0 nothing whole is there, negative: try again later. */
 static int enter_some(rp_index_builder *builder, rp_error *error) {
     rp_commit_log *log = builder->options.commit_log;
-    int64_t offset = offset_of(builder), max = rp_commit_log_max_offset(log), min = rp_commit_log_min_offset(log);
+    int64_t offset = offset_of(builder), end = rp_commit_log_dispatched_offset(log), min = rp_commit_log_min_offset(log);
     if (offset < min)
         advance_to(builder, offset = min);
-    int64_t from = rp_index_feed_from(builder->feed); /* after max: what is published beyond it is in the feed */
+    int64_t from = rp_index_feed_from(builder->feed); /* after end: what is dispatched beyond it is in the feed */
     if (offset >= from)
-        return enter_fed(builder, max, error);
-    max = max < from ? max : from;
-    int64_t limit = next_file(builder, offset) < max ? next_file(builder, offset) : max;
+        return enter_fed(builder, end, error);
+    end = end < from ? end : from;
+    int64_t limit = next_file(builder, offset) < end ? next_file(builder, offset) : end;
     int64_t available = limit - offset;
     if (available <= 0)
         return 0;
@@ -197,17 +194,13 @@ static int enter_some(rp_index_builder *builder, rp_error *error) {
             return status == RP_E_NOT_FOUND; /* or deleted meanwhile: the next round starts at the new minimum */
         uint32_t first = size >= 4 ? rp_get_u32(range.address) : 0;
         if (first <= size || first > available)
-            break; /* whole, or not all of it has arrived */
+            break; /* whole, or no record's */
         rp_log_range_release(range.pin);
         size = first; /* one record larger than a piece */
     }
     int64_t used = enter_range(builder, &range, error);
     rp_log_range_release(range.pin);
-    if (used == 0 && offset < rp_commit_log_whole_offset(log)) { /* not the beginning of one that is still to come */
-        if (builder->doubted != offset) { /* a slave may have got the rest of it since max was read: looked at once more */
-            builder->doubted = offset;
-            return 1;
-        }
+    if (used == 0) {
         rp_error cause;
         rp_error_set(&cause, RP_E_CORRUPT, 0, NULL, offset, "a size past the log's end");
         used = pass_over(builder, &cause, error);
@@ -257,7 +250,6 @@ static int sync_due_ms(const rp_index_builder *builder) {
 static void sleep_until_appended(rp_index_builder *builder) {
     atomic_store(&builder->sleeping, 1);
     atomic_thread_fence(memory_order_seq_cst);
-    /* An incomplete replicated tail is no work either: only growth beyond what was looked at is. */
     if (backlog(builder) <= 0 && !is_stopping(builder))
         wait_for_notify(builder, sync_due_ms(builder));
     atomic_store(&builder->sleeping, 0);
@@ -288,8 +280,6 @@ static void index_builder_run(void *context) {
         } else if (moved < 0) {
             complain(builder, "cannot grow", &error);
             wait_for_notify(builder, RETRY_MS);
-        } else if (backlog(builder) > 0) {
-            wait_for_notify(builder, (int)builder->options.linger_ms); /* the tail of a record is on its way from the master */
         } else {
             sleep_until_appended(builder);
         }
@@ -305,7 +295,6 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the index builder");
     builder->options = *options;
     int64_t start = rp_key_index_next_offset(options->index), min = rp_commit_log_min_offset(options->commit_log);
-    builder->doubted = -1;
     atomic_init(&builder->offset, start > min ? start : min);
     atomic_init(&builder->stop_at_ns, INT64_MAX);
     pthread_condattr_t monotonic;
@@ -366,7 +355,7 @@ void rp_index_builder_close(rp_index_builder *builder, uint32_t drain_ms) {
 }
 
 void rp_index_builder_notify(rp_index_builder *builder) {
-    atomic_thread_fence(memory_order_seq_cst); /* the log's published offset before the look at sleeping */
+    atomic_thread_fence(memory_order_seq_cst); /* the log's dispatched offset before the look at sleeping */
     if (atomic_load_explicit(&builder->sleeping, memory_order_relaxed) == 0 || atomic_exchange(&builder->sleeping, 0) == 0)
         return;
     wake(builder);

@@ -1,11 +1,11 @@
 /* index_builder.h: follows the commit log and enters its messages into the key index, off the append path.
  * RocketMQ: the index part of ReputMessageService (5.3.3 store/DefaultMessageStore.java).
  *
- * The appender hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index slots are hit at random, so
- * entries are made in batches by a thread of their own: it sleeps while there is nothing, is woken by the first append after that, and
- * after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append. Who looks a key up ends the
- * linger and waits for it (await): a consumer finds the message that it was just given, as in RocketMQ, which enters a key before it
- * answers the pull that waits.
+ * The appender, or the slave's replication, hands the hashes of keys over (index_feed.h); where it could not, the log is read. Index
+ * slots are hit at random, so entries are made in batches by a thread of their own: it sleeps while there is nothing, is woken by the
+ * first append after that, and after a pass lingers linger_ms so that a stream of appends wakes it once per batch and not once per append.
+ * Who looks a key up ends the linger and waits for it (await): a consumer finds the message that it was just given, as in RocketMQ, which
+ * enters a key before it answers the pull that waits.
  *
  * Threads  one ("index"). notify, await and figures: any thread.
  * Owns     its thread. Borrows log and index, which must be closed after it.

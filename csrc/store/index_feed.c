@@ -13,7 +13,7 @@ struct rp_index_feed {
 
     _Atomic bool is_wanted;  /* set by the index thread, cleared by the appender when it begins; orders from, end and the ring's reuse */
     _Atomic int64_t from;    /* released when the feed begins */
-    _Atomic int64_t end;     /* released before anything is published that was not put */
+    _Atomic int64_t end;     /* released before anything is dispatched that was not put */
     _Atomic uint64_t head;   /* released behind the entry */
     _Atomic uint64_t tail;   /* released behind the copy of the entry */
     rp_index_feed_entry entries[]; /* tail..head belong to the index thread, the rest to the appender */
@@ -41,18 +41,12 @@ void rp_index_feed_put(rp_index_feed *feed, const rp_index_feed_entry *entry) {
         atomic_store_explicit(&feed->from, entry->log_offset, memory_order_release);
     }
     if (feed->put_end - atomic_load_explicit(&feed->tail, memory_order_acquire) > feed->mask) {
-        rp_index_feed_stop(feed, entry->log_offset);
+        feed->is_running = false;
+        atomic_store_explicit(&feed->end, entry->log_offset, memory_order_release);
         return;
     }
     feed->entries[feed->put_end & feed->mask] = *entry;
     atomic_store_explicit(&feed->head, ++feed->put_end, memory_order_release);
-}
-
-void rp_index_feed_stop(rp_index_feed *feed, int64_t offset) {
-    if (feed->is_running) {
-        feed->is_running = false;
-        atomic_store_explicit(&feed->end, offset, memory_order_release);
-    }
 }
 
 void rp_index_feed_request(rp_index_feed *feed) {

@@ -169,7 +169,7 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
     if (store->index == NULL)
         return (rp_key_query){0};
     if (store->index_builder != NULL) /* one that is far behind answers with what it has */
-        (void)rp_index_builder_await(store->index_builder, rp_commit_log_whole_offset(store->commit_log), INDEX_PATIENCE_MS);
+        (void)rp_index_builder_await(store->index_builder, rp_commit_log_dispatched_offset(store->commit_log), INDEX_PATIENCE_MS);
     return rp_key_index_query(store->index, topic, key, begin_ms, end_ms, offsets, offsets_max);
 }
 

@@ -21,13 +21,9 @@ static void *append_all(void *context) {
     (void)context;
     for (int64_t record = 0; record < RECORDS; record++) {
         int64_t offset = record * RECORD_SIZE;
-        if (record % 50000 == 49999) {
-            rp_index_feed_stop(feed, offset); /* one that came from a master */
-        } else {
-            int32_t hash = has_entry(record) ? (int32_t)record : RP_INDEX_HASH_UNKNOWN;
-            rp_index_feed_entry entry = {offset, record, RECORD_SIZE, hash, 0};
-            rp_index_feed_put(feed, &entry);
-        }
+        int32_t hash = has_entry(record) ? (int32_t)record : RP_INDEX_HASH_UNKNOWN;
+        rp_index_feed_entry entry = {offset, record, RECORD_SIZE, hash, 0};
+        rp_index_feed_put(feed, &entry);
         atomic_store_explicit(&max_offset, offset + RECORD_SIZE, memory_order_release);
     }
     return NULL;
