@@ -1,8 +1,9 @@
 /* listener.c: binds, accepts and deals new connections to the reactors.
  *
- * Reactor 0 accepts; a connection goes to the reactor that has the fewest. When descriptors run out, one that was kept in reserve is
- * given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one; the listener rests when
- * even that fails.
+ * Reactor 0 accepts; a connection goes to the reactor that has the fewest. The last of the process' descriptors are no connection's: a
+ * broker that has none for its log's next file would refuse every send. When files have taken those too, one that was kept in reserve is
+ * given up to accept and close the newcomer, which then sees a closed connection instead of a hanging one; the listener rests when even
+ * that fails.
  */
 #include "reactor.h"
 
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../base/clock_inl.h"
@@ -22,6 +24,8 @@
 #define ACCEPTS_PER_TURN 64
 #define REST_NS (100 * RP_NS_PER_MS)          /* after an accept that failed for want of resources */
 #define LOG_INTERVAL_NS RP_NS_PER_S /* of refusals */
+#define KEPT_SHARE 8                /* of the descriptors, one in so many is kept for files, */
+#define KEPT_MAX 1024               /* and no more than these */
 
 static int fail(rp_server *server, rp_error *error, int os_errno) {
     const char *address = server->options.bind_address;
@@ -133,6 +137,16 @@ static bool refuse_on_reserve(rp_reactor *reactor) {
     return has_refused;
 }
 
+/* The system gives the lowest number that is free, so that it tells how many are taken. An operator may have changed the limit meanwhile. */
+static bool is_kept_for_files(int fd) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return false;
+    }
+    rlim_t kept = limit.rlim_cur / KEPT_SHARE < KEPT_MAX ? limit.rlim_cur / KEPT_SHARE : KEPT_MAX;
+    return (rlim_t)fd >= limit.rlim_cur - kept;
+}
+
 static rp_reactor *least_loaded(rp_server *server) {
     rp_reactor *best = server->reactors[0];
     uint32_t best_count = atomic_load_explicit(&best->connection_count, memory_order_relaxed);
@@ -187,6 +201,11 @@ void rp_listener_accept(rp_reactor *reactor) {
         }
         rp_address address;
         rp_address_from_socket(&address, &socket_address);
+        if (is_kept_for_files(fd)) {
+            close(fd);
+            refused(reactor, &address, "the file descriptors that are left are kept for files; raise the limit (ulimit -n, LimitNOFILE)");
+            continue;
+        }
         uint32_t open_count = atomic_fetch_add_explicit(&server->connections, 1, memory_order_relaxed);
         if (open_count >= server->options.connections_max) {
             atomic_fetch_sub_explicit(&server->connections, 1, memory_order_relaxed);

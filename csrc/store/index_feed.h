@@ -37,8 +37,8 @@ void rp_index_feed_put(rp_index_feed *feed, const rp_index_feed_entry *entry);
 void rp_index_feed_request(rp_index_feed *feed);
 /* Records from this log offset on are in the feed; INT64_MAX: it has not begun. */
 int64_t rp_index_feed_from(const rp_index_feed *feed);
-/* Records from this log offset on are not in the feed; INT64_MAX: it runs. To be asked after the log's dispatched offset was read: a record below
- * both is in the feed. */
+/* Records from this log offset on are not in the feed; INT64_MAX: it runs. To be asked after the log's dispatched offset was read: a
+ * record below both is in the feed. */
 int64_t rp_index_feed_end(const rp_index_feed *feed);
 /* Takes the oldest entry if its record lies below limit: 1, else 0. */
 int rp_index_feed_take(rp_index_feed *feed, int64_t limit, rp_index_feed_entry *entry);

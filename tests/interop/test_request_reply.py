@@ -73,7 +73,7 @@ def test_a_reply_to_a_requester_that_has_left_is_told_so(java: JavaClients, topi
     assert re.match(rf"CODE: 1  DESC: push reply message fail, channel of <{re.escape(requester.started)}> not found\.", told), told
 
 
-@pytest.mark.parametrize("second", ["ours", "theirs"])
+@pytest.mark.parametrize("second", ["ours", pytest.param("theirs", marks=slow)])
 @pytest.mark.parametrize("version", [CURRENT, OLD])
 def test_replies_come_by_whichever_broker_their_sender_chooses(
     new_cluster: Callable[..., Cluster],

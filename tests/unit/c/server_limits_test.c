@@ -281,31 +281,60 @@ static void connections_past_the_bound_are_refused(void) {
     harness_stop(harness);
 }
 
-static void a_server_without_descriptors_refuses_and_recovers(void) {
+static int next_descriptor(void) {
+    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK(close(next) == 0);
+    return next;
+}
+
+/* A limit that leaves descriptors for a client and for `accepted` sockets of the server's, if it may take the last one; more are refused. */
+static void connections_end_where(int accepted, rlim_t limit, const char *said) {
     rp_server_options options = small_options();
     options.reactors = 1;
     struct harness *harness = harness_start(&options);
-    int fd = dial(harness);
-    expect_echo(fd, 1);
-    /* The client's socket takes the last descriptor that the limit leaves. */
+    int first = dial(harness);
+    expect_echo(first, 1);
     struct rlimit before, tight;
     CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
-    int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    close(next);
     tight = before;
-    tight.rlim_cur = (rlim_t)next + 1;
+    tight.rlim_cur = limit != 0 ? limit : (rlim_t)next_descriptor() + 1; /* the client's socket takes the last one */
     CHECK(setrlimit(RLIMIT_NOFILE, &tight) == 0);
+    int fds[64];
+    for (int index = 0; index < accepted; index++) {
+        fds[index] = dial(harness);
+        expect_echo(fds[index], 2 + index);
+    }
     int refused = dial(harness);
     CHECK(is_closed(refused));
-    CHECK(log_says(harness, "no file descriptor is left"));
-    expect_echo(fd, 2);
+    CHECK(log_says(harness, said));
+    expect_echo(first, 100);
     CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
     close(refused);
     int late = dial(harness);
-    expect_echo(late, 3);
+    expect_echo(late, 101);
     close(late);
-    close(fd);
+    for (int index = 0; index < accepted; index++) {
+        close(fds[index]);
+    }
+    close(first);
     harness_stop(harness);
+}
+
+static void a_server_without_descriptors_refuses_and_recovers(void) { connections_end_where(0, 0, "no file descriptor is left"); }
+
+/* Of 160 an eighth is kept; each connection here takes two of the others, one on either side. */
+static void the_last_descriptors_are_no_connections(void) {
+    enum { LIMIT = 160, KEPT = LIMIT / 8 };
+    int accepted = 0;
+    rp_server_options options = small_options();
+    options.reactors = 1;
+    struct harness *harness = harness_start(&options);
+    int first = dial(harness);
+    expect_echo(first, 1);
+    accepted = (LIMIT - KEPT - next_descriptor()) / 2;
+    close(first);
+    harness_stop(harness);
+    connections_end_where(accepted, LIMIT, "kept for files");
 }
 
 static void a_server_without_descriptors_says_so(void) {
@@ -518,6 +547,7 @@ int main(void) {
     RUN(an_idle_connection_is_closed_and_a_used_one_is_not);
     RUN(connections_past_the_bound_are_refused);
     RUN(a_server_without_descriptors_refuses_and_recovers);
+    RUN(the_last_descriptors_are_no_connections);
     RUN(a_server_without_descriptors_says_so);
     RUN(large_frames_wait_for_memory_and_finish_when_it_is_there);
     return 0;
