@@ -57,6 +57,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writable = asyncio.Event()
         self._writable.set()
+        self._is_retired = False
 
     @property
     def is_open(self) -> bool:
@@ -67,6 +68,17 @@ class _Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             raise NetworkError(f"connection to {self.address} was lost")
         self._transport.write(frame)
+
+    def retire(self) -> None:
+        """Its server goes away: closed as soon as nobody waits for an answer on it."""
+        self._on_lost = None
+        self._is_retired = True
+
+    def forget(self, opaque: int) -> None:
+        """Whoever sent that request waits no more."""
+        self.waiting.pop(opaque, None)
+        if self._is_retired and not self.waiting:
+            self.close()
 
     def close(self) -> None:
         self._on_lost = None
@@ -156,6 +168,7 @@ class RemotingClient:
         self._on_request = on_request
         self._on_lost = on_lost
         self._connections: dict[str, _Connection] = {}
+        self._retired: list[_Connection] = []
         self._connecting: dict[str, asyncio.Task[_Connection]] = {}
         self._look_ups = LookUps()
         self._opaques = itertools.count(1)
@@ -175,9 +188,10 @@ class RemotingClient:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, RocketpyError):
                 await task
-        for connection in self._connections.values():
+        for connection in (*self._connections.values(), *self._retired):
             connection.close()
         self._connections.clear()
+        self._retired.clear()
 
     async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0) -> Command:
         """Sends a request and returns its response, whatever its code."""
@@ -185,7 +199,6 @@ class RemotingClient:
             async with asyncio.timeout(timeout_s):
                 response = await self._invoke_once(address, code, fields, body)
                 if response.code == ResponseCode.GO_AWAY:  # a 5.x server that shuts down: the request was not handled
-                    self._drop(address)
                     response = await self._invoke_once(address, code, fields, body)
                 return response
         except TimeoutError as error:
@@ -239,9 +252,12 @@ class RemotingClient:
             connection.waiting[opaque] = future
             try:
                 await connection.write(self._encode(code, fields, body, opaque, 0))
-                return await future
+                response = await future
+                if response.code == ResponseCode.GO_AWAY:
+                    self._retire(address, connection)
+                return response
             finally:
-                connection.waiting.pop(opaque, None)
+                connection.forget(opaque)
         finally:
             self._in_flight -= 1
 
@@ -295,10 +311,13 @@ class RemotingClient:
                 return connection
         raise fault or OSError(f"{address} has no address")
 
-    def _drop(self, address: str) -> None:
-        connection = self._connections.pop(address, None)
-        if connection is not None:
-            connection.close()
+    def _retire(self, address: str, connection: _Connection) -> None:
+        """The next call makes another connection. What is in flight on this one is answered here, with another GO_AWAY perhaps."""
+        if self._connections.get(address) is connection:
+            del self._connections[address]
+            connection.retire()
+            self._retired = [each for each in self._retired if each.is_open]
+            self._retired.append(connection)
 
     def _next_opaque(self) -> int:
         return next(self._opaques) & 0x7FFFFFFF

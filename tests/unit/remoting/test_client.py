@@ -170,6 +170,30 @@ def test_go_away_is_followed_by_one_retry_on_a_new_connection() -> None:
     asyncio.run(scenario())
 
 
+def test_go_away_costs_the_other_calls_of_its_connection_nothing() -> None:
+    """Three in flight: two are sent away, one after the other; the third is answered where it was asked, behind them."""
+
+    async def scenario() -> None:
+        first: list[tuple[Command, asyncio.StreamWriter]] = []
+
+        async def answer(request: Command, writer: asyncio.StreamWriter) -> None:
+            if first and first[0][1] is not writer:
+                await reply(request, writer, 0)
+                return
+            first.append((request, writer))
+            if len(first) == 3:
+                for (asked, where), code in zip(first, (ResponseCode.GO_AWAY, ResponseCode.GO_AWAY, 0), strict=True):
+                    await reply(asked, where, code)
+
+        async with scripted(answer) as server, RemotingClient() as client:
+            answers = await asyncio.gather(*(client.invoke(server.address, code) for code in (101, 102, 103)))
+            assert [each.code for each in answers] == [0, 0, 0]
+            assert server.connections == 2 and [each.code for each in server.requests] == [101, 102, 103, 101, 102]
+            assert not any(each.is_open for each in client._retired) and client.is_connected(server.address)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("host", ["a..b", "x" * 64])
 def test_a_name_that_no_host_can_have_does_not_keep_the_others_from_answering(host: str) -> None:
     async def scenario() -> None:
