@@ -25,7 +25,7 @@
 #define RP_REPLIES_MAX 4096
 #define RP_PUSH_BYTES_MAX (UINT64_C(64) << 20)
 #define RP_PUSH_UNSENT_MAX (UINT64_C(1) << 20) /* and one frame: a few clients that do not read leave room for the others */
-#define RP_PUSH_OPAQUE (1 << 30) /* set in every push's; requests of Python have smaller ones (remoting/service.py) */
+#define RP_PUSH_OPAQUE 0x40000000 /* set in every push's; requests of Python have smaller ones (remoting/service.py) */
 #define RP_PUSH_CHAINS 1024u
 #define RP_REQUESTER_TEXT_MAX 128 /* of a client id in a remark */
 

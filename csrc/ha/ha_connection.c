@@ -17,7 +17,8 @@
 
 #define ACK_SIZE 8
 #define READ_ACKS_MAX 512
-/* Below this a copy into the socket costs less than a second system call (bench/sweeps/sendfile_threshold.c measures it). */
+/* Below this a copy into the socket costs less than a second system call. Lower than a pull's (SENDFILE_BYTES_MIN of remoting/output.c):
+ * these bytes lie together, and a slave splices what comes so. */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define FRAME_MS_MAX 50 /* longer ones make the next one smaller */
 

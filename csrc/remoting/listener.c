@@ -137,7 +137,7 @@ static bool refuse_on_reserve(rp_reactor *reactor) {
     return has_refused;
 }
 
-/* The system gives the lowest number that is free, so that it tells how many are taken. An operator may have changed the limit meanwhile. */
+/* The system gives the lowest number that is free, so it tells how many are taken. An operator may have changed the limit meanwhile. */
 static bool is_kept_for_files(int fd) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {

@@ -141,17 +141,22 @@ uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue) {
 
 int rp_consume_queue_start_at(rp_consume_queue *queue, int64_t offset, rp_error *error) {
     static const rp_queue_entry gone = {.commit_log_offset = 0, .size = INT32_MAX, .tags_code = 0};
-    int64_t per_file = queue->setup->file_size / ENTRY;
+    int64_t begin = offset - offset % (queue->setup->file_size / ENTRY);
     int rc = RP_OK;
-    atomic_store(&queue->max_offset, offset - offset % per_file);
-    atomic_store(&queue->min_offset, offset);
-    for (int64_t i = 0; i < offset % per_file && rc == RP_OK; i++) {
+    atomic_store(&queue->max_offset, begin);
+    atomic_store(&queue->min_offset, begin);
+    for (int64_t at = begin; at < offset && rc == RP_OK; at++) {
         rc = rp_consume_queue_reserve(queue, error);
         if (rc == RP_OK) {
             rp_consume_queue_put(queue, &gone);
         }
     }
-    atomic_store(&queue->synced_bytes, (offset - offset % per_file) * ENTRY);
+    if (rc == RP_OK) {
+        atomic_store(&queue->min_offset, offset);
+    } else { /* as empty as before: who tries again starts here again */
+        atomic_store(&queue->max_offset, begin);
+    }
+    atomic_store(&queue->synced_bytes, begin * ENTRY);
     return rc;
 }
 

@@ -51,6 +51,9 @@ int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int cre
     if (address == NULL) {
         int rc = open_failed(error, path, "map the file");
         ops->close(ops->context, fd);
+        if (create) {
+            ops->unlink(ops->context, path);
+        }
         return rc;
     }
     file->copies_on_write = mode != RP_MAP_READ && rp_map_hold_is_needed(fd);

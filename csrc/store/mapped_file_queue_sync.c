@@ -66,11 +66,16 @@ static int sync_pieces(rp_mapped_file_queue *row, int64_t begin, int64_t end, bo
         return names_failed(row, begin, error);
     }
     while (begin < end) {
-        rp_mapped_file *file = rp_mapped_file_queue_find(row, begin, error);
+        rp_error refusal = {0};
+        rp_mapped_file *file = rp_mapped_file_queue_find(row, begin, &refusal);
         if (file == NULL) {
             if (begin < atomic_load(&row->begin)) {
                 begin = atomic_load(&row->begin); /* removed by retention meanwhile */
                 continue;
+            }
+            if (rp_status_is_passing(refusal.status)) { /* no descriptor or no memory just now: no sync has failed */
+                *error = refusal;
+                return error->status = RP_E_BUSY;
             }
             return rp_error_set(error, RP_E_NOT_FOUND, 0, row->directory, begin, "the file to sync is gone");
         }

@@ -40,6 +40,7 @@ Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 TIMER_WAS_DELIVERED: Final = "TIMER_OUT_MS"
 """What RocketMQ leaves in a timed message: who sends it on sends a plain one."""
 _TIMERS: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
+_INT_DIGITS_MAX: Final = 10
 CAN_BE_STORED: Final = 1
 IS_DEAD_LETTER: Final = 2
 """What is found out about a send that goes back to the fast path (rp_send_found)."""
@@ -76,7 +77,9 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
 
 def _is_level(text: str) -> bool:
     """What Java's Integer.parseInt takes."""
-    return text.removeprefix("+").isdecimal() and text.isascii() and int(text) < 1 << 31
+    digits = text.removeprefix("+")
+    significant = digits.lstrip("0") or "0"
+    return digits.isdecimal() and digits.isascii() and len(significant) <= _INT_DIGITS_MAX and int(significant) < 1 << 31
 
 
 def _is_set(properties: Mapping[str, str], name: str) -> bool:

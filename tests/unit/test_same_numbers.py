@@ -6,8 +6,10 @@ import pytest
 
 from rocketpy import logs
 from rocketpy._core import remoting
-from rocketpy.broker import heartbeat, native_options, settings, topics
+from rocketpy.broker import heartbeat, native_options, send, settings, topics
+from rocketpy.broker.transaction_checks import Fate
 from rocketpy.cli import bench, check
+from rocketpy.remoting import service
 from tests.unit.native import lib
 
 SAME = {
@@ -29,6 +31,13 @@ SAME = {
     "RP_LOAD_SEND": bench.SEND,
     "RP_LOAD_PULL": bench.PULL,
     "RP_LOAD_BOTH": check.MODE_BOTH,
+    "RP_HALF_IS_ASKED_FOR": Fate.ASKED_FOR,
+    "RP_HALF_IS_IMMUNE": Fate.IMMUNE,
+    "RP_HALF_IS_GIVEN_UP": Fate.GIVEN_UP,
+    "RP_HALF_IS_RESUMED": Fate.RESUMED,
+    "RP_SEND_CAN_BE_STORED": send.CAN_BE_STORED,
+    "RP_SEND_IS_DEAD_LETTER": send.IS_DEAD_LETTER,
+    "RP_PUSH_OPAQUE": service.OPAQUE_MAX + 1,
 }
 
 

@@ -21,6 +21,7 @@ from tests.unit.broker.running import eventually, run, running
         ("bad topic", "", ResponseCode.INVALID_PARAMETER, "illegal characters"),
         ("SCHEDULE_TOPIC_XXXX", "", ResponseCode.NO_PERMISSION, "is forbidden"),
         ("t", "DELAY\x01soon", ResponseCode.SYSTEM_ERROR, 'NumberFormatException: For input string: "soon"'),
+        ("t", f"DELAY\x01{'9' * 5000}", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
         ("t", "DELAY\x010\x02DELAY\x013.0", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
         ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "due at any time"),
         ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),

@@ -1,4 +1,5 @@
 /* server_limits_test.c: claims about the remoting server's bounds, and about what bad or slow peers do to it: to themselves only. */
+#include "../../../csrc/remoting/reactor.h"
 #include "server_harness.h"
 
 #include <fcntl.h>
@@ -287,7 +288,7 @@ static int next_descriptor(void) {
     return next;
 }
 
-/* A limit that leaves descriptors for a client and for `accepted` sockets of the server's, if it may take the last one; more are refused. */
+/* A limit that leaves descriptors for a client and for `accepted` sockets of the server's; more are refused. */
 static void connections_end_where(int accepted, rlim_t limit, const char *said) {
     rp_server_options options = small_options();
     options.reactors = 1;
@@ -365,7 +366,9 @@ static void a_server_without_descriptors_says_so(void) {
     CHECK(status == RP_OK && refusals > 6);
 }
 
-static int is_starved(struct harness *harness) {
+static int has_starved_one(struct harness *harness) { return atomic_load(&harness->server->starved) == 1; }
+
+static int holds_half_of_the_bound(struct harness *harness) {
     rp_server_stats stats;
     rp_server_read_stats(harness->server, &stats);
     return stats.buffer_bytes > (1u << 20) / 2;
@@ -373,6 +376,7 @@ static int is_starved(struct harness *harness) {
 
 static void large_frames_wait_for_memory_and_finish_when_it_is_there(void) {
     rp_server_options options = small_options();
+    options.reactors = 1;
     options.memory_bytes_max = 1 << 20;
     options.stall_timeout_ms = 60000;
     struct harness *harness = harness_start(&options);
@@ -380,19 +384,24 @@ static void large_frames_wait_for_memory_and_finish_when_it_is_there(void) {
     static uint8_t frame[sizeof body + 4096];
     int first = dial(harness), second = dial(harness), third = dial(harness);
     uint32_t size = make_request(frame, sizeof frame, RP_SERIALIZE_JSON, CODE_PARK, 1, "x", (rp_slice){body, sizeof body});
-    /* The first two hold most of the memory with half a frame each, so that the third has to wait. */
+    /* The first two hold most of the memory with half a frame each, the second beyond the bound, so that the third has to wait. */
     write_all(first, frame, 600 * 1024);
-    CHECK(becomes_true(harness, is_starved));
-    write_all(second, frame, 300 * 1024);
-    write_all(third, frame, 100 * 1024);
+    CHECK(becomes_true(harness, holds_half_of_the_bound));
+    write_all(second, frame, 600 * 1024);
+    write_all(third, frame, 300 * 1024);
+    CHECK(becomes_true(harness, has_starved_one));
+    rp_server_stats stats;
+    rp_server_read_stats(harness->server, &stats);
+    const uint64_t first_read = 2 * 128 * 1024; /* twice what it brings: room for more */
+    CHECK(stats.buffer_bytes <= options.memory_bytes_max + sizeof frame + first_read);
     /* Small requests pass meanwhile. */
     int other = dial(harness);
     expect_echo(other, 1);
     /* Those who wait are served when the first has gone. */
     close(first);
-    write_all(second, frame + 300 * 1024, size - 300 * 1024);
+    write_all(second, frame + 600 * 1024, size - 600 * 1024);
     expect_echo(second, 2);
-    write_all(third, frame + 100 * 1024, size - 100 * 1024);
+    write_all(third, frame + 300 * 1024, size - 300 * 1024);
     expect_echo(third, 3);
     close(second);
     close(third);
@@ -451,6 +460,7 @@ static void ten_thousand_idle_connections_cost_little(void) {
     long rss_before = own_rss_bytes();
     uint16_t port = rp_server_port(harness->server);
     char byte;
+    close(to_parent[1]); /* the child's alone: its end is seen here */
     CHECK(write(port_pipe[1], &port, sizeof port) == sizeof port);
     CHECK(read(to_parent[0], &byte, 1) == 1);
     rp_request *last = NULL;
@@ -475,7 +485,8 @@ static void ten_thousand_idle_connections_cost_little(void) {
     rp_server_read_stats(harness->server, &stats);
     CHECK(stats.connections_open == IDLE_CONNECTIONS + 1);
     close(from_parent[1]);
-    CHECK(waitpid(child, NULL, 0) == child);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close(fd);
     harness_stop(harness);
 }
