@@ -40,7 +40,7 @@ typedef struct rp_floor_rate {
     uint64_t elapsed_ns;
     uint64_t p50_ns; /* of one round */
     uint64_t p99_ns;
-    uint64_t max_ns;
+    uint64_t p999_ns;
 } rp_floor_rate;
 
 /* pwrite + fdatasync of size bytes each, into path (created, preallocated, removed), for duration_ms. */

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 void rp_floor_fill_rate(rp_floor_rate *rate, const rp_histogram *rounds, uint64_t bytes, int64_t elapsed_ns) {
-    *rate = (rp_floor_rate){
-        rp_histogram_count(rounds), bytes, (uint64_t)elapsed_ns, rp_histogram_percentile(rounds, 50), rp_histogram_percentile(rounds, 99),
-        rp_histogram_max(rounds)};
+    *rate = (rp_floor_rate){rp_histogram_count(rounds),
+                            bytes,
+                            (uint64_t)elapsed_ns,
+                            rp_histogram_percentile(rounds, 50),
+                            rp_histogram_percentile(rounds, 99),
+                            rp_histogram_percentile(rounds, 99.9)};
 }
 
 int rp_floor_tcp_pair(int *writer, int *reader) {

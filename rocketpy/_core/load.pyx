@@ -48,7 +48,7 @@ cdef extern from "load/floor.h" nogil:
     ctypedef struct rp_floor:
         pass
     ctypedef struct rp_floor_rate:
-        uint64_t rounds, bytes, elapsed_ns, p50_ns, p99_ns, max_ns
+        uint64_t rounds, bytes, elapsed_ns, p50_ns, p99_ns, p999_ns
     int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **server,
                        rp_error *error)
     uint16_t rp_floor_port(const rp_floor *server)
@@ -297,7 +297,7 @@ cdef object measured(floor_loop loop, object path, uint32_t size, uint32_t durat
     with nogil:
         status = loop(name, size, duration_ms, &rate, &error)
     check(status, &error)
-    return FloorRate(rate.rounds, rate.bytes, rate.elapsed_ns, rate.p50_ns, rate.p99_ns, rate.max_ns)
+    return FloorRate(rate.rounds, rate.bytes, rate.elapsed_ns, rate.p50_ns, rate.p99_ns, rate.p999_ns)
 
 
 def floor_sync(path, uint32_t size, uint32_t duration_ms):

@@ -82,7 +82,7 @@ class FloorRate(NamedTuple):
     elapsed_ns: int
     p50_ns: int
     p99_ns: int
-    max_ns: int
+    p999_ns: int
 
 
 class SyncTimes(NamedTuple):
