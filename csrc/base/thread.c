@@ -52,7 +52,8 @@ int rp_thread_start(rp_thread **thread_out, const char *name, void (*run)(void *
 }
 
 const char *rp_thread_refusal(int status) {
-    return status == RP_E_BUSY ? "the system gives no more threads; raise its limit (ulimit -u and -v, TasksMax, pids.max)"
+    return status == RP_E_BUSY ? "the system gives no more threads; raise its limit (ulimit -u and -v, TasksMax, pids.max, "
+                                 "and of maps vm.max_map_count)"
                                : rp_status_text(status);
 }
 

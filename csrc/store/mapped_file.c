@@ -31,7 +31,8 @@ void rp_mapped_file_free(rp_mapped_file *file) {
 
 static int open_failed(rp_error *error, const char *path, const char *what) {
     int os_errno = errno, status = os_errno == ENOENT ? RP_E_NOT_FOUND : rp_status_from_errno(os_errno);
-    return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s", what, strerror(os_errno));
+    return rp_error_set(error, status, os_errno, path, -1, "cannot %s: %s%s", what, strerror(os_errno),
+                        os_errno == ENOMEM ? "; raise vm.max_map_count, each file of the store is a map (sysctl), or free memory" : "");
 }
 
 int rp_mapped_file_map(rp_mapped_file *file, const char *path, int mode, int create, rp_error *error) {

@@ -1,5 +1,5 @@
 """What a broker looks at when it starts, since an operator finds it out too late otherwise: time limits that clients do not wait for, a
-port for slaves that nobody can connect to, another broker that goes by the same name and id.
+port for slaves that nobody can connect to, another broker that goes by the same name and id, a store of more files than may be mapped.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from .._core.errors import NetworkError
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 CLIENT_WAITS_MS: Final = 3000
 """sendMsgTimeout of RocketMQ's clients, unless their program says otherwise."""
 CONNECT_TIMEOUT_S: Final = 3.0
+MAPS_SHARE_MAX: Final = 0.75
+"""Of vm.max_map_count; a thread's stack is a map, too, so that the next start may fail for want of one."""
 
 _WAITS: Final = (
     ("syncFlushTimeout", "flushDiskType", "SYNC_FLUSH", "the disk", "FLUSH_DISK_TIMEOUT"),
@@ -54,6 +57,22 @@ def warn_of_undelivered(waiting: Mapping[str, int], reserved_hours: int) -> None
             "again before they expire (fileReservedTime=%d h), does",
             ", ".join(f"{count} {kind}" for kind, count in waiting.items()),
             reserved_hours,
+        )
+
+
+def warn_of_maps(maps: Path = Path("/proc/self/maps"), limit: Path = Path("/proc/sys/vm/max_map_count")) -> None:
+    """Of a store with so many queues that there is little room for more: at the limit sends to new queues are refused."""
+    try:
+        taken, most = maps.read_bytes().count(b"\n"), int(limit.read_text())
+    except (OSError, ValueError):  # hidden in this container: nothing to be said
+        return
+    if taken >= most * MAPS_SHARE_MAX:
+        log.warning(
+            "this process has %d of the %d maps that vm.max_map_count allows, a queue or log file each: at the limit sends to new queues "
+            "are refused and the next start fails; raise it: sudo sysctl -w vm.max_map_count=%d",
+            taken,
+            most,
+            most * 10,
         )
 
 

@@ -92,7 +92,7 @@ def ready_executor(threads: int = EXECUTOR_THREADS) -> ThreadPoolExecutor:
         all_run.abort()
         executor.shutdown()
         raise RocketpyError(
-            "the system gives this process no more threads; raise the limit (ulimit -u and -v, TasksMax, pids.max)"
+            "the system gives this process no more threads; raise the limit (ulimit -u and -v, TasksMax, pids.max, vm.max_map_count)"
         ) from error
     all_run.wait()
     return executor

@@ -10,7 +10,7 @@ import pytest
 
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.start_checks import ha_port_fault
+from rocketpy.broker.start_checks import ha_port_fault, warn_of_maps
 from tests.processes import free_port
 from tests.unit.broker.running import broker_config, eventually, run, running
 
@@ -79,6 +79,21 @@ def test_another_broker_of_the_same_name_and_id_is_told(tmp_path: Path, caplog: 
 
     with caplog.at_level(logging.WARNING):
         run(test)
+
+
+@pytest.mark.parametrize(("taken", "told"), [(7, False), (8, True)])
+def test_little_room_for_more_maps_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture, taken: int, told: bool) -> None:
+    maps, limit = tmp_path / "maps", tmp_path / "max_map_count"
+    maps.write_text("7f00-7f01 r--p\n" * taken)
+    limit.write_text("10\n")
+    warn_of_maps(maps, limit)
+    assert [record.getMessage() for record in caplog.records if f"has {taken} of the 10 maps" in record.getMessage()] == caplog.messages
+    assert bool(caplog.messages) == told and all("vm.max_map_count=100" in message for message in caplog.messages)
+
+
+def test_a_limit_of_maps_that_cannot_be_read_is_not_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_maps(tmp_path / "maps", tmp_path / "max_map_count")
+    assert caplog.messages == []
 
 
 def test_why_a_start_failed_is_told_also_when_its_tables_cannot_be_saved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
