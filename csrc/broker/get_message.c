@@ -14,6 +14,8 @@
 #include "sql_filter.h"
 #include "tag_filter.h"
 
+#define UNCLOCKED_A_RECORD 128u
+#define UNCLOCKED_MAX 2048u
 #define ENTRIES_AT_ONCE 32u
 #define RANGES_AT_FIRST 32u
 #define PULL_BYTES_MIN 100 /* both as in DefaultMessageStore.getMessage */
@@ -81,6 +83,7 @@ typedef struct get_walk {
     int64_t last_offset; /* of the last entry looked at */
     int pin_each;        /* second way: a pin for each record */
     int64_t stop_at_ns;  /* of a filter that looks into records */
+    uint32_t unclocked;  /* bytes of properties since the last look at the clock, and as many for each record */
     int is_spent;        /* it is later than that */
     uint32_t disk_looks; /* as of the request: what is left of them */
 } get_walk;
@@ -120,7 +123,11 @@ static int passes_expression(get_walk *walk, const rp_log_range *record) {
         rp_message_decode(record->address, record->size, RP_CHECK_NO_CRC, &message, NULL) != RP_RECORD_MESSAGE)
         return 1;
     int passes = rp_sql_filter_matches(walk->request->filter, message.properties);
-    walk->is_spent = now_ns() >= walk->stop_at_ns;
+    walk->unclocked += message.properties.size + UNCLOCKED_A_RECORD;
+    if (walk->unclocked >= UNCLOCKED_MAX) {
+        walk->unclocked = 0;
+        walk->is_spent = now_ns() >= walk->stop_at_ns;
+    }
     return passes;
 }
 

@@ -63,6 +63,9 @@ typedef struct rp_lane {
     rp_subscription_reader subscription;
     int64_t safe_deadline_ns; /* of parked responses */
     int pulled;               /* a pull was answered in this turn */
+    int64_t filter_turn_ns;   /* the turn, by its time, in which */
+    int64_t filter_ns;        /* filters have looked into records for so long */
+    uint32_t filters_waiting; /* suspended pulls that wait for a turn with time for them */
     rp_lane_counters counters;
 } rp_lane;
 

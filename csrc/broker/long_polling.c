@@ -193,7 +193,13 @@ static void remove_from_waits(rp_suspended_pull *pull) {
         waits->last = pull->previous;
 }
 
+static void set_later(rp_lane *lane, rp_suspended_pull *pull, int is_later) {
+    lane->filters_waiting += (uint32_t)is_later - pull->pull.later;
+    pull->pull.later = (uint8_t)is_later;
+}
+
 static void drop(rp_lane *lane, rp_suspended_pull *pull) {
+    set_later(lane, pull, 0);
     remove_from_waits(pull);
     heap_remove(&lane->suspended, pull);
     unchain_pull(&lane->suspended, pull);
@@ -275,13 +281,17 @@ static void look_at(rp_suspended_pulls *pulls, rp_suspended_pull *pull, int64_t 
     sift(pulls, pull->heap_place, pull);
 }
 
-/* Tries one pull for what has arrived. */
-static void retry_pull(rp_lane *lane, rp_suspended_pull *pull) {
+/* Tries one pull for what has arrived, or since there is time for its filter. Its outcome. */
+static int retry_pull(rp_lane *lane, rp_suspended_pull *pull) {
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor);
     int outcome = rp_pull_path_retry(lane, &pull->pull, RP_PULL_WOKEN);
-    if (outcome == RP_PULL_DONE)
+    if (outcome == RP_PULL_DONE) {
         drop(lane, pull);
-    else
-        look_at(&lane->suspended, pull, outcome == RP_PULL_CHOKED ? rp_reactor_now_ns(lane->reactor) + CHOKED_LOOK_NS : INT64_MAX);
+        return outcome;
+    }
+    set_later(lane, pull, outcome == RP_PULL_LATER);
+    look_at(&lane->suspended, pull, outcome == RP_PULL_LATER ? now_ns : outcome == RP_PULL_CHOKED ? now_ns + CHOKED_LOOK_NS : INT64_MAX);
+    return outcome;
 }
 
 int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
@@ -298,12 +308,16 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
     atomic_fetch_add_explicit(&lane->counters.pulls_suspended, 1, memory_order_relaxed);
     rp_queue_waits *waits = made->waits;
     int look_again = pull->cold;
+    if (pull->later) {
+        lane->filters_waiting++;
+        look_at(&lane->suspended, made, rp_reactor_now_ns(lane->reactor));
+    }
     if (waits->marked != pull->queue) {
         rp_consume_queue_set_waiting(pull->queue, lane->index);
         waits->marked = pull->queue;
         look_again |= rp_consume_queue_max_offset(pull->queue) > made->pull.from;
     }
-    if (look_again)
+    if (look_again && !pull->later)
         retry_pull(lane, made);
     if (lane->suspended.heap_size > 0 && lane->suspended.heap[0] == made)
         rp_lane_schedule(lane);
@@ -390,7 +404,8 @@ int64_t rp_long_polling_expire(rp_lane *lane, int64_t now_ns) {
     while (pulls->heap_size > 0 && pulls->heap[0]->look_ns <= now_ns) {
         rp_suspended_pull *pull = pulls->heap[0];
         if (pull->deadline_ns > now_ns) {
-            retry_pull(lane, pull);
+            if (retry_pull(lane, pull) == RP_PULL_LATER)
+                break; /* the turn has no more time for the others either, and who waits longest goes first in the next */
             continue;
         }
         rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);

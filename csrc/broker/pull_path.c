@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../base/clock_inl.h"
 #include "../base/slice_inl.h"
 #include "lane.h"
 #include "pull_response.h"
@@ -11,7 +12,9 @@
 
 #define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
 #define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
+#define LATER 102  /* another turn has time for its filter */
 #define LAST_DISK_LOOKS 32u /* messages that the last try of a pull reads from disk for its filter */
+#define LATER_MS 500 /* of turns without time for its filter: then the consumer is told to come again */
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 /* forbiddenType of an answer: ForbiddenType (5.3.3 remoting/protocol/). */
@@ -29,6 +32,7 @@ static int forbid(rp_answer_to to, const char *type, const char *format, rp_slic
     return rp_answer(to, RP_RESPONSE_NO_PERMISSION, &field, 1, format, (int)name.size, (const char *)name.data);
 }
 
+static int64_t now_ns(void) { return rp_clock_monotonic_ns(rp_clock_system()); }
 static uint32_t bound(const _Atomic uint32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 
@@ -138,7 +142,21 @@ static void get(rp_lane *lane, const rp_pull *pull, const rp_get_limits *limits,
         .context = lane,
         .disk_looks = attempt == RP_PULL_LAST ? LAST_DISK_LOOKS : 0,
     };
+    int64_t begun_ns = filter->kind == RP_FILTER_SQL ? now_ns() : 0;
     rp_get_message(&request, limits, &lane->scratch, result);
+    lane->filter_ns += filter->kind == RP_FILTER_SQL ? now_ns() - begun_ns : 0;
+}
+
+/* Whether the filter has to wait: for those that wait already, or because the turn's time is spent. */
+static int is_for_later(rp_lane *lane, const rp_message_filter *filter, int attempt) {
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
+    if (filter->kind != RP_FILTER_SQL)
+        return 0;
+    if (lane->filter_turn_ns != turn_ns) {
+        lane->filter_turn_ns = turn_ns;
+        lane->filter_ns = 0;
+    }
+    return lane->filter_ns >= RP_FILTER_TURN_NS || (attempt == RP_PULL_FIRST && lane->filters_waiting > 0);
 }
 
 /* Notes where the consumer stands: each pull's end, and the offset it commits with its first try. */
@@ -156,7 +174,8 @@ static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_lim
     return rp_cold_reads_look_at_entries(lane, pull->queue, pull->from, count, pull->disk_asked & RP_COLD_ENTRIES);
 }
 
-/* One try. RP_HANDLED: answered; PUNTED; COLD; RP_OK: nothing for it yet and it may wait (pull->from moved as far as nothing matched). */
+/* One try. RP_HANDLED: answered; PUNTED; COLD; LATER; RP_OK: nothing for it yet, and it may wait (pull->from moved as far as nothing
+ * matched). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
     rp_answer_to to = answer_to(pull, connection);
     rp_message_filter filter;
@@ -171,6 +190,10 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     if (pull->slot == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "store getMessage return null");
     rp_offset_cell *cell = rp_offset_cells_open(&pull->consumption->offsets, pull->queue_id);
+    if (is_for_later(lane, &filter, attempt)) {
+        note_offsets(lane, pull, cell, attempt, pull->from);
+        return LATER;
+    }
     rp_get_limits limits;
     read_limits(lane->broker, &limits);
     if (attempt != RP_PULL_LAST && entries_are_cold(lane, pull, &limits)) {
@@ -266,6 +289,14 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     return header.sys_flag & RP_PULL_SUBSCRIPTION ? read_filter(lane, &header, to, &pull->filter) : RP_OK;
 }
 
+/* Tells the consumer to come again from where it stands. */
+static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
+    rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
+    result.min_offset = rp_consume_queue_min_offset(pull->queue);
+    result.max_offset = rp_consume_queue_max_offset(pull->queue);
+    return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
+}
+
 int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
     rp_pull pull;
     int outcome = read_pull(lane, connection, command, &pull);
@@ -276,22 +307,21 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         pull.suspend_ms = lane->broker->options.cold_wait_ms;
         outcome = RP_OK;
     }
+    if (outcome == LATER) {
+        pull.later = 1;
+        pull.suspend_ms = LATER_MS;
+        outcome = RP_OK;
+    }
     if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))
         outcome = try_pull(lane, &pull, connection, RP_PULL_LAST);
+    if (outcome == LATER)
+        outcome = answer_come_again(lane, &pull, connection);
     if (outcome == PUNTED) {
         rp_count(&lane->counters.pulls_punted, 1);
         return RP_PUNT;
     }
     rp_count(&lane->counters.pulls, 1);
     return outcome < 0 ? outcome : RP_HANDLED;
-}
-
-/* Tells the consumer to come again from where it stands. */
-static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
-    rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
-    result.min_offset = rp_consume_queue_min_offset(pull->queue);
-    result.max_offset = rp_consume_queue_max_offset(pull->queue);
-    return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
 }
 
 /* Once a pull and kind: what the last look missed is read in, then the queue's pulls are tried again. 0: the reader has too much to do. */
@@ -316,7 +346,9 @@ int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
         outcome = try_pull(lane, pull, connection, RP_PULL_LAST);
     if (outcome == COLD)
         return RP_PULL_WAITS;
-    if (outcome == PUNTED) /* the request itself is gone: when the consumer asks again, Python gets it */
+    if (outcome == LATER && attempt != RP_PULL_LAST)
+        return RP_PULL_LATER;
+    if (outcome == PUNTED || outcome == LATER) /* the request itself is gone: when the consumer asks again, Python gets it */
         outcome = answer_come_again(lane, pull, connection);
     if (outcome < 0)
         rp_server_close_connection(lane->server, pull->connection_id);

@@ -3,7 +3,8 @@
  *
  *   request ─ rp_pull ─ check ─ get_message ─┬─ FOUND, or a status the consumer acts on ─► response
  *                          ▲                 ├─ FOUND, but on disk only ─► cold_reads ──────────────┐
- *                          │                 └─ PULL_NOT_FOUND and it may wait ─────────────────────┴─► long_polling ─┐
+ *                          │                 ├─ PULL_NOT_FOUND and it may wait ─────────────────────┤
+ *                          │   a filter has taken RP_FILTER_TURN_NS of this turn already ───────────┴─► long_polling ─┐
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
  *
  * Punts    unknown topic or group, topics without RP_TOPIC_NATIVE_PULL, class filters, expressions that are neither tags nor SQL92,
@@ -21,6 +22,8 @@
 #include "topic_table.h"
 
 struct rp_lane;
+
+#define RP_FILTER_TURN_NS 1000000 /* filters that look into records begin no more pulls in a turn then: who sends waits for its end */
 
 #define RP_PULL_COMMIT_OFFSET 1
 #define RP_PULL_SUSPEND 2
@@ -52,6 +55,7 @@ typedef struct rp_pull {
     uint8_t lite;
     uint8_t cold;       /* what it needs has to be read from disk first (cold_reads.h) */
     uint8_t disk_asked; /* and have been asked for: rp_cold_kind bits */
+    uint8_t later;      /* waits for a turn that has time for its filter */
 } rp_pull;
 
 enum rp_pull_attempt {
@@ -65,7 +69,8 @@ int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const 
 enum rp_pull_outcome {
     RP_PULL_WAITS = 0,  /* nothing for it; pull->from may have moved */
     RP_PULL_DONE = 1,   /* answered, or its connection is gone */
-    RP_PULL_CHOKED = 2  /* its consumer has not read what it was sent: to be tried again when it has had time to */
+    RP_PULL_CHOKED = 2, /* its consumer has not read what it was sent: to be tried again when it has had time to */
+    RP_PULL_LATER = 3   /* this turn has filtered for long enough: to be tried again in the next */
 };
 
 /* Tries a suspended pull again. */

@@ -179,3 +179,27 @@ def test_a_client_asks_before_it_starts(tmp_path: Path, subscription: dict[str, 
             assert (await at.peer().ask(RequestCode.CHECK_CLIENT_CONFIG, {}, asked)).code == code
 
     run(test)
+
+
+def test_filters_of_many_pulls_leave_turns_to_those_who_send(tmp_path: Path) -> None:
+    """400 pulls on one connection, each over as many messages as one may look at: the send behind them is answered among them."""
+    pulls, looks = 400, 800
+
+    async def test() -> None:
+        async with running(tmp_path, **ALLOWED) as at:
+            many = await send_prices(at, *range(looks))
+            other = at.peer()
+            assert (await other.send("t", b"first")).code == 0
+            wanted = looks - 2
+            ask = {"subscription": f"price > {looks} OR price = {wanted}", "expressionType": "SQL92"}
+            waiting = [asyncio.ensure_future(many.pull("g", "t", **ask)) for _ in range(pulls)]
+            await eventually(lambda: any(each.done() for each in waiting))
+            assert (await other.send("t", b"second")).code == 0
+            assert not all(each.done() for each in waiting)
+            for answer in await asyncio.gather(*waiting):
+                goes_on_at = int(answer.fields["nextBeginOffset"])
+                if answer.code != ResponseCode.PULL_RETRY_IMMEDIATELY:  # that says: come again, its time was up on the way
+                    assert (answer.code, bodies(answer)) == (0, [b"%d" % wanted])
+                assert (goes_on_at > wanted) == (answer.code == 0) and goes_on_at <= looks
+
+    run(test)
