@@ -129,7 +129,7 @@ int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, in
     again half = {.broker = broker};
     *copy = (rp_half_copy){0};
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
-        return RP_E_CLOSED;
+        return RP_E_DISK_FULL; /* the retention's word: nearly, or its log's files would not fit */
     int status = rp_stored_message_open(broker->commit_log, log_offset, &half.stored);
     if (status != RP_OK)
         return status;

@@ -122,7 +122,7 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "name": (r"[%|a-zA-Z0-9_.-]{1,127}", "a name of 1 to 127 characters out of letters, digits, % | _ - ."),
     "path": (r".+", "the path of a file or directory"),
     "hours": (r"([01]?[0-9]|2[0-3])(;([01]?[0-9]|2[0-3]))*;*", 'hours of the day such as "04" or "04;16"'),
-    "levels": (r"[0-9]+[smhd]( +[0-9]+[smhd])*", 'delays such as "1s 5s 10s 1m 2h 1d"'),
+    "levels": (r"[0-9]{1,9}[smhd]( +[0-9]{1,9}[smhd]){0,63}", 'delays such as "1s 5s 10s 1m 2h 1d"'),
     "peers": (r"([^-;]+-[^;]+:[0-9]{1,5}(;[^-;]+-[^;]+:[0-9]{1,5})*)?", 'members such as "n0-127.0.0.1:40911;n1-127.0.0.1:40912"'),
 }
 

@@ -66,9 +66,9 @@ class StoreDirectory:
                 "there is no store directory here; it is storePathRootDir of the broker, by default ~/store", file=str(self.root)
             )
         if not self.commit_log_path.is_dir():
-            raise NotFound(
-                "no commitlog directory: not a store, or storePathCommitLog lies elsewhere (--commitlog)", file=str(self.commit_log_path)
-            )
+            inside = self.root / "store"
+            hint = f"; {inside} is one" if (inside / "commitlog").is_dir() else ", or storePathCommitLog lies elsewhere (--commitlog)"
+            raise NotFound(f"no commitlog directory: not a store{hint}", file=str(self.commit_log_path))
 
     def log_files(self) -> list[Path]:
         """Commit log files in offset order."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy._core.errors import StoreLocked
+from rocketpy._core.errors import NotFound, StoreLocked
 from rocketpy._core.options import MessageStoreOptions
 from rocketpy._core.store import MessageStore
 from rocketpy.cli.store import repair
@@ -97,6 +97,14 @@ def test_topics_that_are_deleted_meanwhile_are_passed_over(root: Path, monkeypat
 
     monkeypatch.setattr("rocketpy.store.directory._offset_files", listed_and_deleted)
     assert list(StoreDirectory(root / "later").queues()) == []
+
+
+def test_who_names_the_directory_above_the_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="not a store, or storePathCommitLog lies elsewhere"):
+        StoreDirectory(tmp_path)
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    with pytest.raises(NotFound, match=f"not a store; {tmp_path / 'store'} is one"):
+        StoreDirectory(tmp_path)
 
 
 def test_a_log_file_that_retention_takes_meanwhile_is_passed_over(root: Path) -> None:

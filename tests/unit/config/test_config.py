@@ -91,6 +91,7 @@ BAD_LINES = [
     ("autoCreateTopicEnable=yes", "autoCreateTopicEnable: 'yes' is not valid: expected true or false"),
     ("longPollingEnable=1", "longPollingEnable: '1' is not valid: expected true or false"),
     ("deleteWhen=24", 'deleteWhen: \'24\' is not valid: expected hours of the day such as "04" or "04;16"'),
+    ("messageDelayLevel=9999999999d", "messageDelayLevel: '9999999999d' is not valid: expected delays such as \"1s 5s 10s 1m 2h 1d\""),
     ("messageDelayLevel=1x", "messageDelayLevel: '1x' is not valid: expected delays such as \"1s 5s 10s 1m 2h 1d\""),
     ("namesrvAddr=localhost", "namesrvAddr: 'localhost' is not valid: expected addresses such as \"127.0.0.1:9876;192.168.0.1:9876\""),
     ("namesrvAddr=a:99999", "namesrvAddr: 'a:99999' is not valid: expected a port from 1 to 65535"),
