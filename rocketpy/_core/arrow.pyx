@@ -272,10 +272,10 @@ cdef class QueueReader(NativeObject):
         cdef rp_queue_reader_options native_options
         cdef rp_error error
         cdef list keep = []
-        if self.native != NULL:
-            raise InvalidArgument("a QueueReader is opened once")
         rp_queue_reader_options_default(&native_options)
         try:
+            if self.native != NULL:
+                raise InvalidArgument("a QueueReader is opened once")
             set_fields(queue_reader_option_rows, &native_options, options, keep)
             self.batch = create_batch(batch or {}, pool)
         except BaseException:

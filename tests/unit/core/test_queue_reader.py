@@ -212,6 +212,18 @@ def test_the_socket_is_closed_when_the_reader_cannot_be_made(read: Any, wrong: d
     assert silent.ours.recv(1) == b""
 
 
+def test_a_reader_that_is_opened_again_closes_the_socket_and_reads_on() -> None:
+    silent, broker = _Silent(), Broker(steady())
+    options: dict[str, Any] = {"consumer_group": "g", "topic": "TopicTest", "queue_id": 3, "end_offset": 100}
+    with QueueReader(broker.theirs.detach(), **options) as reader:
+        silent.ours.settimeout(10)
+        with pytest.raises(InvalidArgument, match="opened once"):
+            reader.__init__(silent.theirs.detach(), **options)  # type: ignore[misc]
+        assert silent.ours.recv(1) == b""
+        batch = reader.next_batch(10)
+        assert batch is not None and batch.rows == 100
+
+
 def test_success_without_messages_is_refused_and_skips_nothing(read: Any) -> None:
     def script(offset: int, count: int) -> Answer:
         return (SUCCESS, offset + 10, b"") if offset < 100 else steady()(offset, count)
