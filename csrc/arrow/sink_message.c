@@ -154,7 +154,7 @@ static int put_delay(making *make) {
 static int put_id(making *make, const uint8_t *id_prefix) {
     uint8_t id[RP_ID_PREFIX_SIZE + 8];
     memcpy(id, id_prefix, RP_ID_PREFIX_SIZE);
-    rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number);
+    rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number); /* below RP_PACKER_ROWS_MAX */
     return put_property(make, text_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
 }
 
