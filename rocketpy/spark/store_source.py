@@ -41,8 +41,9 @@ QUEUE_ENTRY = struct.Struct(">qiq")
 INDEX_HEADER_SIZE = 40
 INDEX_SLOTS = 5_000_000
 INDEX_ENTRY = struct.Struct(">iqii")
-BLANK_ENTRY = (0, 2**31 - 1, 0)
-"""What RocketMQ fills the first file of a queue with that begins in its middle."""
+BLANK_SIZE = 2**31 - 1
+"""No record's: of the entries that RocketMQ fills the first file of a queue with that begins in its middle, and of those that stand for
+records that are missing (csrc/store/dispatcher.c)."""
 
 
 class Tail(IntEnum):
@@ -284,7 +285,7 @@ class ConsumeQueueTableReader(StoreTableReader):
         with Path(partition.path).open("rb") as file:
             while data := file.read(CHUNK_ENTRIES * QUEUE_ENTRY.size):
                 entries = list(QUEUE_ENTRY.iter_unpack(data[: len(data) // QUEUE_ENTRY.size * QUEUE_ENTRY.size]))
-                rows = [(first + row, *entry) for row, entry in enumerate(entries) if entry[1] > 0 and entry != BLANK_ENTRY]
+                rows = [(first + row, *entry) for row, entry in enumerate(entries) if 0 < entry[1] < BLANK_SIZE]
                 first += len(entries)
                 if not rows:
                     continue

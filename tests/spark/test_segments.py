@@ -155,6 +155,16 @@ def test_blank_queue_entries_are_no_rows(store: Path) -> None:
     assert found == list(range(3, 300))
 
 
+def test_entries_that_stand_for_missing_records_are_no_rows(store: Path) -> None:
+    """They have a place in the log (csrc/store/dispatcher.c), but the size of no record."""
+    path = next((store / "consumequeue" / "Cut" / "0").iterdir())
+    with path.open("r+b") as file:
+        file.seek(20 * 5)
+        file.write(struct.pack(">qiq", 1000, 2**31 - 1, 0) * 2)
+    found = [row["queueOffset"] for row in rows(store, table="consumequeue") if row["queueId"] == 0]
+    assert found == [*range(5), *range(7, 300)]
+
+
 def test_files_that_retention_takes_while_the_work_is_planned_are_left_out(store: Path) -> None:
     """A link to nowhere is what was listed and is gone when it is asked for its size."""
     taken = store / "consumequeue" / "Cut" / "0" / f"{0:020}"
