@@ -262,6 +262,11 @@ int rp_message_packer_begin(rp_message_packer *packer, const struct ArrowSchema 
     packer->message_position = -1;
     packer->wanted_topic = (rp_slice){NULL, 0};
     int status = rp_message_rows_bind(&packer->rows, schema, array, error);
+    if (status == RP_OK && packer->rows.count > RP_PACKER_ROWS_MAX - packer->first_row)
+        status = rp_error_set(error, RP_E_TOO_LARGE, 0, NULL, -1,
+                              "rows %" PRId64 " to %" PRId64 " of a task: an id has eight hex digits for the row, so a task writes at most "
+                              "%" PRId64 "; repartition into more tasks",
+                              packer->first_row, packer->first_row + packer->rows.count - 1, (int64_t)RP_PACKER_ROWS_MAX);
     if (status < 0)
         packer->rows.count = 0;
     return status;

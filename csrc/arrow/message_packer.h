@@ -11,7 +11,7 @@
  * Threads  one owner.
  * Owns     its buffers, but those of parcels that were given out. Borrows the batch from begin until next has returned 0.
  * Bounds   a parcel holds rows_max rows or bytes_max bytes (one row alone may be larger); open parcels hold RP_PACKER_OPEN_BYTES_MAX
- *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics.
+ *          together, then the largest goes out early; RP_PACKER_TOPICS_MAX topics; RP_PACKER_ROWS_MAX rows of all batches.
  */
 #ifndef RP_ARROW_MESSAGE_PACKER_H
 #define RP_ARROW_MESSAGE_PACKER_H
@@ -26,6 +26,7 @@
 #define RP_PACKER_OPEN_BYTES_MAX 67108864u
 #define RP_PACKER_TOPICS_MAX 1024
 #define RP_PACKER_QUEUES_MAX 65536
+#define RP_PACKER_ROWS_MAX 4294967296 /* the eight hex digits of an id tell so many apart */
 
 typedef struct rp_message_packer rp_message_packer;
 
@@ -61,7 +62,7 @@ void rp_message_packer_close(rp_message_packer *packer);
 int rp_message_packer_put_topic(rp_message_packer *packer, rp_slice name, const int32_t *queue_ids, uint32_t queue_count);
 
 /* The next rows. They are numbered on from the batch before. RP_OK; RP_E_INVALID: the batch has no such columns, or rows of the one
- * before are left. */
+ * before are left; RP_E_TOO_LARGE: with it there are more than RP_PACKER_ROWS_MAX, and none of it is taken. */
 int rp_message_packer_begin(rp_message_packer *packer, const struct ArrowSchema *schema, const struct ArrowArray *array, rp_error *error);
 
 /* 1: a parcel is full; 0: every row is in a parcel; RP_E_NOT_FOUND with status 0 in error: put the wanted topic, then go on;

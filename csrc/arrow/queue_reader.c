@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "../remoting/command.h"
 
 #define REQUEST_SIZE_MAX 8192
@@ -25,7 +26,9 @@
 #define SUSPEND_MS "1000"
 #define SEND_WAIT_MS 3000 /* for a broker that reads no requests */
 #define CALM_AFTER_WRONG_GUESS 16 /* responses without guessing */
-#define STALLS_MAX 30             /* answers that bring nothing, each after SUSPEND_MS or a poll's length */
+/* Between two questions for what is not there yet. A broker holds such a pull for SUSPEND_MS only when it is asked for its very end; what
+ * lies behind that (21, of a slave 20) is answered at once, and nobody tells when a slave has caught up. */
+#define STALL_PAUSE_MS 100
 
 /* RequestCode and ResponseCode (5.3.3 remoting/protocol/). */
 enum code {
@@ -70,7 +73,9 @@ struct rp_queue_reader {
     int64_t ask_offset;
     int64_t stride;       /* offsets the last response covered; 0: not known, guess nothing */
     uint32_t calm;        /* responses to wait before guessing again */
-    uint32_t stalls;
+    int64_t asked_ms;     /* when the last request went out */
+    int64_t stalled_ms;   /* when the first of the answers came that have brought nothing since; 0: the last one brought something */
+    int64_t pause_end_ms; /* nothing is asked before */
     frame incoming;
     frame current;        /* the response that is being decoded */
     uint64_t decoded;     /* bytes of its body turned into rows */
@@ -80,7 +85,7 @@ struct rp_queue_reader {
 };
 
 void rp_queue_reader_options_default(rp_queue_reader_options *options) {
-    *options = (rp_queue_reader_options){.subscription = "*", .pull_batch = 1024, .depth = 8, .fail_on_data_loss = 1};
+    *options = (rp_queue_reader_options){.subscription = "*", .pull_batch = 1024, .depth = 8, .fail_on_data_loss = 1, .patience_ms = 30000};
 }
 
 static int keep_text(char target[TEXT_MAX], const char *text) {
@@ -155,6 +160,8 @@ static int send_all(rp_queue_reader *reader, const uint8_t *data, size_t size, r
 
 static rp_slice text_slice(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
 
+static int64_t now_ms(void) { return rp_clock_monotonic_ns(NULL) / 1000000; }
+
 static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
     char queue[16], begin[24], count[16];
     int64_t left = reader->options.end_offset - offset;
@@ -193,11 +200,16 @@ static int ask(rp_queue_reader *reader, int64_t offset, rp_error *error) {
     slot->offset = offset;
     slot->has_arrived = 0;
     reader->under_way++;
+    reader->asked_ms = now_ms();
     return send_all(reader, request, (size_t)size, error);
 }
 
+static int64_t pause_left_ms(const rp_queue_reader *reader) { return reader->pause_end_ms - now_ms(); }
+
 /* One exact request when nothing is under way, and guesses behind it while responses are regular. */
 static int ask_ahead(rp_queue_reader *reader, rp_error *error) {
+    if (pause_left_ms(reader) > 0)
+        return RP_OK;
     int may_guess = reader->stride > 0 && reader->calm == 0 && !reader->is_filtered;
     while (reader->under_way < reader->options.depth && reader->ask_offset < reader->options.end_offset &&
            (reader->under_way == 0 || may_guess)) {
@@ -348,12 +360,22 @@ static int lose_until(rp_queue_reader *reader, int64_t min_offset, rp_error *err
 
 /* An answer without messages that moves nothing: the broker has less than was promised (a slave behind, a log cut short). */
 static int stall(rp_queue_reader *reader, int64_t max_offset, rp_error *error) {
-    if (++reader->stalls <= STALLS_MAX)
+    int64_t now = now_ms();
+    if (reader->stalled_ms == 0)
+        reader->stalled_ms = now;
+    if (now - reader->stalled_ms < (int64_t)reader->options.patience_ms) {
+        reader->pause_end_ms = reader->asked_ms + STALL_PAUSE_MS; /* over already when the broker has held the pull */
         return RP_OK;
+    }
+    reader->progress.is_behind = 1;
     return rp_error_set(error, RP_E_RANGE, 0, NULL, -1,
-                        "queue %d of topic %s ends at offset %" PRId64 " on this broker, %" PRId64 " were wanted: it is behind, or was cut",
-                        reader->options.queue_id, reader->topic, max_offset, reader->options.end_offset);
+                        "queue %d of topic %s ends at offset %" PRId64 " on this broker, and offsets %" PRId64 " to %" PRId64
+                        " were wanted of it for %" PRIu32 " ms: it is behind, or was cut",
+                        reader->options.queue_id, reader->topic, max_offset, reader->progress.next_offset, reader->options.end_offset - 1,
+                        reader->options.patience_ms);
 }
+
+static void end_stall(rp_queue_reader *reader) { reader->stalled_ms = reader->pause_end_ms = 0; }
 
 /* Messages from the asked offset on: their body is to be decoded. */
 static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *response, rp_error *error) {
@@ -362,7 +384,7 @@ static int take_messages(rp_queue_reader *reader, int64_t asked, const answer *r
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker's next offset %" PRId64 " is not behind %" PRId64, next, asked);
     if (response->body.data == NULL)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, -1, "the broker found messages at offset %" PRId64 " and sent none", asked);
-    reader->stalls = 0;
+    end_stall(reader);
     reader->stride = next - asked;
     reader->body = response->body;
     reader->decoded = 0;
@@ -382,7 +404,7 @@ static int go_on_elsewhere(rp_queue_reader *reader, const answer *response, rp_e
     if (status == RP_OK && *wanted == known)
         status = stall(reader, response->max_offset, error);
     else
-        reader->stalls = 0;
+        end_stall(reader);
     reader->stride = 0;
     forget_guesses(reader);
     reader->ask_offset = *wanted;
@@ -441,6 +463,8 @@ static int decode(rp_queue_reader *reader, rp_record_batch *batch, rp_error *err
     return RP_OK;
 }
 
+static uint32_t shorter_ms(int64_t left_ms, uint32_t wait_ms) { return left_ms <= 0 ? 0 : left_ms < wait_ms ? (uint32_t)left_ms : wait_ms; }
+
 int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32_t wait_ms, rp_error *error) {
     for (;;) {
         int status = RP_OK;
@@ -456,6 +480,8 @@ int rp_queue_reader_fill(rp_queue_reader *reader, rp_record_batch *batch, uint32
             status = decode(reader, batch, error);
         else if (status == RP_OK && reader->under_way > 0 && !reader->pulls[0].has_arrived)
             status = receive(reader, wait_ms, error);
+        else if (status == RP_OK && reader->under_way == 0)
+            status = receive(reader, shorter_ms(pause_left_ms(reader), wait_ms), error); /* sees when the connection is lost */
         if (status < 0)
             return status;
     }

@@ -33,6 +33,7 @@ typedef struct rp_queue_reader_options {
     uint32_t depth;             /* requests under way, default 8, at most RP_QUEUE_READER_DEPTH_MAX */
     int32_t fail_on_data_loss;  /* 1: offsets that are gone are an error, 0: they are counted and skipped */
     int32_t check_crc;          /* 1: the CRC of each body is verified */
+    uint32_t patience_ms;       /* how long it is asked for what the broker does not have yet, default 30,000; then RP_E_RANGE */
 } rp_queue_reader_options;
 
 typedef struct rp_queue_reader_progress {
@@ -41,6 +42,7 @@ typedef struct rp_queue_reader_progress {
     uint64_t bytes_received;
     uint64_t responses;
     uint64_t wasted_responses; /* guesses that were wrong */
+    int32_t is_behind; /* RP_E_RANGE came of offsets that are not there yet: another replica may have them */
 } rp_queue_reader_progress;
 
 void rp_queue_reader_options_default(rp_queue_reader_options *options);
@@ -50,7 +52,7 @@ int rp_queue_reader_open(int fd, const rp_queue_reader_options *options, rp_queu
 void rp_queue_reader_close(rp_queue_reader *reader);
 
 /* Fills batch. 1: the range is done; 0: batch is full, export and call again; RP_E_TIMEOUT: nothing arrived in wait_ms, call again;
- * RP_E_RANGE: offsets of the range are gone (fail_on_data_loss) or not there yet; RP_E_NETWORK: the connection is lost;
+ * RP_E_RANGE: offsets of the range are gone (fail_on_data_loss), or were not there for patience_ms; RP_E_NETWORK: the connection is lost;
  * RP_E_PROTOCOL, RP_E_CORRUPT: the broker answered nonsense; RP_E_NOT_FOUND: it refused (its words are in error),
  * RP_E_BUSY: it refuses for now.
  * After any error but RP_E_TIMEOUT the reader is of no more use; rows before it are in the batch. */

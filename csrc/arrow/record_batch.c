@@ -104,6 +104,11 @@ int rp_record_batch_is_full(const rp_record_batch *batch) {
     return batch->rows >= batch->options.rows_max || batch->bytes >= batch->options.bytes_max;
 }
 
+const char *rp_record_batch_cause(int status) {
+    return status == RP_E_NO_MEMORY ? "no memory for an Arrow batch; lower batchBytes or batchRows, or give the process more"
+                                    : "a record does not fit into an Arrow batch, whose columns hold 2 GiB each; lower batchBytes";
+}
+
 int rp_record_batch_settle(rp_record_batch *batch) {
     uint32_t count = batch->block_rows;
     batch->block_rows = 0;
@@ -179,7 +184,7 @@ int64_t rp_record_batch_put_records(rp_record_batch *batch, const uint8_t *data,
     if (status == RP_OK)
         status = rp_record_batch_settle(batch);
     if (status < 0)
-        return rp_error_set(error, status, 0, NULL, (int64_t)position, "a record does not fit into an Arrow batch");
+        return rp_error_set(error, status, 0, NULL, (int64_t)position, "%s", rp_record_batch_cause(status));
     if (kind < 0 && error != NULL)
         error->offset = (int64_t)position;
     if (kind < 0)

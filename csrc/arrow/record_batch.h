@@ -64,6 +64,9 @@ void rp_record_batch_destroy(rp_record_batch *batch);
  * more use. */
 int rp_record_batch_put(rp_record_batch *batch, const rp_message *message);
 
+/* What RP_E_TOO_LARGE and RP_E_NO_MEMORY of a put mean, and what to do. Static storage. */
+const char *rp_record_batch_cause(int status);
+
 /* Copies what earlier puts point at. As rp_record_batch_put, but never RP_E_BUSY. */
 int rp_record_batch_settle(rp_record_batch *batch);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/error.h"
+#include "../base/slice_inl.h"
 #include "column_inl.h"
 
 static int fill_i32(rp_column *column, rp_record_context *context, uint32_t member, const rp_message *messages, uint32_t count) {
@@ -65,8 +66,6 @@ static int fill_body(rp_column *column, rp_record_context *context, uint32_t mem
     return status;
 }
 
-static int is_same(rp_slice a, rp_slice b) { return a.size == b.size && memcmp(a.data, b.data, a.size) == 0; }
-
 /* A column of text is well-formed, whatever bytes a client has sent. */
 static int put_text(rp_column *column, rp_slice text) {
     if (rp_text_is_utf8(text))
@@ -83,7 +82,7 @@ static int fill_topic(rp_column *column, rp_record_context *context, uint32_t me
     int status = RP_OK;
     for (uint32_t i = 0, end; i < count && status == RP_OK; i = end) { /* runs of one topic: mostly a whole block */
         rp_slice topic = messages[i].topic;
-        for (end = i + 1; end < count && is_same(messages[end].topic, topic);)
+        for (end = i + 1; end < count && rp_slice_equals(messages[end].topic, topic);)
             end++;
         if (!rp_text_is_utf8(topic)) {
             end = i + 1;

@@ -89,8 +89,7 @@ static int put_records(rp_segment_reader *reader, rp_record_batch *batch, rp_err
         if (status == RP_E_CORRUPT)
             return status;
         if (status < 0)
-            return rp_error_set(error, status, 0, reader->path, rp_log_scan_offset(reader->scan),
-                                "a record does not fit into an Arrow batch");
+            return rp_error_set(error, status, 0, reader->path, rp_log_scan_offset(reader->scan), "%s", rp_record_batch_cause(status));
     }
     return 0;
 }
@@ -99,6 +98,6 @@ int rp_segment_reader_fill(rp_segment_reader *reader, rp_record_batch *batch, rp
     int status = put_records(reader, batch, error);
     int settled = rp_record_batch_settle(batch); /* messages point into the mapping */
     if (status >= 0 && settled < 0)
-        return rp_error_set(error, settled, 0, reader->path, rp_log_scan_offset(reader->scan), "a record does not fit into an Arrow batch");
+        return rp_error_set(error, settled, 0, reader->path, rp_log_scan_offset(reader->scan), "%s", rp_record_batch_cause(settled));
     return status;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../base/hex_inl.h"
+#include "../base/slice_inl.h"
 #include "json_object.h"
 
 #define PROPERTIES_SIZE_MAX 32767u
@@ -60,12 +61,11 @@ __attribute__((format(printf, 4, 5))) int rp_sink_row_refuse(rp_error *error, in
 
 static int shown_size(rp_slice name) { return (int)(name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX); }
 
-static int is_same(rp_slice a, rp_slice b) { return a.size == b.size && memcmp(a.data, b.data, a.size) == 0; }
 static rp_slice text_of(const char *text) { return (rp_slice){(const uint8_t *)text, (uint32_t)strlen(text)}; }
 
 static int is_one_of(rp_slice name, const rp_slice *names, size_t count) {
     size_t i = 0;
-    while (i < count && !is_same(name, names[i]))
+    while (i < count && !rp_slice_equals(name, names[i]))
         i++;
     return i < count;
 }
@@ -88,9 +88,8 @@ static int put_property(making *make, rp_slice name, rp_slice value) {
 
 /* One pair of the column properties. */
 static int put_given(making *make, rp_slice name, rp_slice value) {
-    if (value.data == NULL || (make->tags.data != NULL && is_same(name, text_of("TAGS"))) ||
-        (make->keys.data != NULL && is_same(name, text_of("KEYS"))) ||
-        (make->group.data != NULL && is_same(name, text_of("__SHARDINGKEY"))))
+    if (value.data == NULL || (make->tags.data != NULL && rp_slice_is(name, "TAGS")) ||
+        (make->keys.data != NULL && rp_slice_is(name, "KEYS")) || (make->group.data != NULL && rp_slice_is(name, "__SHARDINGKEY")))
         return RP_OK;
     int is_delay = is_one_of(name, DELAYS, COUNT(DELAYS)), is_mark = is_one_of(name, DELAY_MARKS, COUNT(DELAY_MARKS));
     make->was_delayed |= is_mark;
@@ -155,7 +154,7 @@ static int put_delay(making *make) {
 static int put_id(making *make, const uint8_t *id_prefix) {
     uint8_t id[RP_ID_PREFIX_SIZE + 8];
     memcpy(id, id_prefix, RP_ID_PREFIX_SIZE);
-    rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number);
+    rp_put_hex_u32(id + RP_ID_PREFIX_SIZE, (uint32_t)make->number); /* below RP_PACKER_ROWS_MAX */
     return put_property(make, text_of("UNIQ_KEY"), (rp_slice){id, sizeof id});
 }
 

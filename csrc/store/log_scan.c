@@ -14,11 +14,9 @@
 #include "../base/bytes_inl.h"
 #include "../base/clock.h"
 #include "../base/file_ops.h"
+#include "message_layout_inl.h"
 #include "store_path.h"
 
-#define MAGIC_AT 4
-#define PHYSICAL_OFFSET_AT 28
-#define RECORD_SIZE_MIN 91 /* header and empty body, topic, properties with 8-byte hosts */
 #define DROP_BEHIND_BYTES (64u << 20)
 #define TAIL_PATIENCE_NS 100000000 /* with what may just be written: nobody tells when another process has written it */
 
@@ -109,22 +107,22 @@ static int decode_at(const rp_log_scan *scan, uint64_t position, rp_message *mes
 /* Quick look before a full decode: could a record start here? */
 static int may_start(const rp_log_scan *scan, uint64_t position) {
     const uint8_t *data = scan->map + position;
-    uint32_t magic = rp_get_u32(data + MAGIC_AT);
+    uint32_t magic = rp_get_u32(data + RP_AT_MAGIC);
     if (magic != RP_MESSAGE_MAGIC_V1 && magic != RP_MESSAGE_MAGIC_V2)
         return 0;
-    return (int64_t)rp_get_u64(data + PHYSICAL_OFFSET_AT) == scan->file_start + (int64_t)position;
+    return (int64_t)rp_get_u64(data + RP_AT_PHYSICAL_OFFSET) == scan->file_start + (int64_t)position;
 }
 
 /* The next good record at or after position and before end; end when there is none. */
 static uint64_t find_record(const rp_log_scan *scan, uint64_t position, uint64_t end) {
-    while (position < end && scan->map_size - position >= RECORD_SIZE_MIN) {
+    while (position < end && scan->map_size - position >= RP_RECORD_SIZE_MIN) {
         /* every magic starts with this byte, so memchr does the walking */
-        uint64_t left = end - position, room = scan->map_size - position - MAGIC_AT;
-        const uint8_t *hit = memchr(scan->map + position + MAGIC_AT, 0xDA, left < room ? left : room);
+        uint64_t left = end - position, room = scan->map_size - position - RP_AT_MAGIC;
+        const uint8_t *hit = memchr(scan->map + position + RP_AT_MAGIC, 0xDA, left < room ? left : room);
         if (hit == NULL)
             return end;
-        uint64_t candidate = (uint64_t)(hit - scan->map) - MAGIC_AT;
-        if (scan->map_size - candidate < RECORD_SIZE_MIN)
+        uint64_t candidate = (uint64_t)(hit - scan->map) - RP_AT_MAGIC;
+        if (scan->map_size - candidate < RP_RECORD_SIZE_MIN)
             return end;
         rp_message message;
         if (may_start(scan, candidate) && decode_at(scan, candidate, &message, NULL) == RP_RECORD_MESSAGE)

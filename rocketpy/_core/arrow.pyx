@@ -109,11 +109,11 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_queue_reader_options, member)
     static const rp_field_row queue_reader_option_rows[] = {
         ROW(consumer_group), ROW(topic), ROW(subscription), ROW(is_sql), ROW(queue_id), ROW(begin_offset), ROW(end_offset), ROW(pull_batch),
-        ROW(depth), ROW(fail_on_data_loss), ROW(check_crc), RP_FIELD_END};
+        ROW(depth), ROW(fail_on_data_loss), ROW(check_crc), ROW(patience_ms), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_queue_reader_progress, member)
     static const rp_field_row queue_reader_progress_rows[] = {
-        ROW(next_offset), ROW(lost_offsets), ROW(bytes_received), ROW(responses), ROW(wasted_responses), RP_FIELD_END};
+        ROW(next_offset), ROW(lost_offsets), ROW(bytes_received), ROW(responses), ROW(wasted_responses), ROW(is_behind), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_segment_reader_options, member)
     static const rp_field_row segment_reader_option_rows[] = {
@@ -272,10 +272,10 @@ cdef class QueueReader(NativeObject):
         cdef rp_queue_reader_options native_options
         cdef rp_error error
         cdef list keep = []
-        if self.native != NULL:
-            raise InvalidArgument("a QueueReader is opened once")
         rp_queue_reader_options_default(&native_options)
         try:
+            if self.native != NULL:
+                raise InvalidArgument("a QueueReader is opened once")
             set_fields(queue_reader_option_rows, &native_options, options, keep)
             self.batch = create_batch(batch or {}, pool)
         except BaseException:

@@ -182,6 +182,7 @@ class QueueReaderOptions(TypedDict, total=False):
     depth: int
     fail_on_data_loss: int
     check_crc: int
+    patience_ms: int
 
 
 class SegmentReaderOptions(TypedDict, total=False):

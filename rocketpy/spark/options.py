@@ -270,7 +270,10 @@ OPTIONS: tuple[Option, ...] = (
         "filterType", _choice("TAG", "SQL92"), "TAG", READS,
         "Language of subExpression: tags, or SQL92 over properties (brokers with enablePropertyFilter=true).",
     ),
-    Option("readFrom", _choice("master", "slave"), "master", READS, "Which replica is read; the other one when it does not answer."),
+    Option(
+        "readFrom", _choice("master", "slave"), "master", READS,
+        "Which replica is read; the other one when it does not answer, or is behind.",
+    ),
     Option(
         "pullBatchSize", _positive, 1024, READS, "Messages asked for per pull; the broker's own limit also holds.",
         ("rocketmq.client.pullBatchSize",),
@@ -288,7 +291,10 @@ OPTIONS: tuple[Option, ...] = (
         "timeoutMs", _limit_ms, 3000, WIRE, "Time limit of one request.",
         ("requestTimeoutMs", "rocketmq.client.mqClientApiTimeout", "rocketmq.client.sendMsgTimeout"),
     ),
-    Option("retryTimeoutMs", _duration_ms, 30_000, WIRE, "How long a broker or name server that does not answer is tried again."),
+    Option(
+        "retryTimeoutMs", _duration_ms, 30_000, WIRE,
+        "How long a broker or name server that does not answer, or is behind, is tried again.",
+    ),
     Option(
         "producerGroup", _name, "spark-rocketmq-sink", frozenset({Use.WRITE}), "Producer group of a sink.",
         ("rocketmq.client.producerGroup",),

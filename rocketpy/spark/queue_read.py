@@ -1,4 +1,5 @@
-"""What an executor does: one range of one queue from a broker, as Arrow batches; goes on at another address when a broker is lost.
+"""What an executor does: one range of one queue from a broker, as Arrow batches; goes on at another address when a broker is lost or
+behind.
 
 The native reader (csrc/arrow/queue_reader.h) pulls and decodes without the GIL; here are connections, retries and whole-column work.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .._core.arrow import ArrowBatch, QueueReader
 from .._core.broker import check_sql
-from .._core.errors import InvalidArgument, NetworkError, RocketpyError
+from .._core.errors import InvalidArgument, NetworkError, OffsetOutOfRange, RocketpyError
 from ..remoting.client import split_address
 from .cluster import TRANSIENT, Cluster, Endpoint, pause_before_retry
 from .plan import QueuePartition
@@ -41,6 +42,8 @@ class ReadSettings:
 
 READER_GROUP = "spark-rocketmq-source"
 EXPRESSION_BYTES_MAX = 1023  # of the native reader
+REPLICA_PATIENCE_S = 3.0
+"""How long a replica that is behind is waited for while another one may have the messages."""
 
 
 def is_plain_tag(tag: str) -> bool:
@@ -105,28 +108,42 @@ def _read_range(settings: ReadSettings, partition: QueuePartition) -> Iterator[A
     addresses = partition.addresses
     give_up: float | None = None
     turn = 0
+    behind: dict[str, OffsetOutOfRange] = {}  # the replicas that do not have what is wanted yet, and their words
+    is_behind = False
     while True:
+        asked = [address for address in addresses if address not in behind]
+        address = asked[turn % len(asked)] if asked else ""
         try:
-            address = addresses[turn % len(addresses)] if addresses else ""
             if not address:
                 raise NetworkError(f"broker {part.queue.broker_name!r} is not registered")
-            reader = _open(settings, partition, address, begin)
+            patience_s = settings.endpoint.retry_timeout_s if len(asked) == 1 else REPLICA_PATIENCE_S
+            reader = _open(settings, partition, address, begin, patience_s)
             with reader:
                 try:
                     while (batch := reader.next_batch(settings.pull_timeout_s)) is not None:
                         give_up = None
+                        behind.clear()
                         yield batch
                     return
-                except TRANSIENT:
-                    begin = reader.progress()["next_offset"]
+                except (*TRANSIENT, OffsetOutOfRange):
+                    progress = reader.progress()
+                    begin, is_behind = progress["next_offset"], progress["is_behind"] == 1
                     partial = reader.take_partial()
                     if partial.rows > 0:
                         give_up = None
+                        behind.clear()
                         yield partial
                     raise
+        except OffsetOutOfRange as error:
+            behind[address] = error
+            if not is_behind or behind.keys() >= set(addresses):
+                raise
+            turn = 0
         except TRANSIENT as error:
             now = time.monotonic()
             give_up = give_up or now + settings.endpoint.retry_timeout_s
+            if now >= give_up and behind:
+                raise next(iter(behind.values())) from None
             if now >= give_up:
                 limit = settings.endpoint.retry_timeout_s
                 done = f"read offsets {part.begin}..{begin - 1}" if begin > part.begin else f"nothing read from offset {part.begin} on"
@@ -146,7 +163,7 @@ def _addresses_now(settings: ReadSettings, partition: QueuePartition) -> tuple[s
         return ()
 
 
-def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin: int) -> QueueReader:
+def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin: int, patience_s: float) -> QueueReader:
     queue = partition.part.queue
     return QueueReader(
         connect(address, settings.endpoint.timeout_s),
@@ -162,4 +179,5 @@ def _open(settings: ReadSettings, partition: QueuePartition, address: str, begin
         pull_batch=settings.pull_batch,
         fail_on_data_loss=int(settings.fail_on_data_loss),
         check_crc=int(settings.check_crc),
+        patience_ms=min(int(patience_s * 1000), 2**31 - 1),
     )

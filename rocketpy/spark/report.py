@@ -11,6 +11,7 @@ from typing import Any
 WIDTH, HEIGHT, MARGIN = 760, 260, 48
 COLOURS = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f")
 ROWS_MAX = 500
+BARS_MAX = 24
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1f2937; background: #fff }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 14px } th, td { border-bottom: 1px solid #d1d5db; padding: .25rem .75rem }
@@ -59,7 +60,7 @@ class Report:
 
     def bars(self, heading: str, values: Sequence[tuple[str, float]], unit: str = "") -> None:
         """A bar per name, the largest first as given."""
-        shown = values[:24]
+        shown = values[:BARS_MAX]
         if not shown:
             return
         y_max = max(value for _, value in shown) or 1
@@ -75,6 +76,8 @@ class Report:
                 f"{html.escape(name[: max(3, int(step / 6))])}</text>"
             )
         self._chart(heading, "".join(marks), y_max, unit)
+        if len(values) > BARS_MAX:
+            self.note(f"{len(values) - BARS_MAX} more bars are left out.")
 
     def write(self, path: str | Path) -> Path:
         target = Path(path)

@@ -43,6 +43,7 @@ DELAYED_TOPICS = (SCHEDULE_TOPIC, TIMER_TOPIC)
 DELAYS = frozenset({"DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS"})
 # Answers that may be different in a moment: the broker is busy, starts, stops, or is not the master any more.
 TRY_AGAIN = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY})
+LOOKED_UP = frozenset({ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND})
 STORED = frozenset(
     {ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT, ResponseCode.SLAVE_NOT_AVAILABLE}
 )
@@ -271,7 +272,8 @@ class Sender:
         return len(rows) == len(messages) and all(map(is_message, rows, messages))
 
     def _find(self, parcel: Parcel, message: bytes) -> Place | None:
-        """Where a row is stored, whoever wrote it there."""
+        """Where a row is stored, whoever wrote it there. Raises SendRefused where the brokers do not say. Rows whose ids are of this try
+        only count as absent then: one may be there twice under its id, which is less than all of them once more under others."""
         row_id = message_id(message)
         names = (parcel.queue.topic, *(DELAYED_TOPICS if parcel.is_delayed else ()))
         for queue in {queue.broker_name: queue for queue in self._topics[parcel.topic].queues}.values():
@@ -283,6 +285,11 @@ class Sender:
                 answer = self._ask(self._master(queue), encode_command(RequestCode.QUERY_MESSAGE, fields, opaque=next(self._opaques)))
                 if answer.code in TRY_AGAIN:
                     raise Busy(f"broker {queue.broker_name!r}: CODE: {answer.code}  DESC: {answer.remark}")
+                if answer.code not in LOOKED_UP and self._row_ids.can_repeat:  # it is no word that the row is missing
+                    raise SendRefused(
+                        f"{self._name(parcel)}: broker {queue.broker_name!r} does not say whether an earlier try stored {row_id} in "
+                        f"topic {name}: CODE: {answer.code}  DESC: {answer.remark}; idempotent=false sends without asking"
+                    )
                 if answer.code == ResponseCode.SUCCESS and (place := place_of(message, queue.broker_name, answer.body)) is not None:
                     return place
         return None

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from .._core.arrow import RecordBatch, SegmentReader
 from .._core.errors import InvalidArgument, NotFound, OffsetOutOfRange, RocketpyError, StoreCorrupt
-from ..store.directory import StoreDirectory, file_size, is_numbered
+from ..store.directory import StoreDirectory, file_size, is_numbered, listed
 from .columns import CONSUME_QUEUE_SCHEMA, INDEX_SCHEMA, check_columns, record_schema
 from .options import AS_VIEW, TIME_MAX_MS, Use, options_of, parse_options
 from .plan import share_out
@@ -41,8 +41,9 @@ QUEUE_ENTRY = struct.Struct(">qiq")
 INDEX_HEADER_SIZE = 40
 INDEX_SLOTS = 5_000_000
 INDEX_ENTRY = struct.Struct(">iqii")
-BLANK_ENTRY = (0, 2**31 - 1, 0)
-"""What RocketMQ fills the first file of a queue with that begins in its middle."""
+BLANK_SIZE = 2**31 - 1
+"""No record's: of the entries that RocketMQ fills the first file of a queue with that begins in its middle, and of those that stand for
+records that are missing (csrc/store/dispatcher.c)."""
 
 
 class Tail(IntEnum):
@@ -234,13 +235,17 @@ class LogTableReader(StoreTableReader):
 
 
 def _is_unwritten(path: Path) -> bool:
-    with path.open("rb") as file:
-        return not any(file.read(8))
+    """Or gone since it was listed."""
+    try:
+        with path.open("rb") as file:
+            return not any(file.read(8))
+    except FileNotFoundError:
+        return True
 
 
 def _refuse_unknown_topic(store: StoreDirectory, topic: str | None) -> None:
     """Raises NotFound for a topic that has no queue while others have: an empty table would hide a wrong spelling."""
-    known = [path.name for path in (store.root / "consumequeue").iterdir()] if (store.root / "consumequeue").is_dir() else []
+    known = [path.name for path in listed(store.root / "consumequeue")]
     if topic is not None and known and topic not in known:
         near = difflib.get_close_matches(topic, known, 1)
         raise NotFound(f"no queue of topic {topic!r} is in {store.root}{f'; did you mean {near[0]!r}?' if near else ''}")
@@ -253,13 +258,21 @@ def end_by_queues(store: StoreDirectory) -> int:
         last = (queue.max_offset - 1) * QUEUE_ENTRY.size
         for path in reversed(store.queue_files(queue.topic, queue.queue_id)):
             if int(path.name) <= last:
-                with path.open("rb") as file:
-                    file.seek(last - int(path.name))
-                    data = file.read(QUEUE_ENTRY.size)
+                data = _entry_at(path, last - int(path.name))
                 if len(data) == QUEUE_ENTRY.size:
                     end = max(end, QUEUE_ENTRY.unpack(data)[0] + 1)
                 break
     return end
+
+
+def _entry_at(path: Path, place: int) -> bytes:
+    """Nothing of a file that has gone with its topic since it was listed."""
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            return file.read(QUEUE_ENTRY.size)
+    except FileNotFoundError:
+        return b""
 
 
 class ConsumeQueueTableReader(StoreTableReader):
@@ -284,7 +297,7 @@ class ConsumeQueueTableReader(StoreTableReader):
         with Path(partition.path).open("rb") as file:
             while data := file.read(CHUNK_ENTRIES * QUEUE_ENTRY.size):
                 entries = list(QUEUE_ENTRY.iter_unpack(data[: len(data) // QUEUE_ENTRY.size * QUEUE_ENTRY.size]))
-                rows = [(first + row, *entry) for row, entry in enumerate(entries) if entry[1] > 0 and entry != BLANK_ENTRY]
+                rows = [(first + row, *entry) for row, entry in enumerate(entries) if 0 < entry[1] < BLANK_SIZE]
                 first += len(entries)
                 if not rows:
                     continue
@@ -307,7 +320,7 @@ class IndexTableReader(StoreTableReader):
         if self.options["topic"] is not None:
             raise InvalidArgument("an index has no topics: leave option 'topic' out of table=index")
         root = _directory(self.options).root / "index"
-        files = sorted(path for path in root.iterdir() if is_numbered(path)) if root.is_dir() else []
+        files = sorted(path for path in listed(root) if is_numbered(path))
         return [FilePartition(str(path), 0, size) for path in files if (size := file_size(path)) is not None]
 
     def read_file(self, partition: FilePartition) -> Iterator[pa.RecordBatch]:

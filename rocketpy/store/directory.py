@@ -76,8 +76,8 @@ class StoreDirectory:
 
     def queues(self) -> Iterator[QueueFiles]:
         """Every consume queue, topics in order. What a broker deletes meanwhile is passed over."""
-        for topic in sorted(_listed(self.root / "consumequeue")):
-            numbered = [path for path in _listed(topic) if is_numbered(path)]
+        for topic in sorted(listed(self.root / "consumequeue")):
+            numbered = [path for path in listed(topic) if is_numbered(path)]
             for path in sorted(numbered, key=lambda path: int(path.name)):
                 if queue := _describe_queue(path):
                     yield queue
@@ -140,21 +140,21 @@ def file_size(path: Path) -> int | None:
         return None
 
 
+def listed(directory: Path) -> list[Path]:
+    """What is in it; nothing when it is no directory, or has gone with its topic."""
+    try:
+        return list(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def _names(directory: Path) -> tuple[str, ...]:
     return tuple(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else ()
 
 
 def _offset_files(directory: Path) -> list[Path]:
     """What the store takes for its own: 20 digits that are an offset of 63 bits."""
-    return sorted(path for path in _listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
-
-
-def _listed(directory: Path) -> list[Path]:
-    """What is in it; nothing when it is no directory, or has gone with its topic."""
-    try:
-        return list(directory.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    return sorted(path for path in listed(directory) if re.fullmatch("[0-9]{20}", path.name) and int(path.name) < 1 << 63)
 
 
 def _describe_queue(directory: Path) -> QueueFiles | None:

@@ -267,6 +267,14 @@ def test_a_report_escapes_what_it_shows(tmp_path: Path) -> None:
     assert "<script>" not in text and "<x>" not in text and text.count("<svg") == 2
 
 
+@pytest.mark.parametrize(("count", "left_out"), [(24, None), (27, "3 more bars are left out.")])
+def test_a_chart_says_how_many_bars_it_leaves_out(count: int, left_out: str | None) -> None:
+    report = Report("r")
+    report.bars("b", [(str(number), 1.0) for number in range(count)])
+    assert report.parts[0].count("<rect") == 24
+    assert report.parts[1:] == ([f'<p class="note">{left_out}</p>'] if left_out else [])
+
+
 def test_bodies_are_decompressed_around_rows_that_stand_for_damage() -> None:
     import pyarrow as pa
 

@@ -155,6 +155,52 @@ def test_blank_queue_entries_are_no_rows(store: Path) -> None:
     assert found == list(range(3, 300))
 
 
+def test_entries_that_stand_for_missing_records_are_no_rows(store: Path) -> None:
+    """They have a place in the log (csrc/store/dispatcher.c), but the size of no record."""
+    path = next((store / "consumequeue" / "Cut" / "0").iterdir())
+    with path.open("r+b") as file:
+        file.seek(20 * 5)
+        file.write(struct.pack(">qiq", 1000, 2**31 - 1, 0) * 2)
+    found = [row["queueOffset"] for row in rows(store, table="consumequeue") if row["queueId"] == 0]
+    assert found == [*range(5), *range(7, 300)]
+
+
+@pytest.mark.parametrize(("table", "gone"), [("commitlog", "consumequeue"), ("consumequeue", "consumequeue"), ("index", "index")])
+def test_a_directory_that_goes_before_it_is_listed_is_an_empty_one(
+    store: Path, monkeypatch: pytest.MonkeyPatch, table: str, gone: str
+) -> None:
+    (store / "index").mkdir(exist_ok=True)
+    list_files = Path.iterdir
+
+    def gone_when_listed(path: Path) -> Iterator[Path]:
+        if path == store / gone:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return list_files(path)
+
+    monkeypatch.setattr(Path, "iterdir", gone_when_listed)
+    source = RocketMQStoreDataSource({"storePath": str(store), "table": table})
+    assert bool(source.reader(source.schema()).partitions()) == (table == "commitlog")
+
+
+@pytest.mark.parametrize("what", ["commitlog", "consumequeue"])
+def test_files_that_go_before_they_are_looked_into_are_passed_over(store: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """The last file of the log; a queue between the looks at its end and at the entry there."""
+    ahead = store / "commitlog" / f"{10 * SEGMENT:020}"
+    ahead.write_bytes(bytes(SEGMENT))
+    looked_into = {ahead} if what == "commitlog" else set()
+    look_into = Path.open
+
+    def gone_when_opened(path: Path, *arguments: Any) -> Any:
+        if path in looked_into:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        if what == "consumequeue" and (store / what) in path.parents:
+            looked_into.add(path)
+        return look_into(path, *arguments)
+
+    monkeypatch.setattr(Path, "open", gone_when_opened)
+    assert len(rows(store)) == 1200
+
+
 def test_files_that_retention_takes_while_the_work_is_planned_are_left_out(store: Path) -> None:
     """A link to nowhere is what was listed and is gone when it is asked for its size."""
     taken = store / "consumequeue" / "Cut" / "0" / f"{0:020}"

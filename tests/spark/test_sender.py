@@ -16,7 +16,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'py
 
 from rocketpy._core.arrow import MessagePacker
 from rocketpy._core.errors import NetworkError
-from rocketpy.remoting.codes import RequestCode
+from rocketpy._core.remoting import decode_command, encode_command
+from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.spark.cluster import Cluster as View
 from rocketpy.spark.cluster import Endpoint
 from rocketpy.spark.plan import QueuePartition, Range
@@ -99,6 +100,20 @@ def test_rows_missing_from_an_earlier_try_are_sent_whatever_its_parcels_were(
     assert len({row["msgId"] for row in found}) == 600
 
 
+@pytest.mark.parametrize("code", [ResponseCode.SYSTEM_ERROR, ResponseCode.NO_PERMISSION])
+def test_a_look_up_that_is_refused_is_no_word_that_a_row_is_missing(
+    cluster: Cluster, topic: str, row_ids: RowIds, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Rows would be written twice."""
+    write(cluster.name_server, topic, row_ids, 256, body=["row"])
+    wait_until(lambda: is_indexed(cluster.broker, topic, f"{row_ids.prefix}00000000"), 30, "the index has the row")
+    refused = decode_command(encode_command(code, {}, opaque=1, flag=1, remark="not today"))
+    monkeypatch.setattr(Sender, "_ask", lambda *_: refused)
+    with pytest.raises(SendRefused, match=rf"row 0 of task 0, .*{row_ids.prefix}00000000.*CODE: {code:d} .*not today.*idempotent=false"):
+        write(cluster.name_server, topic, row_ids, 256, body=["row"])
+    assert [row["body"] for row in rows(cluster, topic)] == [b"row"]
+
+
 def test_no_row_is_lost_when_a_second_try_has_them_in_another_order(cluster: Cluster, topic: str, row_ids: RowIds) -> None:
     numbers = [str(number) for number in range(600)]
     write(cluster.name_server, topic, row_ids, 100, body=numbers[:300])
@@ -124,6 +139,28 @@ def test_rows_under_way_are_sent_again_when_their_connection_breaks_under_the_ne
     monkeypatch.setattr("rocketpy.spark.sender.Connection", Breaking)
     sent = write(cluster.name_server, topic, RowIds(uuid.uuid4().hex[:24].upper(), False), 10, body=[str(number) for number in range(30)])
     assert sent.retries == 3 and {int(row["body"]) for row in rows(cluster, topic)} == set(range(30))
+
+
+def test_rows_of_one_try_are_sent_again_though_their_look_up_is_refused(
+    cluster: Cluster, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task that began again instead would give all its rows other ids."""
+    requests, ask = itertools.count(1), Sender._ask
+    refused = decode_command(encode_command(ResponseCode.NO_PERMISSION, {}, opaque=1, flag=1, remark="not today"))
+
+    class Breaking(Connection):
+        def send(self, *pieces: bytes | memoryview) -> None:
+            if next(requests) == 2:
+                raise NetworkError(f"the connection to {self.address} was lost")
+            super().send(*pieces)
+
+    def refuse_look_ups(sender: Sender, address: str, *frame: bytes | memoryview) -> Any:
+        return refused if len(frame) == 1 else ask(sender, address, *frame)
+
+    monkeypatch.setattr("rocketpy.spark.sender.Connection", Breaking)
+    monkeypatch.setattr(Sender, "_ask", refuse_look_ups)
+    write(cluster.name_server, topic, RowIds(uuid.uuid4().hex[:24].upper(), False), 10, body=[str(number) for number in range(30)])
+    assert {int(row["body"]) for row in rows(cluster, topic)} == set(range(30))
 
 
 def test_a_row_larger_than_a_frame_is_refused_at_once(cluster: Cluster, topic: str, row_ids: RowIds) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import random
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -202,6 +204,31 @@ def test_a_batch_knows_the_flags_of_its_rows() -> None:
         assert batch.export().sys_flags == 0x30
         batch.put_records(record(3))
         assert batch.export().sys_flags == 0
+
+
+def test_no_memory_for_a_batch_is_called_so(tmp_path: Path) -> None:
+    """Not a record that is too large: an operator would look for it in vain."""
+    segment = tmp_path / f"{0:020}"
+    place, records = 0, []
+    for number in range(64):
+        records.append(record(number, bytes(1 << 20), physical=place))
+        place += len(records[-1])
+    segment.write_bytes(b"".join(records))
+    fill = (
+        "import resource, sys; from rocketpy._core.arrow import RecordBatch, SegmentReader\n"
+        "sizes = {'bytes_max': 1 << 30, 'rows_max': 1 << 20}\n"
+        "data = open(sys.argv[1], 'rb').read()\n"
+        "size = int(open('/proc/self/statm').read().split()[0]) * 4096 + len(data) + (20 << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (size, size))\n"
+        "for put in (lambda: RecordBatch(**sizes).put_records(data), lambda: SegmentReader(sizes, path=sys.argv[1]).next_batch()):\n"
+        "    while True:\n"
+        "        try: put()\n"
+        "        except Exception as error: print(type(error).__name__, error); break\n"
+    )
+    done = subprocess.run([sys.executable, "-c", fill, segment], capture_output=True, text=True, timeout=200, check=False)
+    lines = done.stdout.splitlines()
+    assert [line.split(";")[0] for line in lines] == ["NoMemory no memory for an Arrow batch"] * 2, done
+    assert all("lower batchBytes" in line for line in lines) and str(segment) in lines[1]
 
 
 def test_unknown_columns_are_named() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -223,6 +225,24 @@ def test_what_cannot_be_sent_is_one_error_that_names_the_row(columns: dict[str, 
 def test_a_missing_topic_is_named_with_its_row() -> None:
     with pytest.raises(InvalidArgument, match="row 1: topic is null or empty, and there is no option 'topic'"):
         pack(pa.record_batch({"body": [b"1", b"2"], "topic": ["A", None]}), topic=None)
+
+
+def test_rows_beyond_what_an_id_tells_apart_are_refused(tmp_path: Path) -> None:
+    """The offsets of that many rows are never looked at: a hole in a file will do."""
+    count = 2**32
+    with (tmp_path / "offsets").open("w+b") as file:
+        file.truncate(4 * (count + 1))
+        offsets = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    bodies = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(b"")])
+    with MessagePacker(id_prefix=PREFIX, topic="T") as packer:
+        packer.put_topic("T", [0])
+        packer.begin(pa.record_batch({"body": [b"x"]}))
+        assert packer.next() is None
+        with pytest.raises(TooLarge, match=r"rows 1 to 4294967296 of a task: .* at most 4294967296; repartition into more tasks"):
+            packer.begin(pa.RecordBatch.from_arrays([bodies], ["body"]))
+        packer.begin(pa.record_batch({"body": [b"y"]}))
+        assert packer.next() is None
+        assert [texts["UNIQ_KEY"] for _, texts, _ in messages(packer.flush())] == [PREFIX + "00000000", PREFIX + "00000001"]
 
 
 def test_wrong_use_is_refused() -> None:

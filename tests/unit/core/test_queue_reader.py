@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -157,7 +158,42 @@ def test_a_queue_that_ends_early_is_an_error_and_no_endless_wait(read: Any) -> N
         return steady(high=200)(offset, count) if offset < 200 else (NOT_FOUND, offset, b"")
 
     with pytest.raises(OffsetOutOfRange, match="ends at offset 200"):
-        read(Broker(script, high=200))
+        read(Broker(script, high=200), patience_ms=200)
+
+
+@pytest.mark.parametrize("code", [RETRY, MOVED])
+def test_a_replica_that_is_behind_is_waited_for_though_it_answers_at_once(read: Any, code: int) -> None:
+    """A broker holds no pull for what lies behind its end."""
+    caught_up = time.monotonic() + 0.6
+
+    def script(offset: int, count: int) -> Answer:
+        if offset >= 200 and time.monotonic() < caught_up:
+            return code, 150, b""
+        return steady()(offset, count)
+
+    broker = Broker(script, high=150)
+    assert read(broker) == list(range(1000))
+    assert 3 <= broker.asked.count(200) <= 20  # beside guesses: with pauses between
+
+
+def test_a_replica_that_stays_behind_is_an_error_when_patience_is_over(read: Any) -> None:
+    began = time.monotonic()
+    broker = Broker(lambda offset, count: (RETRY, 200, b""), high=200)
+    with pytest.raises(OffsetOutOfRange, match="ends at offset 200 on this broker, and offsets 500 to 999 were wanted of it for 400 ms"):
+        read(broker, 500, patience_ms=400)
+    assert 0.4 <= time.monotonic() - began < 5
+    assert len(broker.asked) <= 8
+
+
+def test_a_connection_that_is_lost_between_two_questions_is_an_error(read: Any) -> None:
+    def script(offset: int, count: int) -> Answer:
+        if len(broker.asked) > 1:
+            raise EOFError
+        return RETRY, 0, b""
+
+    broker = Broker(script, high=0)
+    with pytest.raises(NetworkError):
+        read(broker, 500)
 
 
 def test_a_refusal_carries_the_brokers_words(read: Any) -> None:
@@ -210,6 +246,18 @@ def test_the_socket_is_closed_when_the_reader_cannot_be_made(read: Any, wrong: d
     with pytest.raises(InvalidArgument):
         read(silent, **wrong)
     assert silent.ours.recv(1) == b""
+
+
+def test_a_reader_that_is_opened_again_closes_the_socket_and_reads_on() -> None:
+    silent, broker = _Silent(), Broker(steady())
+    options: dict[str, Any] = {"consumer_group": "g", "topic": "TopicTest", "queue_id": 3, "end_offset": 100}
+    with QueueReader(broker.theirs.detach(), **options) as reader:
+        silent.ours.settimeout(10)
+        with pytest.raises(InvalidArgument, match="opened once"):
+            reader.__init__(silent.theirs.detach(), **options)  # type: ignore[misc]
+        assert silent.ours.recv(1) == b""
+        batch = reader.next_batch(10)
+        assert batch is not None and batch.rows == 100
 
 
 def test_success_without_messages_is_refused_and_skips_nothing(read: Any) -> None:
