@@ -296,7 +296,7 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
     }
 }
 
-/* After a frame. Large ones are cheap for both ends (ha_slave.c splices them), but RocketMQ's slave acknowledges whole frames, and a slow
+/* After a frame. Large ones are cheap for both ends (our slave splices them), but RocketMQ's slave acknowledges whole frames, and a slow
  * link shall not keep it from that for long. */
 static void adapt_frame_bytes(rp_ha_connection *connection, int64_t now_ns) {
     uint32_t floor = connection->options->transfer_bytes, ceiling = connection->options->transfer_bytes_max;

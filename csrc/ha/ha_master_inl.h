@@ -1,0 +1,64 @@
+/* ha_master_inl.h: the master's fields, for its files. C only. Private to csrc/ha. */
+#ifndef RP_HA_HA_MASTER_INL_H
+#define RP_HA_HA_MASTER_INL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+
+#include "../base/thread.h"
+#include "ha_connection.h"
+#include "ha_master.h"
+
+#define RP_HA_REST_NS (1000 * RP_NS_PER_MS)
+
+struct rp_ha_master {
+    /* fixed after open, but for what limit_flow and set_pace change: guarded by transfer_lock */
+    rp_ha_master_options options;
+    char bind_address[RP_ADDRESS_TEXT_MAX];
+    int epoll_fd, listen_fd, wake_fd;
+    uint16_t port;
+    rp_thread *thread;
+    pthread_mutex_t transfer_lock; /* all that connections send and receive */
+    pthread_mutex_t table_lock;
+    pthread_mutex_t tell_lock; /* from counting acks until their callback has returned: else the later word could be the older one */
+    int64_t settled; /* the furthest that was told to be acknowledged, -1 at first; guarded by tell_lock */
+    char last_drop[sizeof((rp_ha_master_stats *)0)->last_drop]; /* guarded by table_lock */
+    /* written by the ha thread under both locks, so that either protects a reader */
+    rp_ha_connection *slots[RP_HA_SLAVES_MAX];
+    /* ha thread */
+    uint32_t slot_events[RP_HA_SLAVES_MAX]; /* what epoll watches for the slot */
+    int64_t listen_again_ns;                /* the listener rests until then; INT64_MAX: it does not */
+    int64_t told_since_ns;                  /* lines about connections are counted from then on, for a second */
+    uint32_t told, untold;                  /* lines written, and those that were one too many */
+    /* atomics: acked is stored with release after the ack was read, -1 when the slot is free; read by reactors */
+    atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
+    atomic_uint slaves_required, slaves_min;
+    atomic_int_fast64_t fewer_gap_bytes;
+    atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
+    atomic_int stopping;
+    struct {
+        atomic_uint_fast64_t accepted, refused, dropped_bad_ack, dropped_silent, dropped_other, frames, heartbeats, bytes, acks;
+    } counters; /* relaxed: figures only */
+};
+
+static inline void rp_ha_count(atomic_uint_fast64_t *counter, uint64_t more) {
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+static inline uint64_t rp_ha_figure(const atomic_uint_fast64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
+
+static inline int rp_ha_watch(rp_ha_master *master, int operation, int fd, uint32_t events, uint64_t tag) {
+    struct epoll_event event = {.events = events, .data.u64 = tag};
+    return epoll_ctl(master->epoll_fd, operation, fd, &event);
+}
+
+/* ha_master_slaves.c: who connects, what they say, and how they leave; the ha thread's. */
+void rp_ha_accept_slaves(rp_ha_master *master, int64_t now_ns);
+void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns);
+void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why);
+/* By what went wrong with it. */
+void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error);
+/* The ha thread's, rp_ha_master_open's and rp_ha_master_require's. */
+void rp_ha_tell_acked(rp_ha_master *master);
+
+#endif
