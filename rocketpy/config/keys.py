@@ -49,6 +49,8 @@ class Key:
     """Printed by -m (RocketMQ: @ImportantField)."""
     idle: str = ""
     """Why a value is accepted and changes nothing here; empty for keys that work."""
+    secret: bool = False
+    """Neither shown nor logged: whoever connects may ask for the configuration."""
 
     @property
     def expected(self) -> str:
@@ -136,8 +138,9 @@ def text(
     live: bool = False,
     important: bool = False,
     idle: str = "",
+    secret: bool = False,
 ) -> Key:
-    return Key(name, "text", default, help, pattern=pattern, live=live, important=important, idle=idle)
+    return Key(name, "text", default, help, pattern=pattern, live=live, important=important, idle=idle, secret=secret)
 
 
 def choice(

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from .keys import Key, Value
 from .keys_broker import BROKER_KEYS, FORMER_KEYS
@@ -27,6 +27,9 @@ from .properties import Entry, as_latin, edit_properties, escaped, format_proper
 from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
 
 log = logging.getLogger(__name__)
+
+HIDDEN: Final = "******"
+"""In place of a secret."""
 
 Role = Literal["namesrv", "broker", "controller"]
 MS_MAX = 2**32 - 1
@@ -214,7 +217,7 @@ class Config:
         for name in live:
             self._given_values.pop(name, None)
         for name, value in parsed.items():
-            text = self.table[name].format(value)
+            text = HIDDEN if self.table[name].secret else self.table[name].format(value)
             log.info("configuration changed: %s = %s%s", name, text, " (takes effect at the next start)" if name in waiting else "")
         if live:
             for listener in self._listeners:
@@ -303,6 +306,8 @@ class Config:
         return edit_properties(text, known)
 
     def _shown(self, name: str) -> str:
+        if self.table[name].secret:
+            return HIDDEN
         return self.table[name].format(self._stored.get(name, self._values[name]))
 
 

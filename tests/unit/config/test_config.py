@@ -460,3 +460,12 @@ def test_every_row_of_the_table_is_whole(role: Role) -> None:
 def test_addresses_that_others_cannot_reach_are_told(host: str, warning: str | None) -> None:
     told = reach_warning(host)
     assert told is None if warning is None else warning in (told or "")
+
+
+def test_secrets_are_neither_shown_nor_logged(caplog: pytest.LogCaptureFixture) -> None:
+    config = load_config("broker", None, {"initAuthenticationUser": '{"username":"u","password":"hush"}'})
+    assert config.text("initAuthenticationUser") == '{"username":"u","password":"hush"}'
+    caplog.set_level("INFO")
+    config.update({"innerClientAuthenticationCredentials": '{"accessKey":"a","secretKey":"hush"}'})
+    told = config.format() + "\n".join(config.print_lines()) + caplog.text
+    assert "initAuthenticationUser=******" in told and "innerClientAuthenticationCredentials = ******" in told and "hush" not in told
