@@ -48,27 +48,24 @@ def java() -> str:
 
 def library(version: str = CURRENT) -> Path:
     """The directory of RocketMQ's jars, filled by Maven when it is empty."""
-    java()
     home = Path(os.environ["ROCKETMQ_PEER_HOME"]) if version == CURRENT and "ROCKETMQ_PEER_HOME" in os.environ else None
+    return fetched(version, HERE / "java/pom.xml", f"rocketmq-broker-{version}.jar", home)
+
+
+def fetched(version: str, pom: Path, jar: str, home: Path | None = None) -> Path:
+    """The directory of the jars that pom names, with `jar` among them; by Maven when that is not there."""
+    java()
     home = home or Path.home() / ".cache" / "rocketmq-peer" / version
     jars = home / "lib"
     home.mkdir(parents=True, exist_ok=True)
     with (home / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (jars / f"rocketmq-broker-{version}.jar").exists():
+        if not (jars / jar).exists():
             maven = shutil.which("mvn")
             if maven is None:
                 pytest.skip("no Maven to fetch RocketMQ's jars: `apt-get install maven`")
-            command = [
-                maven,
-                "-q",
-                "-B",
-                "-f",
-                str(HERE / "java/pom.xml"),
-                f"-Drocketmq.version={version}",
-                "dependency:copy-dependencies",
-                f"-DoutputDirectory={jars}",
-            ]
+            options = [f"-Drocketmq.version={version}", f"-DoutputDirectory={jars}"]
+            command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *options]
             done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
             if done.returncode:
                 pytest.skip(f"Maven could not fetch RocketMQ {version}: {(done.stdout + done.stderr)[-500:]}")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from .javaenv import MODULE_OPTIONS, QUICK_JVM, java
+from .javaenv import MODULE_OPTIONS, QUICK_JVM, fetched, java
 from .products import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -18,16 +17,7 @@ SOURCES = Path(__file__).parent / "old"
 
 @pytest.fixture(scope="module")
 def class_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    java()
-    jars, classes = Path.home() / ".cache" / "rocketmq-peer" / "3.2.6" / "lib", tmp_path_factory.mktemp("old")
-    if not (jars / "rocketmq-client-3.2.6.jar").exists():
-        maven = shutil.which("mvn")
-        if maven is None:
-            pytest.skip("no Maven to fetch RocketMQ's jars: `apt-get install maven`")
-        command = [maven, "-q", "-B", "-f", str(SOURCES / "pom.xml"), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-        if done.returncode:
-            pytest.skip(f"Maven could not fetch RocketMQ 3.2.6: {(done.stdout + done.stderr)[-500:]}")
+    jars, classes = fetched("3.2.6", SOURCES / "pom.xml", "rocketmq-client-3.2.6.jar"), tmp_path_factory.mktemp("old")
     command = ["javac", "-nowarn", "-d", str(classes), "-cp", f"{jars}/*", str(SOURCES / "OldJudge.java")]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return f"{classes}:{jars}/*"
