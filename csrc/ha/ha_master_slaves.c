@@ -12,7 +12,6 @@
 
 #define TOLD_MAX 20u /* lines about connections within a second */
 
-/* The ha thread's, rp_ha_master_open's and rp_ha_master_require's. */
 void rp_ha_tell_acked(rp_ha_master *master) {
     const rp_ha_master_options *options = &master->options;
     pthread_mutex_lock(&master->tell_lock);

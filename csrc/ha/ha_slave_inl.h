@@ -74,7 +74,7 @@ static inline int64_t rp_ha_slave_held_offset(const rp_ha_slave *slave) {
 /* ha_slave_receive.c */
 /* One read. 1 when the socket may hold more, 0 when it is empty, negative ends the connection. */
 int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error);
-/* What the master sends now is stored and acknowledged. */
+/* From now on what the master sends is stored. */
 void rp_ha_slave_begin_transfer(rp_ha_slave *slave);
 
 #endif
