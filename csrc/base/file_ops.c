@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define PAGE_SIZE 4096
@@ -17,6 +20,9 @@
 #define WRITE_OUT_BYTES ((size_t)16 * 1024 * 1024)
 #define WRITE_AND_WAIT (SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER)
 #define UNMAP_BYTES_MIN ((size_t)64 * 1024) /* below that the call costs what it saves */
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342 /* Linux 5.15's header is the first that has it */
+#endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
@@ -288,6 +294,26 @@ static int system_sync_directory(void *context, const char *path) {
     return rc;
 }
 
+/* Linux 5.8 is the first whose syncfs fails when a write-back has. A stacked file system (overlayfs) is not told of its lower one's
+ * failures, and of others it is not known: only those that are, by name. */
+static bool tells_of_failed_writes(int fd) {
+    struct utsname kernel;
+    struct statfs status;
+    int major = 0, minor = 0;
+    if (uname(&kernel) != 0 || sscanf(kernel.release, "%d.%d", &major, &minor) != 2 || major < 5 || (major == 5 && minor < 8) ||
+        fstatfs(fd, &status) != 0)
+        return false;
+    return status.f_type == EXT4_SUPER_MAGIC || status.f_type == XFS_SUPER_MAGIC || status.f_type == BTRFS_SUPER_MAGIC;
+}
+
+static int system_sync_filesystem(void *context, int fd) {
+    (void)context;
+    if (tells_of_failed_writes(fd))
+        return syncfs(fd);
+    errno = ENOTSUP;
+    return -1;
+}
+
 static const rp_file_ops system_ops = {
     .context = NULL,
     .open = system_open,
@@ -308,6 +334,7 @@ static const rp_file_ops system_ops = {
     .rename = system_rename,
     .unlink = system_unlink,
     .sync_directory = system_sync_directory,
+    .sync_filesystem = system_sync_filesystem,
 };
 
 int rp_file_write_all(const rp_file_ops *ops, int fd, const void *source, size_t size, int64_t offset) {

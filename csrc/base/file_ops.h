@@ -47,6 +47,9 @@ typedef struct rp_file_ops {
     int (*rename)(void *context, const char *source, const char *target);
     int (*unlink)(void *context, const char *path);
     int (*sync_directory)(void *context, const char *path);
+    /* All that was put into the file system of fd before the call is durable, mapped stores and names too, and no write-back of it has
+     * failed since fd was opened (syncfs). ENOTSUP where the kernel would not tell of a failure. */
+    int (*sync_filesystem)(void *context, int fd);
 } rp_file_ops;
 
 /* All of it, in as many writes as the file system wants. 0; -1 with errno: part of it may have been written. */

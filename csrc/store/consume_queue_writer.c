@@ -270,21 +270,43 @@ int64_t rp_consume_queue_begin_bytes(const rp_consume_queue *queue) {
     return has_files ? rp_mapped_file_queue_begin(queue->row) : 0;
 }
 
+rp_queue_mark rp_consume_queue_mark(rp_consume_queue *queue) {
+    pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
+    pthread_mutex_lock(append_lock);
+    rp_queue_mark mark = {.queue = queue,
+                          .begin = atomic_load(&queue->synced_bytes),
+                          .end = rp_consume_queue_max_offset(queue) * ENTRY,
+                          .cuts = queue->cuts,
+                          .name_changes = rp_mapped_file_queue_name_changes(queue->row)};
+    pthread_mutex_unlock(append_lock);
+    return mark;
+}
+
+/* False: entries were cut since the mark was made. What lies there now may have been put after the sync. */
+static bool set_synced(const rp_queue_mark *mark, bool is_synced) {
+    pthread_mutex_t *append_lock = &mark->queue->setup->log->append_lock;
+    pthread_mutex_lock(append_lock);
+    bool was_cut = mark->queue->cuts != mark->cuts;
+    if (is_synced && !was_cut) {
+        atomic_store(&mark->queue->synced_bytes, mark->end);
+    }
+    pthread_mutex_unlock(append_lock);
+    return !was_cut;
+}
+
+void rp_consume_queue_is_synced(const rp_queue_mark *mark) {
+    rp_mapped_file_queue_names_are_synced(mark->queue->row, mark->name_changes);
+    set_synced(mark, true);
+}
+
+const char *rp_consume_queue_directory(const rp_consume_queue *queue) { return rp_mapped_file_queue_directory(queue->row); }
+
 int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error) {
     if (rp_consume_queue_dirty_bytes(queue) == 0) {
         return RP_OK;
     }
-    pthread_mutex_t *append_lock = &queue->setup->log->append_lock;
-    pthread_mutex_lock(append_lock);
-    int64_t begin = atomic_load(&queue->synced_bytes), end = rp_consume_queue_max_offset(queue) * ENTRY;
-    uint64_t cuts = queue->cuts;
-    pthread_mutex_unlock(append_lock);
-    int rc = rp_mapped_file_queue_sync(queue->row, begin, end, error);
-    pthread_mutex_lock(append_lock);
-    bool was_cut = queue->cuts != cuts;
-    if (rc == RP_OK && !was_cut) { /* else what lies there now may have been put after the sync */
-        atomic_store(&queue->synced_bytes, end);
-    }
-    pthread_mutex_unlock(append_lock);
-    return rc == RP_E_NOT_FOUND && was_cut ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
+    rp_queue_mark mark = rp_consume_queue_mark(queue);
+    int rc = rp_mapped_file_queue_sync(queue->row, mark.begin, mark.end, error);
+    bool is_whole = set_synced(&mark, rc == RP_OK);
+    return rc == RP_E_NOT_FOUND && !is_whole ? RP_OK : rc; /* deleted meanwhile: nothing to keep */
 }

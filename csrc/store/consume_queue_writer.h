@@ -51,6 +51,16 @@ int rp_consume_queue_clear(rp_consume_queue *queue, rp_error *error);
 
 /* Makes every entry below the max offset of the call durable. RP_OK; RP_E_IO. */
 int rp_consume_queue_sync(rp_consume_queue *queue, rp_error *error);
+/* The same, where somebody else makes all of a file system durable in between. */
+typedef struct rp_queue_mark {
+    rp_consume_queue *queue;
+    int64_t begin, end; /* bytes that were not synced */
+    uint64_t cuts, name_changes;
+} rp_queue_mark;
+rp_queue_mark rp_consume_queue_mark(rp_consume_queue *queue);
+void rp_consume_queue_is_synced(const rp_queue_mark *mark);
+/* Where its files are. */
+const char *rp_consume_queue_directory(const rp_consume_queue *queue);
 /* Bytes put and not synced yet. */
 int64_t rp_consume_queue_dirty_bytes(const rp_consume_queue *queue);
 /* Where the queue's first file begins; 0 without files. */

@@ -10,7 +10,7 @@
 
 #include "../base/clock_inl.h"
 #include "../base/thread.h"
-#include "consume_queue_writer.h"
+#include "consume_queue.h"
 
 #define PAGE_SIZE 4096
 #define QUEUE_LEAST_PAGES 2 /* flushConsumeQueueLeastPages */
@@ -236,21 +236,6 @@ void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, i
     pthread_mutex_unlock(&flusher->tell_lock);
 }
 
-typedef struct queue_pass {
-    int64_t least_bytes;
-    int rc;
-    rp_error *error;
-} queue_pass;
-
-static int sync_queue(void *context, rp_consume_queue *queue) {
-    queue_pass *pass = context;
-    if (rp_consume_queue_dirty_bytes(queue) < pass->least_bytes) {
-        return 0;
-    }
-    pass->rc = rp_consume_queue_sync(queue, pass->error);
-    return pass->rc != RP_OK;
-}
-
 typedef struct queue_sums {
     int64_t queues, entries, begin_bytes;
 } queue_sums;
@@ -268,22 +253,20 @@ static int add_queue(void *context, rp_consume_queue *queue) {
  * failed sync it never moves again in this run: what the kernel dropped is not in the pages a later sync would write. */
 static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
-    queue_pass pass = {.least_bytes = thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, .rc = RP_OK, .error = error};
     pthread_mutex_lock(&flusher->queue_lock);
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
     /* Time first, so that it is never ahead of the offsets. */
     int64_t time_ms = rp_commit_log_store_timestamp(log), offset = sound_offset(flusher);
-    rp_queue_table_each(flusher->setup.queues, sync_queue, &pass);
-    if (pass.rc != RP_OK && pass.rc != RP_E_BUSY && !flusher->queues_failed) {
+    int rc = rp_queue_sync_pass(&flusher->setup.queues, thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, error);
+    if (rc != RP_OK && rc != RP_E_BUSY && !flusher->queues_failed) {
         flusher->queues_failed = true;
         rp_log_write(flusher->setup.log, RP_LOG_ERROR,
                      "consume queues: %s [%s]; they will be rebuilt from the commit log at the next start", error->message, error->file);
     }
-    if (pass.rc == RP_OK && !flusher->queues_failed && thorough &&
-        (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
+    if (rc == RP_OK && !flusher->queues_failed && thorough && (closing || offset != checkpoint->queues_offset || !checkpoint->is_exact)) {
         queue_sums sums = {0};
         if (closing) {
-            rp_queue_table_each(flusher->setup.queues, add_queue, &sums);
+            rp_queue_table_each(flusher->setup.queues.queues, add_queue, &sums);
         }
         checkpoint->log_time_ms = checkpoint->queues_time_ms = time_ms;
         checkpoint->flushed_offset = checkpoint->queues_offset = offset;
@@ -295,16 +278,16 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
             checkpoint->index_count = flusher->index_count;
         }
         checkpoint->is_exact = 1;
-        pass.rc = write_checkpoint(flusher, error);
+        rc = write_checkpoint(flusher, error);
     }
     if (flusher->queues_failed) {
-        pass.rc = pass.rc != RP_OK ? RP_E_IO
-                                   : rp_error_set(error, RP_E_IO, 0, NULL, -1,
-                                                  "consume queues: a sync of theirs failed before; they are rebuilt from the commit log at "
-                                                  "the next start");
+        rc = rc != RP_OK ? RP_E_IO
+                         : rp_error_set(error, RP_E_IO, 0, NULL, -1,
+                                        "consume queues: a sync of theirs failed before; they are rebuilt from the commit log at "
+                                        "the next start");
     }
     pthread_mutex_unlock(&flusher->queue_lock);
-    return pass.rc;
+    return rc;
 }
 
 /* What one of the two threads goes by. */

@@ -20,7 +20,7 @@
 #include "checkpoint.h"
 #include "commit_log_writer.h"
 #include "flush_timing.h"
-#include "queue_table.h"
+#include "queue_sync.h"
 
 typedef struct rp_flusher rp_flusher;
 
@@ -29,7 +29,7 @@ typedef struct rp_flusher_setup {
     const rp_clock *clock;
     rp_log *log;
     rp_commit_log *commit_log;
-    rp_queue_table *queues;
+    rp_queue_sync queues;
     const char *checkpoint_path;
     rp_checkpoint checkpoint; /* as recovery left it */
     rp_flush_timing timing;   /* at the start */

@@ -76,6 +76,9 @@ const char *rp_mapped_file_queue_directory(const rp_mapped_file_queue *row);
 int rp_mapped_file_queue_sync(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
 /* The same of all of their files, whose pages stay mapped: for who has read much of them and stored little. */
 int rp_mapped_file_queue_sync_files(rp_mapped_file_queue *row, int64_t begin, int64_t end, rp_error *error);
+/* How often files were made or removed; and that somebody else has synced the directory as it was after so many times. Any thread. */
+uint64_t rp_mapped_file_queue_name_changes(const rp_mapped_file_queue *row);
+void rp_mapped_file_queue_names_are_synced(rp_mapped_file_queue *row, uint64_t changes);
 
 /* A file of the row opened once more, for a second thread that syncs. The kernel reports a page that it could not write once to each
  * opening: of two threads that share one, only the first to look would hear of it, and the other would call that page's bytes safe.

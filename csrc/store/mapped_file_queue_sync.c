@@ -50,6 +50,16 @@ static int sync_names(rp_mapped_file_queue *row) {
     return failed;
 }
 
+uint64_t rp_mapped_file_queue_name_changes(const rp_mapped_file_queue *row) { return atomic_load(&row->name_changes); }
+
+void rp_mapped_file_queue_names_are_synced(rp_mapped_file_queue *row, uint64_t changes) {
+    pthread_mutex_lock(&row->name_lock);
+    if (atomic_load(&row->synced_changes) < changes) {
+        atomic_store(&row->synced_changes, changes);
+    }
+    pthread_mutex_unlock(&row->name_lock);
+}
+
 /* [begin, end) of the file, or all of it. */
 static int sync_file(const rp_mapped_file_queue *row, const rp_mapped_file *file, int64_t begin, int64_t end, bool whole) {
     const rp_file_ops *ops = row->ops;

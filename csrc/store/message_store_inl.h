@@ -41,6 +41,7 @@ struct rp_message_store {
     rp_checkpoint checkpoint;         /* owner, while opening */
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
+    int queues_fd;                    /* fixed after open: of the directory of all queues; -1: none */
     bool was_clean;                   /* owner: no abort mark was found */
     bool was_marked;                  /* owner: the abort mark is ours to remove */
 };

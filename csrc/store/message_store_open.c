@@ -6,6 +6,7 @@
 #include "message_store_inl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,15 @@ static int make_directories(rp_message_store *store, rp_error *error) {
         rc = rp_path_make_directories(paths[i], error);
     }
     return rc;
+}
+
+/* Before anything is written below it. A queue's own sync does without. */
+static int open_queues_directory(rp_message_store *store, rp_error *error) {
+    (void)error;
+    if (!store->options.read_only) {
+        store->queues_fd = store->ops->open(store->ops->context, store->paths.queues, O_RDONLY | O_DIRECTORY, 0);
+    }
+    return RP_OK;
 }
 
 static int take_lock(rp_message_store *store, rp_error *error) {
@@ -285,7 +295,7 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
                                 .clock = store->clock,
                                 .log = options->log,
                                 .commit_log = store->commit_log,
-                                .queues = store->queues,
+                                .queues = {store->queues, store->ops, store->queues_fd, RP_QUEUES_AT_ONCE},
                                 .checkpoint_path = store->paths.checkpoint,
                                 .checkpoint = store->checkpoint,
                                 .timing = {options->flush_interval_ms, options->flush_least_pages, options->flush_thorough_interval_ms,
@@ -327,6 +337,9 @@ static void destroy(rp_message_store *store) {
     rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
+    if (store->queues_fd >= 0) {
+        store->ops->close(store->ops->context, store->queues_fd);
+    }
     rp_store_lock_release(store->lock_fd);
     rp_flush_backend_close(store->backend);
     free(store);
@@ -335,8 +348,8 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {check_options, set_paths, make_directories, take_lock, choose_backend, read_marks, open_log,
-                                open_queues,   recover,   open_index,       NULL};
+static step *const opening[] = {check_options, set_paths, make_directories, take_lock, choose_backend, open_queues_directory,
+                                read_marks,    open_log,  open_queues,      recover,   open_index,     NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
 
@@ -356,7 +369,7 @@ int rp_message_store_open(const rp_message_store_options *options, rp_message_st
     store->options = *options;
     store->ops = options->file_ops != NULL ? options->file_ops : rp_file_ops_system();
     store->clock = options->clock != NULL ? options->clock : rp_clock_system();
-    store->lock_fd = -1;
+    store->lock_fd = store->queues_fd = -1;
     int rc = run(store, opening, error);
     rc = rc == RP_OK && !options->read_only ? run(store, starting, error) : rc;
     store->options.delay_levels = store->options.liburing_path = NULL;

@@ -285,6 +285,41 @@ static inline int cut_sync_directory(void *context, const char *path) {
     return cut_answer(is_cut);
 }
 
+/* Everything that is in live counts as durable; below is "." at first. */
+static inline void power_cut_settle(power_cut *cut, const char *below) {
+    char directory[CUT_PATH], name[CUT_PATH];
+    cut_join(directory, cut->live, below);
+    cut_sync_directory(cut, strcmp(below, ".") == 0 ? cut->live : directory);
+    DIR *names = opendir(directory);
+    struct dirent *entry;
+    while (names != NULL && (entry = readdir(names)) != NULL) {
+        cut_join(name, below, entry->d_name);
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+            power_cut_settle(cut, name);
+        } else if (entry->d_type == DT_REG) {
+            cut_persist(cut, name, 0, INT64_MAX / 2);
+        }
+    }
+    if (names != NULL) {
+        closedir(names);
+    }
+}
+
+static inline int cut_sync_filesystem(void *context, int fd) {
+    power_cut *cut = context;
+    (void)fd;
+    if (cut_fails(cut)) {
+        return -1;
+    }
+    pthread_mutex_lock(&cut->lock);
+    bool is_cut = cut->is_cut;
+    pthread_mutex_unlock(&cut->lock);
+    if (!is_cut) {
+        power_cut_settle(cut, ".");
+    }
+    return cut_answer(is_cut);
+}
+
 static inline void power_cut_now(power_cut *cut) {
     pthread_mutex_lock(&cut->lock);
     cut->is_cut = true;
@@ -317,7 +352,8 @@ static inline power_cut *power_cut_create(const char *live) {
                              .sync_range = cut_sync_range,
                              .rename = cut_rename,
                              .unlink = cut_unlink,
-                             .sync_directory = cut_sync_directory};
+                             .sync_directory = cut_sync_directory,
+                             .sync_filesystem = cut_sync_filesystem};
     return cut;
 }
 
@@ -325,26 +361,6 @@ static inline void power_cut_destroy(power_cut *cut) {
     pthread_mutex_destroy(&cut->lock);
     free(cut->maps);
     free(cut);
-}
-
-/* Everything that is in live counts as durable; below is "." at first. */
-static inline void power_cut_settle(power_cut *cut, const char *below) {
-    char directory[CUT_PATH], name[CUT_PATH];
-    cut_join(directory, cut->live, below);
-    cut_sync_directory(cut, strcmp(below, ".") == 0 ? cut->live : directory);
-    DIR *names = opendir(directory);
-    struct dirent *entry;
-    while (names != NULL && (entry = readdir(names)) != NULL) {
-        cut_join(name, below, entry->d_name);
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-            power_cut_settle(cut, name);
-        } else if (entry->d_type == DT_REG) {
-            cut_persist(cut, name, 0, INT64_MAX / 2);
-        }
-    }
-    if (names != NULL) {
-        closedir(names);
-    }
 }
 
 static inline uint32_t cut_random(uint64_t *seed) {
