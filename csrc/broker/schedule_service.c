@@ -106,14 +106,17 @@ static int set_properties(rp_append_item *item, due_message *due, rp_slice prope
 }
 
 /* The queue it was sent to. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has
- * taken from the table, and be back later. RP_OK, RP_E_IO. */
+ * taken from the table, and be back later. RP_OK; RP_E_INVALID: no topic can be called so; RP_E_IO: else. */
 static int open_target(rp_schedule_service *service, rp_slice name, int32_t queue_id, due_message *due, rp_append_item *item) {
     rp_broker *broker = service->broker;
+    rp_error error;
     due->topic = rp_topic_table_find(broker->topics, name);
     if (due->topic != NULL)
         return rp_topic_open_queue_to_send(broker->topics, due->topic, queue_id, &item->queue) != NULL ? RP_OK : RP_E_IO;
-    item->queue = rp_message_store_queue(broker->store, name, queue_id, 1, NULL);
-    return item->queue != NULL && rp_message_store_prepare_queue(broker->store, item->queue, NULL) == RP_OK ? RP_OK : RP_E_IO;
+    item->queue = rp_message_store_queue(broker->store, name, queue_id, 1, &error);
+    if (item->queue == NULL)
+        return error.status == RP_E_INVALID ? RP_E_INVALID : RP_E_IO;
+    return rp_message_store_prepare_queue(broker->store, item->queue, NULL) == RP_OK ? RP_OK : RP_E_IO;
 }
 
 /* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; RP_E_IO,
@@ -130,6 +133,10 @@ static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, 
     }
     *item = rp_item_of_message(message);
     int status = open_target(service, name, queue_id, due, item);
+    if (status == RP_E_INVALID) { /* others may wait behind it */
+        pass_over(service, entry, "no topic can be called by its REAL_TOPIC ", name);
+        return RP_E_NOT_FOUND;
+    }
     return status == RP_OK ? set_properties(item, due, message->properties) : status;
 }
 

@@ -206,6 +206,28 @@ static void positions_are_put_where_the_queue_is(void) {
 
 static rp_send_back back_of(int64_t log_offset) { return (rp_send_back){log_offset, text("%RETRY%G"), text("%DLQ%G"), 0, 0, 0, 16}; }
 
+/* As only a foreign log can hold it: what comes behind it in its level must not wait for it. */
+static void a_name_that_no_topic_can_have_holds_nobody_up(void) {
+    static const char *const places[] = {"REAL_TOPIC\1a/b\2REAL_QID\0010\2", "REAL_TOPIC\1..\2REAL_QID\0010\2",
+                                         "REAL_TOPIC\1T\2REAL_QID\0011\2"};
+    fixture fx;
+    fixture_init(&fx);
+    open_with_levels(&fx, "0s");
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_delayed(&c, 0, "DELAY\0011\2", "makes the level's queue");
+    rp_consume_queue *queue = rp_message_store_queue(fx.store, text(RP_DELAY_TOPIC), 0, 0, NULL);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        rp_append_item item = {.queue = queue, .born_host = {127, 0, 0, 1}, .body = text("due"), .properties = {text(places[i])}};
+        CHECK(rp_commit_log_append(rp_message_store_commit_log(fx.store), &item, 1) == 1);
+    }
+    CHECK(rp_broker_start_delivery(fx.broker, NULL) == RP_OK);
+    wait_position(&fx, 1, 4);
+    CHECK(end_of(&fx, "T", 0) == 1 && end_of(&fx, "T", 1) == 1);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void what_is_sent_back_is_stored_again_with_its_way(void) {
     fixture fx;
     fixture_init(&fx);
@@ -286,6 +308,7 @@ int main(void) {
     RUN(what_senders_on_all_reactors_delay_comes_once_and_in_order);
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
     RUN(positions_are_put_where_the_queue_is);
+    RUN(a_name_that_no_topic_can_have_holds_nobody_up);
     RUN(what_is_sent_back_is_stored_again_with_its_way);
     RUN(retry_topics_take_what_python_has_looked_at);
     return 0;
