@@ -18,11 +18,14 @@ from typing import Any, Final, Protocol
 from ..remoting.bodies import DataVersion
 from .json_members import integer_member, object_member
 from .masters_answers import LOG_END, LoggedAnswers
+from .names import SCHEDULE_TOPIC
 from .persistence import pretty_text
 
 log = logging.getLogger(__name__)
 
 DELAY_OFFSETS_FILE: Final = "delayOffset.json"
+LEVELS_MAX: Final = 64
+"""RP_DELAY_LEVELS_MAX of csrc/store/consume_queue.h."""
 SYNC_TIMEOUT_MS: Final = 10_000
 """For the log to reach the disk; a table that is not written is written the next time."""
 
@@ -73,6 +76,14 @@ class DelayOffsets:
     def ends(self) -> dict[int, tuple[int, int]]:
         """(offset, end of the queue) by level, for operators."""
         return {level: pair for level, pair in enumerate(self._sink.delay_offsets(), start=1) if pair[0] >= 0}
+
+    def stranded(self, max_offset: Callable[[str, int], int]) -> dict[int, int]:
+        """How many messages wait in each level that messageDelayLevel names no longer; levels with none are left out.
+
+        max_offset: of a topic's queue, 0 where there is none."""
+        beyond = range(len(self._sink.delay_offsets()) + 1, LEVELS_MAX + 1)
+        waiting = {level: max_offset(SCHEDULE_TOPIC, level - 1) - self._other.get(level, 0) for level in beyond}
+        return {level: count for level, count in waiting.items() if count > 0}
 
     def snapshot(self) -> DelayOffsetsSnapshot:
         offsets = self.offsets()

@@ -73,7 +73,7 @@ from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states
-from .start_checks import warn_of_limits, warn_of_maps, warn_of_namesakes, warn_of_undelivered
+from .start_checks import warn_of_limits, warn_of_maps, warn_of_namesakes, warn_of_stranded, warn_of_undelivered
 from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
@@ -450,6 +450,7 @@ class BrokerService:
         if not parts.ha.is_slave:
             waiting = undelivered(self._directory("config"), parts.store.max_offset)
             warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
+            warn_of_stranded(parts.delay_offsets.stranded(parts.store.max_offset), self.config.integer("fileReservedTime"))
 
     # ---- closing ----
 

@@ -60,6 +60,18 @@ def warn_of_undelivered(waiting: Mapping[str, int], reserved_hours: int) -> None
         )
 
 
+def warn_of_stranded(waiting: Mapping[int, int], reserved_hours: int) -> None:
+    """Delayed messages, by level, of which a shorter messageDelayLevel says no time any more."""
+    if waiting:
+        log.warning(
+            "delayed messages wait in levels that messageDelayLevel does not name: %s; with a list of at least %d levels they "
+            "are delivered, without one they expire with the log (fileReservedTime=%d h)",
+            ", ".join(f"{count} in level {level}" for level, count in waiting.items()),
+            max(waiting),
+            reserved_hours,
+        )
+
+
 def warn_of_maps(maps: Path = Path("/proc/self/maps"), limit: Path = Path("/proc/sys/vm/max_map_count")) -> None:
     """Of a store with so many queues that there is little room for more: at the limit sends to new queues are refused."""
     try:

@@ -140,6 +140,19 @@ def test_what_waits_over_a_restart_is_delivered_once(tmp_path: Path) -> None:
     run(test)
 
 
+def test_messages_in_levels_that_are_named_no_longer_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, messageDelayLevel="0s 0s 1h") as at:
+            for level in (1, 2, 3, 3):
+                assert (await at.peer().send("t", b"m", f"DELAY\x01{level}\x02")).code == 0
+            await eventually(lambda: at.broker.runtime_table().get("scheduleMessageOffset_2") == "1,1", "what is due is delivered")
+        assert "messageDelayLevel does not name" not in caplog.text
+        async with running(tmp_path, messageDelayLevel="0s"):
+            assert "does not name: 2 in level 3; with a list of at least 3 levels" in caplog.text
+
+    run(test)
+
+
 def test_a_message_of_a_topic_that_is_gone_is_there_when_the_topic_is_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, messageDelayLevel="1s") as at:
