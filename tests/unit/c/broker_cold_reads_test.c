@@ -289,6 +289,19 @@ static pull_request sql_of(int64_t offset, const char *expression) {
     return request;
 }
 
+/* A filter that has taken its time passes nothing over, and its consumer asks again from there: on a slow machine it may be after each
+ * message. The answer that has messages; *offset is where it goes on. */
+static rp_command pull_on(client *c, const char *expression, rp_command response, int64_t *offset) {
+    *offset = field_number(&response, "nextBeginOffset");
+    while (response.code == 20) {
+        pull_request request = sql_of(*offset, expression);
+        response = client_pull(c, &request);
+        CHECK(field_number(&response, "nextBeginOffset") > *offset);
+        *offset = field_number(&response, "nextBeginOffset");
+    }
+    return response;
+}
+
 static void senders_do_not_wait_for_a_filter_that_waits_for_the_disk(void) {
     fixture fx;
     cold_disk disk;
@@ -306,7 +319,9 @@ static void senders_do_not_wait_for_a_filter_that_waits_for_the_disk(void) {
     hold_reads(&disk, 0);
     rp_command response;
     CHECK(client_receive(&consumer, &response, WAIT_MS) == 1);
-    CHECK(response.opaque == opaque && response.code == 0 && field_number(&response, "nextBeginOffset") == 10);
+    int64_t offset;
+    CHECK(response.opaque == opaque && pull_on(&consumer, "price = 1", response, &offset).code == 0);
+    CHECK(offset > 7 && offset <= 10);
     CHECK(wait_for_reads(&disk, 0) == 1);
     client_close(&sender);
     client_close(&consumer);
@@ -331,8 +346,9 @@ static void a_filter_goes_through_a_cold_log_region_by_region(void) {
         CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", body) == i);
     free(body);
     pull_request request = sql_of(0, "price = 1");
-    rp_command response = client_pull(&c, &request);
-    CHECK(response.code == 0 && field_number(&response, "nextBeginOffset") == MESSAGES);
+    int64_t offset;
+    rp_command response = pull_on(&c, "price = 1", client_pull(&c, &request), &offset);
+    CHECK(response.code == 0 && offset == MESSAGES);
     CHECK(response.body.size > BODY && response.body.size < 2 * BODY);
     CHECK(wait_for_reads(&disk, 0) >= REGIONS);
     client_close(&c);
@@ -373,15 +389,9 @@ static void a_filter_asks_for_each_window_of_entries(void) {
     client c = client_open(&fx, 0);
     for (int i = 0; i < MESSAGES; i++)
         CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", "small") == i);
-    rp_command response;
-    int64_t offset = 0;
-    do {
-        pull_request request = sql_of(offset, "price = 1");
-        response = client_pull(&c, &request);
-        CHECK(field_number(&response, "nextBeginOffset") > offset);
-        offset = field_number(&response, "nextBeginOffset");
-    } while (response.code == 20);
-    CHECK(response.code == 0 && offset == MESSAGES);
+    pull_request request = sql_of(0, "price = 1");
+    int64_t offset;
+    CHECK(pull_on(&c, "price = 1", client_pull(&c, &request), &offset).code == 0 && offset == MESSAGES);
     client_close(&c);
     fixture_close(&fx);
 }

@@ -247,6 +247,9 @@ static void a_failed_sync_answers_everybody_at_once_and_ends_writing(void) {
     pthread_mutex_lock(&disk.gate);
     client_send(&c, &request);
     client_send(&c, &request);
+    const rp_consume_queue *entries = rp_message_store_queue(fx.store, text("T"), 0, 0, NULL);
+    for (int64_t until = now_ms() + WAIT_MS; rp_consume_queue_max_offset(entries) < 2; sched_yield())
+        CHECK(now_ms() < until); /* the first of them waits for the disk then */
     CHECK(client_receive(&c, &response, 20) == 0);
     disk.fails = 1;
     pthread_mutex_unlock(&disk.gate);
