@@ -236,6 +236,8 @@ void rp_flusher_on_flushed(rp_flusher *flusher, void (*flushed)(void *context, i
     pthread_mutex_unlock(&flusher->tell_lock);
 }
 
+static int64_t least_bytes(bool thorough) { return thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE; }
+
 typedef struct queue_sums {
     int64_t queues, entries, begin_bytes;
 } queue_sums;
@@ -257,7 +259,7 @@ static int sync_queues(rp_flusher *flusher, bool thorough, bool closing, rp_erro
     rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
     /* Time first, so that it is never ahead of the offsets. */
     int64_t time_ms = rp_commit_log_store_timestamp(log), offset = sound_offset(flusher);
-    int rc = rp_queue_sync_pass(&flusher->setup.queues, thorough ? 1 : QUEUE_LEAST_PAGES * PAGE_SIZE, error);
+    int rc = rp_queue_sync_pass(&flusher->setup.queues, least_bytes(thorough), error);
     if (rc != RP_OK && rc != RP_E_BUSY && !flusher->queues_failed) {
         flusher->queues_failed = true;
         rp_log_write(flusher->setup.log, RP_LOG_ERROR,
@@ -402,8 +404,8 @@ static void run_queues(void *context) {
         if (now_ns >= rhythm.due_ns) {
             rp_error error = {0};
             bool thorough = take_due(&rhythm, now_ns);
-            if (thorough) {
-                sync_now(flusher, NULL);
+            if (thorough || rp_queue_sync_is_together(&setup->queues, least_bytes(thorough))) {
+                sync_now(flusher, NULL); /* in steps: the file system's sync would write the log in one piece */
             }
             sync_queues(flusher, thorough, false, &error); /* a failure is remembered; the log goes on without */
         }

@@ -44,7 +44,7 @@ static int mark_dirty(void *context, rp_consume_queue *queue) {
 /* Whether the queues on the device are synced. */
 static bool sync_together(const rp_queue_sync *sync, queue_pass *pass) {
     struct stat directory;
-    if (sync->directory_fd < 0 || fstat(sync->directory_fd, &directory) != 0)
+    if (fstat(sync->directory_fd, &directory) != 0)
         return false;
     pass->device = directory.st_dev;
     pass->marks = malloc((size_t)pass->dirty * sizeof *pass->marks);
@@ -65,11 +65,19 @@ static int sync_one(void *context, rp_consume_queue *queue) {
     return pass->rc != RP_OK;
 }
 
+static bool is_together(const rp_queue_sync *sync, queue_pass *pass) {
+    rp_queue_table_each(sync->queues, count_dirty, pass);
+    return pass->dirty >= sync->at_once && sync->directory_fd >= 0;
+}
+
+int rp_queue_sync_is_together(const rp_queue_sync *sync, int64_t least_bytes) {
+    queue_pass pass = {.least_bytes = least_bytes};
+    return is_together(sync, &pass);
+}
+
 int rp_queue_sync_pass(const rp_queue_sync *sync, int64_t least_bytes, rp_error *error) {
     queue_pass pass = {.least_bytes = least_bytes, .rc = RP_OK, .error = error};
-    rp_queue_table_each(sync->queues, count_dirty, &pass);
-    if (pass.dirty >= sync->at_once)
-        pass.is_rest = sync_together(sync, &pass);
+    pass.is_rest = is_together(sync, &pass) && sync_together(sync, &pass);
     rp_queue_table_each(sync->queues, sync_one, &pass);
     return pass.rc;
 }

@@ -26,6 +26,8 @@ typedef struct rp_queue_sync {
     uint32_t at_once; /* queues */
 } rp_queue_sync;
 
+/* 1: a pass would sync the file system now, and with it all that lies unwritten in it. */
+int rp_queue_sync_is_together(const rp_queue_sync *sync, int64_t least_bytes);
 /* Entries that were put before the call, of queues that have least_bytes of new ones. RP_OK; else with error, and other queues may be
  * synced: RP_E_IO; RP_E_BUSY, RP_E_NOT_FOUND as of rp_mapped_file_queue_sync. */
 int rp_queue_sync_pass(const rp_queue_sync *sync, int64_t least_bytes, rp_error *error);
