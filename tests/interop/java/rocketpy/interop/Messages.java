@@ -18,7 +18,7 @@ final class Messages {
     private Messages() {
     }
 
-    static Message fromRequest(String topic, Request fields) {
+    static Message fromRequest(String topic, Request fields) throws ReflectiveOperationException {
         Message message = new Message(topic, fields.bytes("body"));
         if (fields.has("tags")) {
             message.setTags(fields.text("tags"));
@@ -31,6 +31,11 @@ final class Messages {
         }
         if (fields.has("delayLevel")) {
             message.setDelayTimeLevel((int) fields.integer("delayLevel", 0));
+        }
+        for (String each : List.of("delayTimeSec", "delayTimeMs", "deliverTimeMs")) {
+            if (fields.has(each)) {
+                Request.invoke(message, "set" + each.substring(0, 1).toUpperCase() + each.substring(1), fields.integer(each, 0));
+            }
         }
         if (fields.has("wait")) {
             message.setWaitStoreMsgOK(fields.truth("wait"));
@@ -80,7 +85,7 @@ final class Messages {
         return queues.stream().sorted().map(Messages::toMap).collect(Collectors.toList());
     }
 
-    static Map<String, Object> toMap(SendResult result) {
+    static Map<String, Object> toMap(SendResult result) throws ReflectiveOperationException {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("status", result.getSendStatus().name());
         map.put("msgId", result.getMsgId());
@@ -89,6 +94,7 @@ final class Messages {
         map.put("region", result.getRegionId());
         map.put("traceOn", result.isTraceOn());
         map.put("transactionId", result.getTransactionId());
+        map.put("recallHandle", Request.has(result, "getRecallHandle") ? Request.invoke(result, "getRecallHandle") : null);
         map.putAll(toMap(result.getMessageQueue()));
         return map;
     }

@@ -96,4 +96,16 @@ final class Request {
             .filter(each -> ((Enum<?>) each).name().equals(constant)).findFirst().orElseThrow();
         setter.invoke(client, value);
     }
+
+    static boolean has(Object client, String method) {
+        return Arrays.stream(client.getClass().getMethods()).anyMatch(each -> each.getName().equals(method));
+    }
+
+    /** Calls client.method(arguments); what came with 5.x is not there when this is compiled against 4.x. */
+    static Object invoke(Object client, String method, Object... arguments) throws ReflectiveOperationException {
+        Method found = Arrays.stream(client.getClass().getMethods())
+            .filter(each -> each.getName().equals(method) && each.getParameterCount() == arguments.length).findFirst()
+            .orElseThrow(() -> new NoSuchMethodException(client.getClass().getName() + "." + method));
+        return found.invoke(client, arguments);
+    }
 }
