@@ -64,7 +64,6 @@ TIMED = [
     send("a time before all", "TIMER_DELIVER_MS\x01-9223372036854775808\x02", False, e="3"),
     send("delivered before", "TIMER_OUT_MS\x015\x02TIMER_DELAY_SEC\x01600\x02", False, e="3"),
 ]  # fmt: skip
-AT_A_LEVEL = send("at a level", "DELAY\x011\x02TIMER_DELAY_SEC\x01600\x02TIMER_DELAY_MS\x011\x02TIMER_DELIVER_MS\x017\x02", e="3")
 REFUSED = [
     send("too many seconds", f"TIMER_DELAY_SEC\x01{MAX_DELAY_S + 60}\x02"),
     send("too many milliseconds", f"TIMER_DELAY_MS\x01{(MAX_DELAY_S + 60) * 1000}\x02"),
@@ -154,6 +153,16 @@ def queues(cases: list[Case]) -> list[tuple[int, str, int]]:
     return [(queue, topic, count) for (topic, queue), count in counts.items()]
 
 
+def test_a_level_says_more_than_a_time(sides: tuple[Side, Side]) -> None:
+    times = "TIMER_DELAY_SEC\x01600\x02TIMER_DELAY_MS\x011\x02TIMER_DELIVER_MS\x01soon\x02"
+    case = send("at a level", f"DELAY\x011\x02{times}a\x01b\x02", b="at-a-level")
+    ours, theirs = (ask(side, case) for side in sides)
+    assert ours == theirs and ours[0][0] == 0
+    ours, theirs = (side.table("at-a-level", 0, 1) for side in sides)
+    same(ours, theirs)
+    assert not any(name.startswith("TIMER") for name in ours[0].pairs) and ours[0].pairs["a"] == "b"
+
+
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.what)
 def test_timed_sends_are_refused_as_by_rocketmq(case: Case, sides: tuple[Side, Side]) -> None:
     case = timely(case, time.time_ns() // 1_000_000)
@@ -189,7 +198,6 @@ RECALLS_REFUSED = {
     "the time is none": lambda: recall(handle(time_text="soon")),
     "the time is larger than numbers are": lambda: recall(handle(time_text="9223372036854775808")),
     "an empty handle": lambda: recall(""),
-    "a handle of blanks": lambda: recall("    "),
     "no base 64": lambda: replace(recall("x"), fields={"producerGroup": "PID", "topic": TOPIC, "recallHandle": "*"}),
     "the other base 64": lambda: replace(recall("x"), fields={"producerGroup": "PID", "topic": TOPIC, "recallHandle": "+/+/"}),
     "half a character": lambda: replace(recall("x"), fields={"producerGroup": "PID", "topic": TOPIC, "recallHandle": "djE"}),
