@@ -312,7 +312,7 @@ _DELAY_KEYS: tuple[Key, ...] = (
     number("timerProgressLogIntervalMs", 10000, "Pause between progress lines.", "ms", least=1),
     switch("timerWheelSnapshotFlush", False, "Write the wheel as snapshots.", idle=REBUILT),
     number("timerWheelSnapshotIntervalMs", 10000, "Pause between them.", "ms", least=1, idle=REBUILT),
-    switch("appendTopicForTimerDeleteKey", False, "Name the topic in recalls, as RocketMQ 5.3 does and wants; 5.5 does not unless this is set."),
+    switch("appendTopicForTimerDeleteKey", False, "Name the topic in stored recalls, as RocketMQ 5.3 does; 5.5 does not."),
     switch("transRocksDBEnable", False, "Transactions in a database.", idle=ROCKSDB),
     switch("transWriteOriginTransHalfEnable", True, "Write prepared messages as before.", idle=ROCKSDB),
     switch("timerRocksDBEnable", False, "Timers in a database.", idle=ROCKSDB),

@@ -31,7 +31,7 @@ PLAIN = {"a": "PID", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g
 
 
 def send(what: str, properties: str, waits: bool = True, code: int = SEND_V2, **changes: str) -> Case:
-    """"{+1500}" stands for the time 1,500 ms from now, "{=2000}" for the start of a second then. level: 1, it waits; 0, it goes through."""
+    """ "{+1500}" stands for the time 1,500 ms from now, "{=2000}" for the start of a second then. level: 1, it waits; 0, it goes through."""
     fields = {**PLAIN, "i": f"UNIQ_KEY\x01{what.replace(' ', '-')}\x02{properties}", **changes}
     return Case(what, code, fields, int(waits), (fields["b"], int(fields["e"])), what.encode())
 
@@ -214,9 +214,7 @@ def test_recalls_are_refused_as_by_rocketmq(what: str, sides: tuple[Side, Side])
 
 
 def test_a_recalled_message_is_not_delivered_and_its_recall_is_stored_as_by_rocketmq(sides: tuple[Side, Side]) -> None:
-    kept, taken = (
-        send(what, "TIMER_DELIVER_MS\x01{=3000}\x02", b="recalled-from") for what in ("goes on waiting", "is taken back")
-    )
+    kept, taken = (send(what, "TIMER_DELIVER_MS\x01{=3000}\x02", b="recalled-from") for what in ("goes on waiting", "is taken back"))
     now_ms = time.time_ns() // 1_000_000
     for side in sides:
         ask(side, timely(kept, now_ms))
