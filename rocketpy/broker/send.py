@@ -59,9 +59,8 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
     """Why a message that is not a plain one is refused, or None for a plain one."""
     if is_prepared(properties) and reject_transaction:
         return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
-    if _is_set(properties, "DELAY"):
-        if not _is_level(properties["DELAY"]):
-            return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
+    if _is_set(properties, "DELAY") and not _is_level(properties["DELAY"]):
+        return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX):

@@ -22,8 +22,8 @@ from .stored import Record, records
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-RUNTIME_INFO, GET_CHECKPOINT, GET_METRICS, UPDATE_GROUP, SEND_V2, SEND_BATCH, RECALL = 28, 60, 61, 200, 310, 320, 370
-WHEEL, TOPIC, GROUP = "rmq_sys_wheel_timer", "timed", "GID_timed"
+RUNTIME_INFO, GET_CHECKPOINT, GET_METRICS, SEND_V2, RECALL = 28, 60, 61, 310, 370
+WHEEL, TOPIC = "rmq_sys_wheel_timer", "timed"
 PRECISION_MS = 100
 MAX_DELAY_S = 3 * 24 * 3600
 
@@ -31,7 +31,7 @@ PLAIN = {"a": "PID", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "g
 
 
 def send(what: str, properties: str, waits: bool = True, code: int = SEND_V2, **changes: str) -> Case:
-    """ "{+1500}" stands for the time 1,500 ms from now, "{=2000}" for the start of a second then. level: 1, it waits; 0, it goes through."""
+    """ "{+1500}" stands for the time 1,500 ms from now, "{=2000}" for the start of a second then."""
     fields = {**PLAIN, "i": f"UNIQ_KEY\x01{what.replace(' ', '-')}\x02{properties}", **changes}
     return Case(what, code, fields, int(waits), (fields["b"], int(fields["e"])), what.encode())
 

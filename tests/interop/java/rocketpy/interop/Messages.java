@@ -18,7 +18,7 @@ final class Messages {
     private Messages() {
     }
 
-    static Message fromRequest(String topic, Request fields) throws ReflectiveOperationException {
+    static Message fromRequest(String topic, Request fields) {
         Message message = new Message(topic, fields.bytes("body"));
         if (fields.has("tags")) {
             message.setTags(fields.text("tags"));
@@ -85,7 +85,7 @@ final class Messages {
         return queues.stream().sorted().map(Messages::toMap).collect(Collectors.toList());
     }
 
-    static Map<String, Object> toMap(SendResult result) throws ReflectiveOperationException {
+    static Map<String, Object> toMap(SendResult result) {
         Map<String, Object> map = new LinkedHashMap<>();
         map.put("status", result.getSendStatus().name());
         map.put("msgId", result.getMsgId());

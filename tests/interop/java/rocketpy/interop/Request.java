@@ -102,10 +102,14 @@ final class Request {
     }
 
     /** Calls client.method(arguments); what came with 5.x is not there when this is compiled against 4.x. */
-    static Object invoke(Object client, String method, Object... arguments) throws ReflectiveOperationException {
+    static Object invoke(Object client, String method, Object... arguments) {
         Method found = Arrays.stream(client.getClass().getMethods())
             .filter(each -> each.getName().equals(method) && each.getParameterCount() == arguments.length).findFirst()
-            .orElseThrow(() -> new NoSuchMethodException(client.getClass().getName() + "." + method));
-        return found.invoke(client, arguments);
+            .orElseThrow(() -> new IllegalArgumentException("there is no " + client.getClass().getName() + "." + method));
+        try {
+            return found.invoke(client, arguments);
+        } catch (ReflectiveOperationException thrown) {
+            throw new IllegalStateException(thrown.getCause() == null ? thrown : thrown.getCause());
+        }
     }
 }
