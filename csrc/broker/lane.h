@@ -77,7 +77,8 @@ typedef struct rp_live_settings {
         timer_stop_enqueue, timer_stop_dequeue;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
-    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms, timer_delay_max_ms, timer_slot_messages_max;
+    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms, timer_delay_max_ms,
+        timer_slot_messages_max;
     pthread_mutex_t reason_mutex; /* leaf; only on the way to an error */
     char store_reason[128];       /* guarded by reason_mutex */
 } rp_live_settings;

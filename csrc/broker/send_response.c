@@ -164,8 +164,8 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
 }
 
 static size_t success_size_max(const rp_send_template *template, const rp_pending_send *send) {
-    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + send->recall_handle.size + template->tail_size[0] +
-           template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
+    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + send->recall_handle.size +
+           template->tail_size[0] + template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
 /* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *outcome is what to say. */

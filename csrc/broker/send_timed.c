@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "../base/clock.h"
 #include "lane.h"
 #include "response_writer_inl.h"
 #include "target_queue.h"
@@ -19,7 +18,8 @@ static int answer_not_enabled(const rp_send_request *request) {
                      "accurate timer message is not enabled, timerWheelEnable is false");
 }
 
-static int answer_illegal_time(const rp_send_request *request, int64_t delay_max_ms) {
+static int answer_illegal_time(const rp_send_request *request) {
+    int64_t delay_max_ms = atomic_load_explicit(&request->lane->broker->settings.timer_delay_max_ms, memory_order_relaxed);
     return rp_answer(request->to, RP_RESPONSE_MESSAGE_ILLEGAL, FIELDS_OF(request),
                      "timer message illegal, the delay time should not be bigger than the max delay %" PRId64
                      "ms; or if set del msg, the delay time should be bigger than the current time",
@@ -66,8 +66,7 @@ static int write_properties(rp_send_request *request) {
 static int put_into_timer_queue(rp_send_request *request) {
     rp_timer_service *timers = request->lane->broker->timers;
     if (rp_timer_open_queue(timers, &request->queue) != RP_OK)
-        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request),
-                         "create mapped file failed, server is busy or broken.");
+        return rp_answer(request->to, RP_RESPONSE_SYSTEM_ERROR, FIELDS_OF(request), "create mapped file failed, server is busy or broken.");
     int status = write_properties(request);
     if (status != RP_OK)
         return status == RP_E_TOO_LARGE ? answer_too_large(request) : status;
@@ -76,27 +75,16 @@ static int put_into_timer_queue(rp_send_request *request) {
 }
 
 int rp_send_wait_for_time(rp_send_request *request) {
-    rp_broker *broker = request->lane->broker;
-    const rp_live_settings *settings = &broker->settings;
-    rp_timer_rules rules = {
-        .now_ms = rp_clock_wall_ms(rp_clock_system()),
-        .delay_max_ms = atomic_load_explicit(&settings->timer_delay_max_ms, memory_order_relaxed),
-        .precision_ms = atomic_load_explicit(&settings->timer_precision_ms, memory_order_relaxed),
-    };
-    if (!atomic_load_explicit(&settings->timer_enable, memory_order_relaxed))
-        return answer_not_enabled(request);
-    int when = rp_timer_decide(request->properties.text, &rules, &request->out_ms);
-    if (when == RP_TIMER_IS_NOW) {
-        request->out_ms = -1;
+    rp_timer_service *timers = request->lane->broker->timers;
+    int when = rp_timer_when(timers, request->properties.text, random_permille(request->lane), &request->out_ms);
+    if (when == RP_TIMER_IS_LATER)
+        return rp_topic_is_forbidden(request->header.topic) ? answer_forbidden(request) : put_into_timer_queue(request);
+    request->out_ms = -1;
+    if (when == RP_TIMER_IS_NOW)
         return RP_E_NOT_FOUND;
-    }
-    if (when != RP_TIMER_IS_LATER)
-        return answer_illegal_time(request, rules.delay_max_ms);
-    if (rp_topic_is_forbidden(request->header.topic))
-        return answer_forbidden(request);
-    if (rp_timer_is_congested(broker->timers, request->out_ms, random_permille(request->lane)))
-        return answer_flow_control(request);
-    return put_into_timer_queue(request);
+    return when == RP_E_UNSUPPORTED ? answer_not_enabled(request)
+           : when == RP_E_BUSY      ? answer_flow_control(request)
+                                    : answer_illegal_time(request);
 }
 
 /* ---- the handle ---- */

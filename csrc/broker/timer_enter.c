@@ -92,7 +92,8 @@ static int64_t position_of(rp_timer_service *service, rp_consume_queue *queue) {
     int64_t corrected = position < min ? min : position > max ? max : position;
     if (corrected != position) {
         rp_log_write(service->broker->options.log, RP_LOG_WARNING,
-                     "timed messages are entered from offset %" PRId64 " on instead of %" PRId64 ": their queue has %" PRId64 " to %" PRId64,
+                     "timed messages are entered from offset %" PRId64 " on instead of %" PRId64 ": their queue has %" PRId64
+                     " to %" PRId64,
                      corrected, position, min, max);
         rp_timer_set(&service->queue_offset, corrected);
     }

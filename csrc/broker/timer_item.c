@@ -8,6 +8,8 @@
 
 /* ---- when ---- */
 
+static int has(rp_slice properties, const char *name) { return rp_message_property(properties, name).data != NULL; }
+
 /* Java's long arithmetic goes round; here what is too far away stays so. */
 static int64_t behind(int64_t now_ms, int64_t delay, int64_t unit_ms) {
     int64_t deliver_ms;
@@ -40,11 +42,19 @@ int rp_timer_decide(rp_slice properties, const rp_timer_rules *rules, int64_t *o
     if (deliver_ms_of(properties, rules->now_ms, &deliver_ms) != RP_OK)
         return RP_E_INVALID;
     if (deliver_ms <= rules->now_ms)
-        return rp_message_property(properties, "TIMER_DEL_UNIQKEY").data != NULL ? RP_E_INVALID : RP_TIMER_IS_NOW;
+        return has(properties, "TIMER_DEL_UNIQKEY") ? RP_E_INVALID : RP_TIMER_IS_NOW;
     if (deliver_ms < 1 || (rules->now_ms < 0 ? deliver_ms : deliver_ms - rules->now_ms) > rules->delay_max_ms)
         return RP_E_INVALID;
     *out_ms = (deliver_ms - 1) / rules->precision_ms * rules->precision_ms;
     return RP_TIMER_IS_LATER;
+}
+
+int rp_timer_is_timed(rp_slice properties) {
+    int32_t level = 0;
+    if (rp_slice_to_i32(rp_message_property(properties, "DELAY"), &level) == RP_OK && level > 0)
+        return 0;
+    return (has(properties, "TIMER_DELAY_SEC") || has(properties, "TIMER_DELAY_MS") || has(properties, "TIMER_DELIVER_MS")) &&
+           !has(properties, "TIMER_OUT_MS");
 }
 
 int rp_timer_out_ms(rp_slice properties, int64_t *out_ms) {
@@ -60,7 +70,7 @@ int rp_timer_out_ms(rp_slice properties, int64_t *out_ms) {
 
 uint8_t *rp_timer_put_waiting(uint8_t *at, rp_slice sent, int64_t out_ms, rp_slice topic, int32_t queue_id) {
     static const char *const replaced[] = {"TIMER_OUT_MS",     "REAL_TOPIC",       "REAL_QID", "TIMER_ROLL_TIMES",
-                                           "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", NULL};
+                                           "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
     at = rp_copy_pairs_without(at, sent, replaced);
     return rp_put_real_place(rp_put_number_pair(at, "TIMER_OUT_MS", out_ms), topic, queue_id);
 }

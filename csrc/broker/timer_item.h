@@ -33,6 +33,8 @@ typedef struct rp_timer_rules {
 /* When a message with these properties is to be delivered. RP_TIMER_IS_NOW: a plain one; RP_TIMER_IS_LATER, and *out_ms: the slot, after
  * whose end; RP_E_INVALID: no time, one too far away, or a recall whose time is over. */
 int rp_timer_decide(rp_slice properties, const rp_timer_rules *rules, int64_t *out_ms);
+/* 1: it has a timer that counts: it has no delay level, and waited for no other. */
+int rp_timer_is_timed(rp_slice properties);
 /* Of a message that waits: TIMER_OUT_MS, 0 or later. RP_OK, RP_E_NOT_FOUND. */
 int rp_timer_out_ms(rp_slice properties, int64_t *out_ms);
 

@@ -23,7 +23,8 @@ void rp_timer_metrics_add(rp_broker *broker, rp_slice name, int64_t now_ms) {
 void rp_timer_metrics_remove(rp_broker *broker, rp_slice name, int64_t now_ms) {
     rp_topic *topic = rp_topic_table_find(broker->topics, name);
     int64_t count = topic != NULL ? atomic_load_explicit(&topic->timers, memory_order_relaxed) : 0;
-    while (count > 0 && !atomic_compare_exchange_weak_explicit(&topic->timers, &count, count - 1, memory_order_relaxed, memory_order_relaxed))
+    while (count > 0 &&
+           !atomic_compare_exchange_weak_explicit(&topic->timers, &count, count - 1, memory_order_relaxed, memory_order_relaxed))
         ;
     if (count > 0)
         note_change(broker, topic, now_ms);

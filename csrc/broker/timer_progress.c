@@ -43,14 +43,14 @@ int rp_timer_flush_at_stop(rp_timer_service *service, int64_t now_ms, bool is_cl
 }
 
 static void tell_progress(rp_timer_service *service) {
-    uint64_t count = atomic_load_explicit(&service->entered, memory_order_relaxed) +
-                     atomic_load_explicit(&service->delivered, memory_order_relaxed);
+    uint64_t count =
+        atomic_load_explicit(&service->entered, memory_order_relaxed) + atomic_load_explicit(&service->delivered, memory_order_relaxed);
     if (count == service->progress_count)
         return;
     service->progress_count = count;
     rp_log_write(service->broker->options.log, RP_LOG_INFO,
-                 "timed messages: %" PRIu64 " entered, %" PRIu64 " delivered so far, %" PRId64 " wait", service->entered, service->delivered,
-                 rp_timing_wheel_count(rp_timer_files_wheel(rp_timer_files_of(service))));
+                 "timed messages: %" PRIu64 " entered, %" PRIu64 " delivered so far, %" PRId64 " wait", service->entered,
+                 service->delivered, rp_timing_wheel_count(rp_timer_files_wheel(rp_timer_files_of(service))));
 }
 
 /* A clock that was set back must not keep what is done now and then from being done. */
@@ -66,7 +66,8 @@ void rp_timer_flush_sometimes(rp_timer_service *service, int64_t now_ms) {
         rp_timer_tell(service, &service->flush_refused, "the checkpoint of timed messages cannot be written",
                       flush(service, now_ms, false, FLUSH_WAIT_MS, NULL));
     if (service->delivery.chain == NULL && is_time(&service->expire_again_ms, EXPIRE_INTERVAL_MS, now_ms))
-        (void)rp_timer_log_expire(rp_timer_files_log(rp_timer_files_of(service)), rp_commit_log_min_offset(service->broker->commit_log), NULL);
+        (void)rp_timer_log_expire(rp_timer_files_log(rp_timer_files_of(service)), rp_commit_log_min_offset(service->broker->commit_log),
+                                  NULL);
     if (service->progress_interval_ms > 0 && is_time(&service->progress_again_ms, service->progress_interval_ms, now_ms))
         tell_progress(service);
 }

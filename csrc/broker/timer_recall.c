@@ -3,6 +3,7 @@
  *
  * A recall is a message of the timer queue that is due with the one it takes back, and names it.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "lane.h"
 #include "timer_item.h"
 
-#define TAG "_RECALL_MESSAGE_TAG_"
+#define TAG "_RECALL_TAG_"
 #define KEY_SIZE_MAX (RP_TOPIC_NAME_MAX + 1 + RP_RECALL_KEY_MAX)
 
 /* Names and keys with a separator of properties in them would be other properties. */
@@ -25,8 +26,6 @@ static int check(rp_broker *broker, const rp_recall *recall) {
         recall->unique_key.size > RP_RECALL_KEY_MAX || recall->producer_group.size > RP_TOPIC_NAME_MAX ||
         (recall->producer_group.size > 0 && !is_plain(recall->producer_group)))
         return RP_E_INVALID;
-    if (!atomic_load_explicit(&broker->settings.timer_enable, memory_order_relaxed))
-        return RP_E_UNSUPPORTED;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return RP_E_CLOSED;
     return RP_OK;
@@ -77,29 +76,23 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
 }
 
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end) {
-    const rp_live_settings *settings = &broker->settings;
     int64_t now_ms = rp_clock_wall_ms(rp_clock_system()), out_ms;
     *end = -1;
     int status = check(broker, recall);
     if (status != RP_OK)
         return status;
     size_t room = (size_t)recall->topic.size * 2 + (size_t)recall->unique_key.size * 2 + recall->producer_group.size + RP_TIMER_TEXT_ROOM;
-    uint8_t *text = malloc(room * 2 + recall->topic.size + RP_TIMER_TEXT_ROOM), *waiting = text != NULL ? text + room : NULL;
+    uint8_t *text = malloc(room * 2 + RP_TIMER_TEXT_ROOM), *waiting = text + room;
     if (text == NULL)
         return RP_E_NO_MEMORY;
     rp_slice sent = {text, (uint32_t)(put_properties(text, recall, now_ms) - text)};
-    rp_timer_rules rules = {
-        .now_ms = now_ms,
-        .delay_max_ms = atomic_load_explicit(&settings->timer_delay_max_ms, memory_order_relaxed),
-        .precision_ms = atomic_load_explicit(&settings->timer_precision_ms, memory_order_relaxed),
-    };
-    if (rp_timer_decide(sent, &rules, &out_ms) != RP_TIMER_IS_LATER)
-        status = RP_E_INVALID;
-    else if (rp_timer_is_congested(broker->timers, out_ms, (uint32_t)now_ms % 1000))
-        status = RP_E_BUSY;
-    else
-        status = append(broker, recall, (rp_slice){waiting, (uint32_t)(rp_timer_put_waiting(waiting, sent, out_ms, recall->topic, 0) - waiting)},
-                        now_ms, end);
+    int when = rp_timer_when(broker->timers, sent, (uint32_t)(now_ms % 1000), &out_ms);
+    if (when == RP_TIMER_IS_LATER) {
+        uint8_t *last = rp_timer_put_waiting(waiting, sent, out_ms, recall->topic, 0);
+        status = append(broker, recall, (rp_slice){waiting, (uint32_t)(last - waiting)}, now_ms, end);
+    } else {
+        status = when == RP_TIMER_IS_NOW ? RP_E_INVALID : when;
+    }
     free(text);
     return status;
 }

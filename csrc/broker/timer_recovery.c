@@ -25,13 +25,12 @@ static int offset_behind_log(rp_timer_service *service, int64_t *offset, rp_erro
     return RP_OK;
 }
 
-/* What the checkpoint says may lie behind the log, of messages that needed no record; never before it. */
+/* What the checkpoint says may lie behind the log, of messages that needed no record; but it is nothing to go by when the log lost some. */
 static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t *offset, rp_error *error) {
     *offset = 0;
-    if (rp_timer_files_state_of(rp_timer_files_of(service)) != RP_TIMER_FILES_GOOD)
-        return RP_OK;
-    int status = offset_behind_log(service, offset, error);
-    if (*offset < checkpoint->queue_offset)
+    int state = rp_timer_files_state_of(rp_timer_files_of(service));
+    int status = state == RP_TIMER_FILES_GOOD || state == RP_TIMER_FILES_SHORT ? offset_behind_log(service, offset, error) : RP_OK;
+    if (state == RP_TIMER_FILES_GOOD && *offset < checkpoint->queue_offset)
         *offset = checkpoint->queue_offset;
     return status;
 }
@@ -45,7 +44,8 @@ static int64_t find_read_time(rp_timer_service *service, const rp_timer_checkpoi
     if (queue != NULL && rp_consume_queue_max_offset(queue) > rp_consume_queue_min_offset(queue))
         rp_log_write(service->broker->options.log, RP_LOG_WARNING,
                      "there is no checkpoint of timed messages: those whose time is over are delivered, perhaps once more");
-    if (rp_timer_files_state_of(rp_timer_files_of(service)) != RP_TIMER_FILES_GOOD)
+    int state = rp_timer_files_state_of(rp_timer_files_of(service));
+    if (state != RP_TIMER_FILES_GOOD && state != RP_TIMER_FILES_SHORT)
         return now_slot_ms;
     return rp_timer_floor(service, now_ms - (int64_t)RP_TIMING_WHEEL_ROLL_WINDOW_MAX * service->precision_ms);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../base/clock_inl.h"
-#include "timer_metrics.h"
+#include "timer_item.h"
 #include "timer_service_inl.h"
 
 #define SLEEP_MS_MAX 1000 /* a wall clock that is set forward is noticed so late */
@@ -39,7 +39,8 @@ static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms) {
         read_ms <= now_slot_ms + (int64_t)SET_BACK_SLOTS * service->precision_ms)
         return;
     rp_log_write(service->broker->options.log, RP_LOG_WARNING,
-                 "the clock was set back by %" PRId64 " ms: timed messages wait for it, and after a restart before it is there again those of "
+                 "the clock was set back by %" PRId64
+                 " ms: timed messages wait for it, and after a restart before it is there again those of "
                  "that time may be delivered twice",
                  read_ms - now_slot_ms);
     rp_timer_set(&service->read_ms, now_slot_ms);
@@ -151,12 +152,15 @@ static int check_options(const rp_timer_options *options, rp_error *error) {
 
 /* The first start: the service has its files from now on, or none, and nothing has changed. */
 static int open_files(rp_timer_service *service, const rp_timer_options *options, rp_error *error) {
+    const rp_clock *clock = options->clock != NULL ? options->clock : rp_clock_system();
+    rp_consume_queue *queue = rp_timer_known_queue(service);
     rp_timer_files_options wanted = {
         .root_path = options->root_path,
         .log_file_size = options->log_file_size,
         .precision_ms = options->precision_ms,
-        .commit_log_min_offset = rp_commit_log_min_offset(service->broker->commit_log),
         .commit_log_max_offset = rp_commit_log_max_offset(service->broker->commit_log),
+        .queue_max_offset = queue != NULL ? rp_consume_queue_max_offset(queue) : 0,
+        .now_ms = rp_clock_wall_ms(clock),
         .file_ops = options->file_ops,
         .log = service->broker->options.log,
     };
@@ -166,7 +170,7 @@ static int open_files(rp_timer_service *service, const rp_timer_options *options
         status = rp_timer_files_open(&wanted, &files, error);
     if (status != RP_OK)
         return status;
-    service->clock = options->clock != NULL ? options->clock : rp_clock_system();
+    service->clock = clock;
     service->precision_ms = options->precision_ms;
     service->window_slots = options->roll_window_slots;
     service->flush_interval_ms = options->flush_interval_ms;
@@ -243,11 +247,25 @@ int rp_timer_open_queue(rp_timer_service *service, rp_consume_queue **queue) {
 
 rp_topic *rp_timer_topic(rp_timer_service *service) { return service->topic; }
 
-int rp_timer_is_congested(const rp_timer_service *service, int64_t out_ms, uint32_t permille) {
+static bool is_congested(const rp_timer_service *service, int64_t out_ms, uint32_t permille) {
     rp_timer_files *files = rp_timer_files_of(service);
     int64_t bound = atomic_load_explicit(&service->broker->settings.timer_slot_messages_max, memory_order_relaxed);
     int64_t count = files != NULL ? rp_timing_wheel_slot_count(rp_timer_files_wheel(files), out_ms) : 0;
     if (count <= bound)
-        return 0;
+        return false;
     return count - bound >= bound || (double)permille > (double)(PERMILLE * (count - bound)) / ((double)bound + 0.1);
+}
+
+int rp_timer_when(rp_timer_service *service, rp_slice properties, uint32_t permille, int64_t *out_ms) {
+    const rp_live_settings *settings = &service->broker->settings;
+    rp_timer_rules rules = {
+        .now_ms = rp_clock_wall_ms(rp_clock_system()),
+        .delay_max_ms = atomic_load_explicit(&settings->timer_delay_max_ms, memory_order_relaxed),
+        .precision_ms = atomic_load_explicit(&settings->timer_precision_ms, memory_order_relaxed),
+    };
+    *out_ms = 0;
+    if (!rp_timer_is_on(&settings->timer_enable))
+        return RP_E_UNSUPPORTED;
+    int when = rp_timer_decide(properties, &rules, out_ms);
+    return when == RP_TIMER_IS_LATER && is_congested(service, *out_ms, permille) ? RP_E_BUSY : when;
 }

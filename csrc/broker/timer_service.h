@@ -41,8 +41,9 @@ void rp_timer_service_destroy(rp_timer_service *service);
 int rp_timer_open_queue(rp_timer_service *service, rp_consume_queue **queue);
 /* rmq_sys_wheel_timer, whose messages are counted. */
 rp_topic *rp_timer_topic(rp_timer_service *service);
-/* 1: too many messages are due in that slot: more are refused, by chance below twice the bound, always from there on. `permille` is random,
- * below 1,000. */
-int rp_timer_is_congested(const rp_timer_service *service, int64_t out_ms, uint32_t permille);
+/* When a message that has a timer is to be delivered, as the settings are. As rp_timer_decide; or RP_E_UNSUPPORTED: timers are off;
+ * RP_E_BUSY: too many messages are due in its slot: more are refused, by chance below twice the bound, always from there on. `permille` is
+ * random, below 1,000. */
+int rp_timer_when(rp_timer_service *service, rp_slice properties, uint32_t permille, int64_t *out_ms);
 
 #endif
