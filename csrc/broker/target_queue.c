@@ -4,20 +4,14 @@
 #include "../base/slice_inl.h"
 #include "../store/message.h"
 #include "lane.h"
-#include "property_pair_inl.h"
 
 int rp_topic_is_forbidden(rp_slice name) {
-    static const char *const names[] = {"SCHEDULE_TOPIC_XXXX",
-                                        "RMQ_SYS_TRANS_HALF_TOPIC",
-                                        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-                                        "TRANS_CHECK_MAX_TIME_TOPIC",
-                                        "SELF_TEST_TOPIC",
-                                        "OFFSET_MOVED_EVENT",
-                                        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
-                                        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
-                                        "rmq_sys_wheel_timer"};
+    static const char *const names[] = {
+        "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC",      "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",     "OFFSET_MOVED_EVENT",       "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        "rmq_sys_wheel_timer"};
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (rp_slice_equals(name, (rp_slice){(const uint8_t *)names[i], (uint32_t)strlen(names[i])}))
+        if (rp_slice_is(name, names[i]))
             return 1;
     }
     return 0;
@@ -55,3 +49,8 @@ int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue
 }
 
 int rp_target_is_none(int status) { return status == RP_E_INVALID || status == RP_E_TOO_LARGE; }
+
+const char *rp_target_refusal(int status) {
+    return status == RP_E_TOO_LARGE ? "the store has as many queues as it may, none for topic "
+                                    : "its properties REAL_TOPIC and REAL_QID name no queue that it may go to: ";
+}

@@ -29,5 +29,7 @@ int rp_topic_is_forbidden(rp_slice name);
 int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue *target);
 /* 1: it is for good. */
 int rp_target_is_none(int status);
+/* Why, to be followed by the target's name; static storage. */
+const char *rp_target_refusal(int status);
 
 #endif

@@ -67,13 +67,15 @@ int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64
 
 /* Takes back a message with a timer, of which its sender was given topic, unique key and time. Its effect begins with the slot of its time:
  * only there its message is looked for. */
+#define RP_RECALL_KEY_MAX 8192
 typedef struct rp_recall {
     rp_slice topic, unique_key, producer_group;
     int64_t deliver_ms; /* of the wall clock */
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
 } rp_recall;
 /* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in the
- * commit log. RP_E_INVALID: the time is over or too far away; RP_E_UNSUPPORTED: timer_enable is 0; RP_E_BUSY: flow control, or as of
+ * commit log. RP_E_INVALID: the time is over or too far away, a text is empty, too long, or has a
+ * separator of properties in it; RP_E_UNSUPPORTED: timer_enable is 0; RP_E_BUSY: flow control, or as of
  * rp_append_item's status, as all others. */
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end);
 

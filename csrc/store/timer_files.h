@@ -27,8 +27,9 @@ typedef struct rp_timer_files_options {
     const char *root_path;         /* storePathRootDir; copied */
     int64_t log_file_size;         /* mappedFileSizeTimerLog */
     int32_t precision_ms;          /* timerPrecisionMs */
-    int64_t commit_log_min_offset; /* what recovery found there */
-    int64_t commit_log_max_offset; /* records that point at or behind it were written before a power cut that took their messages */
+    int64_t commit_log_max_offset; /* records that point behind it were written before a power cut that took their messages */
+    int64_t queue_max_offset;      /* of the timer queue */
+    int64_t now_ms;                /* wall clock: a read time from behind it is not believed when slots are made again */
     const rp_file_ops *file_ops;   /* NULL: the kernel's */
     rp_log *log;
 } rp_timer_files_options;
@@ -37,10 +38,12 @@ typedef struct rp_timer_files_options {
 enum rp_timer_files_state {
     /* There were none: entering begins at the timer queue's first message, all of which wait. */
     RP_TIMER_FILES_FRESH = 0,
-    /* Entering goes on behind the message of rp_timer_files_last; at the checkpoint's queue offset when the log is empty. */
+    /* Entering goes on behind the message of rp_timer_files_last, or at the checkpoint's queue offset when that is larger. */
     RP_TIMER_FILES_GOOD = 1,
     /* Log damaged, gone, or of another precision: wheel and log are empty now. Entering begins at the timer queue's first message. */
-    RP_TIMER_FILES_LOST = 2
+    RP_TIMER_FILES_LOST = 2,
+    /* The log lost its newest records: entering goes on behind the message of rp_timer_files_last. */
+    RP_TIMER_FILES_SHORT = 3
 };
 
 /* RP_OK: the files are consistent, and written back as far as they had to be mended; a line in the log says what was mended and why.
@@ -56,9 +59,9 @@ rp_timer_log *rp_timer_files_log(rp_timer_files *files);
 /* The last record of the log: 1; 0 when it is empty. RP_E_… as of rp_timer_log_read. */
 int rp_timer_files_last(rp_timer_files *files, rp_timer_record *record, rp_error *error);
 
-/* 1: the message of this offset in the timer queue was delivered before wheel and log were made anew; its place is with those that are
- * passed over. Asked before each entering, whatever the state: making anew may have been killed in an earlier run. A rolled message's
- * copy is the owner's to know: the queue holds the older one too, and both are due later. */
+/* 1: the message of this offset in the timer queue had been entered, and was due before the read time, when the checkpoint of the last run
+ * was written: it has been delivered, and is passed over. Asked before each entering, whatever the state: making anew may have been
+ * killed in an earlier run. A rolled message's copy is the owner's to know: the queue holds the older one too, and both are due later. */
 int rp_timer_files_was_delivered(const rp_timer_files *files, int64_t queue_offset, int64_t due_ms);
 
 typedef struct rp_timer_entry {
@@ -70,9 +73,9 @@ typedef struct rp_timer_entry {
     int32_t topic_hash;
 } rp_timer_entry;
 
-/* Appends the record, then links it into its slot. RP_OK; RP_E_RANGE when due_ms is not in the wheel's reach, or 2^31 ms and
- * more behind write_time_ms (the record has no room for more); else as of
- * rp_timer_log_append, and nothing has changed. */
+/* Appends the record, then links it into its slot. RP_OK; RP_E_RANGE when due_ms is not in the wheel's reach (its place holds another
+ * time's messages), or 2^31 ms and more behind write_time_ms (the record has no room for more); else as of rp_timer_log_append, and
+ * nothing has changed. */
 int rp_timer_files_enter(rp_timer_files *files, const rp_timer_entry *entry, rp_error *error);
 
 /* For a clean stop within a slot: its records before `position` (of the slot's chain) have been delivered, and neither product delivers

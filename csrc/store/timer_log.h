@@ -36,7 +36,7 @@ typedef struct rp_timer_record {
     int64_t previous;  /* position of the record before it in its slot; RP_TIMER_NO_POSITION */
     int64_t write_time_ms;
     int64_t commit_log_offset;
-    int32_t delay_ms;  /* the record's slot is that of write_time_ms + delay_ms; may be negative, the sum may not */
+    int32_t delay_ms;  /* the record's slot is that of write_time_ms + delay_ms; RocketMQ may write a negative one */
     int32_t size;      /* in the commit log */
     int32_t magic;     /* rp_timer_magic */
     int32_t topic_hash;
@@ -76,10 +76,10 @@ int rp_timer_log_append(rp_timer_log *log, const rp_timer_record *record, int64_
  * 16 KiB, so that a chain costs no system call a record. */
 int rp_timer_log_read(rp_timer_log *log, int64_t position, rp_timer_record *record, rp_error *error);
 /* The record at position becomes the first of its chain: those before it have been delivered. Both products read it so. Written at
- * once, durable with the next flush. Errors as of read and append. */
+ * once and synced. Errors as of read and append. */
 int rp_timer_log_end_chain(rp_timer_log *log, int64_t position, rp_error *error);
-/* Everything appended is on disk, with the names of the files. RP_OK; RP_E_IO, RP_E_DISK_FULL, RP_E_BUSY: try again; what was not flushed
- * is not taken for flushed by later calls either. */
+/* Everything appended is on disk, with the names of the files. RP_OK; RP_E_DISK_FULL, RP_E_BUSY: try again; RP_E_IO: a sync failed, and the
+ * kernel may have dropped what it could not write, so that every later call says the same until rp_timer_log_remove_all. */
 int rp_timer_log_flush(rp_timer_log *log, rp_error *error);
 
 /* Removes the first files whose records all point below commit_log_min_offset, never the last file; a file's records are read for that
@@ -90,6 +90,7 @@ int rp_timer_log_expire(rp_timer_log *log, int64_t commit_log_min_offset, rp_err
  * RP_E_IO. */
 int rp_timer_log_remove_all(rp_timer_log *log, rp_error *error);
 
+int rp_timer_log_has_files(const rp_timer_log *log);
 int64_t rp_timer_log_begin(const rp_timer_log *log);
 int64_t rp_timer_log_end(const rp_timer_log *log);
 int64_t rp_timer_log_flushed(const rp_timer_log *log);

@@ -45,6 +45,8 @@ int32_t rp_timing_wheel_precision_ms(const rp_timing_wheel *wheel);
 int64_t rp_timing_wheel_floor(const rp_timing_wheel *wheel, int64_t time_ms);
 /* 1 and the slot; 0 when nothing waits there. */
 int rp_timing_wheel_slot(const rp_timing_wheel *wheel, int64_t time_ms, rp_timer_slot *slot);
+/* Whose time's messages the place of time_ms holds; -1: nobody's. */
+int64_t rp_timing_wheel_holds(const rp_timing_wheel *wheel, int64_t time_ms);
 /* Sets the slot of slot->time_ms, whatever it held. */
 void rp_timing_wheel_put(rp_timing_wheel *wheel, const rp_timer_slot *slot);
 /* Nothing waits there any more. A slot that holds another time stays. */
