@@ -72,8 +72,7 @@ static int is_unsound(void *context, const rp_timer_slot *slot) {
 
 static int clear_passed(void *context, const rp_timer_slot *slot) {
     const recovery *recovery = context;
-    int64_t reach_ms = (int64_t)RP_TIMING_WHEEL_SLOTS * recovery->files->precision_ms;
-    if (slot->time_ms < recovery->keep_from_ms || slot->time_ms - recovery->keep_from_ms >= reach_ms) {
+    if (slot->time_ms < recovery->keep_from_ms) {
         rp_timing_wheel_clear(recovery->files->wheel, slot->time_ms);
     }
     return 0;

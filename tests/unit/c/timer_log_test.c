@@ -20,8 +20,13 @@ static rp_timer_log *open_log(const rp_file_ops *ops, const char *directory) {
 }
 
 static rp_timer_record numbered(int64_t i, int64_t previous) {
-    return (rp_timer_record){.previous = previous, .write_time_ms = TIMER_NOW, .delay_ms = 500, .commit_log_offset = 1000 * i,
-                             .size = 200, .magic = RP_TIMER_DEFAULT, .topic_hash = 5};
+    return (rp_timer_record){.previous = previous,
+                             .write_time_ms = TIMER_NOW,
+                             .delay_ms = 500,
+                             .commit_log_offset = 1000 * i,
+                             .size = 200,
+                             .magic = RP_TIMER_DEFAULT,
+                             .topic_hash = 5};
 }
 
 /* One chain of records [0, count). */
@@ -63,15 +68,19 @@ static void test_files_are_byte_for_byte_rocketmqs(void) {
         entry.magic = i == 7 ? RP_TIMER_DEFAULT | RP_TIMER_DELETE : RP_TIMER_DEFAULT;
         CHECK(rp_timer_files_enter(files, &entry, NULL) == RP_OK);
     }
-    rp_timer_progress progress = {.read_time_ms = TIMER_NOW, .queue_offset = 100, .master_queue_offset = 101, .state_version = 3,
-                                  .version_timestamp_ms = 0x01a21337f13b, .version_counter = 1};
+    rp_timer_progress progress = {.read_time_ms = TIMER_NOW,
+                                  .queue_offset = 100,
+                                  .master_queue_offset = 101,
+                                  .state_version = 3,
+                                  .version_timestamp_ms = 0x01a21337f13b,
+                                  .version_counter = 1};
     CHECK(rp_timer_files_flush(files, &progress, 1, NULL) == RP_OK);
     CHECK(crc_of(directory, "timerlog/00000000000000000000", TIMER_LOG_FILE) == 0x54bbe0a2);
     CHECK(crc_of(directory, "timerlog/00000000000000004096", TIMER_LOG_FILE) == 0x8e8e73f7);
     CHECK(crc_of(directory, "timerwheel", (size_t)RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE) == 0xdfcd2dae);
     static const uint8_t theirs[RP_TIMER_CHECKPOINT_WIRE_SIZE] = {
-        0,    0, 1, 0x8b, 0xcf, 0xe5, 0x68, 0, 0, 0, 0, 0, 0, 0, 0x14, 0x78, 0,    0,    0,    0,    0,    0, 0, 100, 0, 0, 0, 0,
-        0,    0, 0, 101,  0,    0,    0,    0, 0, 0, 0, 3, 0, 0, 1,    0xa2, 0x13, 0x37, 0xf1, 0x3b, 0,    0, 0, 0,   0, 0, 0, 1};
+        0, 0, 1, 0x8b, 0xcf, 0xe5, 0x68, 0, 0, 0, 0, 0, 0, 0, 0x14, 0x78, 0,    0,    0,    0,    0, 0, 0, 100, 0, 0, 0, 0,
+        0, 0, 0, 101,  0,    0,    0,    0, 0, 0, 0, 3, 0, 0, 1,    0xa2, 0x13, 0x37, 0xf1, 0x3b, 0, 0, 0, 0,   0, 0, 0, 1};
     uint8_t bytes[RP_TIMER_CHECKPOINT_SIZE];
     char path[512];
     timer_path(path, directory, "config/timercheck");
@@ -129,8 +138,8 @@ static void test_bytes_that_are_no_record_are_told(void) {
     static const struct {
         int at;
         uint64_t value;
-    } hostile[] = {{4, (uint64_t)INT64_MIN}, {16, (uint64_t)INT64_MAX}, {16, (uint64_t)-1}, {28, (uint64_t)INT64_MAX}, {28, (uint64_t)-5},
-                   {36, 0}};
+    } hostile[] = {{4, (uint64_t)INT64_MIN},  {16, (uint64_t)INT64_MAX}, {16, (uint64_t)-1},
+                   {28, (uint64_t)INT64_MAX}, {28, (uint64_t)-5},        {36, 0}};
     for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
         rp_timer_record_encode(&record, bytes);
         rp_put_u64(bytes + hostile[i].at, hostile[i].value);
