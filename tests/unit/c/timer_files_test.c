@@ -1,13 +1,13 @@
 /* timer_files_test.c: wheel, timer log and checkpoint after any stop.
  *
- * Claims   what was entered waits, once, in its slot and its order: after a clean stop, after a kill between any two writes of a flush, with
- *          a wheel that is gone, damaged, older or RocketMQ's, whichever call of a run fails, and after a power cut. A log that is gone, of
- *          another file size or precision is told, and what had been delivered is known then. A slot that was cut stays cut, and its recalls
- *          stay.
+ * Claims   what was entered waits, once, in its slot and its order: after a clean stop, after a kill between any two writes of a flush,
+ *          with a wheel that is gone, damaged, older or RocketMQ's, whichever call of a run fails, and after a power cut. A log that is
+ *          gone, of another file size or precision is told, and what had been delivered is known then. A slot that was cut stays cut, and
+ *          its recalls stay.
  */
 #include "../../../csrc/base/bytes_inl.h"
 #include "power_cut.h"
-#include "timer_fixture.h"
+#include "timer_files_fixture.h"
 
 enum { SPREAD = 7 };
 
