@@ -56,8 +56,9 @@ int rp_timer_files_enter(rp_timer_files *files, const rp_timer_entry *entry, rp_
     int64_t delay_ms;
     if (entry->write_time_ms < 0 || __builtin_sub_overflow(entry->due_ms, entry->write_time_ms, &delay_ms) || delay_ms < 0 ||
         delay_ms > INT32_MAX || entry->due_ms > INT64_MAX - files->precision_ms) {
-        return rp_error_set(error, RP_E_RANGE, 0, NULL, entry->commit_log_offset, "a timer log record has no room for a delay of %lld ms",
-                            (long long)(entry->due_ms / 2 - entry->write_time_ms / 2) * 2);
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, entry->commit_log_offset,
+                            "a timer log record has no room for what is written at %lld ms and due at %lld ms",
+                            (long long)entry->write_time_ms, (long long)entry->due_ms);
     }
     int64_t slot_time = rp_timing_wheel_floor(files->wheel, entry->due_ms), held = rp_timing_wheel_holds(files->wheel, slot_time);
     if (held >= 0 && held != slot_time) {
