@@ -152,7 +152,7 @@ int rp_timer_files_flush(rp_timer_files *files, const rp_timer_progress *progres
     next.version_counter = progress->version_counter;
     next.log_flushed_position = rp_timer_log_flushed(files->timer_log);
     next.log_end = is_clean ? rp_timer_log_end(files->timer_log) : -1;
-    next.waiting_count = rp_timing_wheel_count(files->wheel);
+    next.wheel_crc = is_clean ? rp_timing_wheel_crc(files->wheel) : 0;
     next.precision_ms = files->precision_ms;
     if (next.queue_offset >= next.anew_queue_offset) {
         next.anew_queue_offset = next.anew_read_time_ms = 0;
@@ -177,7 +177,7 @@ void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint) {
 /* The precision stays what it was until the first flush: a start that finds some of the old files has to know theirs. */
 int rp_timer_files_empty(rp_timer_files *files, rp_error *error) {
     rp_timer_checkpoint next = files->checkpoint;
-    next.queue_offset = next.log_flushed_position = next.waiting_count = 0;
+    next.queue_offset = next.log_flushed_position = next.wheel_crc = 0;
     next.log_end = -1;
     int rc = rp_timer_checkpoint_write(files->ops, files->checkpoint_path, &next, error);
     if (rc != RP_OK) {

@@ -1,4 +1,5 @@
-/* timer_files_fixture.h: the files of timed messages in a temporary directory, with small log files, and a file layer whose n-th call fails. */
+/* timer_files_fixture.h: the files of timed messages in a temporary directory, with small log files, and a file layer whose n-th call
+ * fails. */
 #ifndef RP_TESTS_TIMER_FILES_FIXTURE_H
 #define RP_TESTS_TIMER_FILES_FIXTURE_H
 
