@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from typing import TypedDict
 
-from .._core.broker import BrokerOptions, TimerOptions
+from .._core.broker import BrokerOptions
 from .._core.broker import BrokerSettings as NativeSettings
 from .._core.liburing import liburing_path
+from .._core.options import TimerOptions
 from .._core.remoting import ServerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config

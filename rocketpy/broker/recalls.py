@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import contextlib
 import functools
 import logging
 import re
@@ -135,10 +134,12 @@ class RecallRequests:
 
 async def _until(holds: Callable[[], bool], timeout_ms: int) -> None:
     """Looks again and again, no longer than that."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(timeout_ms / 1000):
-            while not holds():
-                await asyncio.sleep(LOOK_AGAIN_S)
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + timeout_ms / 1000
+    while not holds():
+        if loop.time() >= end_s:
+            return
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def _is_unsafe(text: str) -> bool:
