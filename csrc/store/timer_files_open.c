@@ -8,6 +8,9 @@
 #include "../base/log_inl.h"
 #include "store_path.h"
 
+/* So many files (4 million messages) are read whole after a kill, 0.3 s, and the wheel on disk need not be right. */
+#define WHOLE_FILES 2
+
 typedef struct recovery {
     rp_timer_files *files;
     const rp_timer_files_options *options;
@@ -70,15 +73,6 @@ static int is_unsound(void *context, const rp_timer_slot *slot) {
     return slot->time_ms < recovery->keep_from_ms ? 0 : look_at_slot(recovery, slot, NULL);
 }
 
-static int clear_passed(void *context, const rp_timer_slot *slot) {
-    const recovery *recovery = context;
-    int64_t reach_ms = (int64_t)RP_TIMING_WHEEL_SLOTS * recovery->files->precision_ms;
-    if (slot->time_ms < recovery->keep_from_ms || slot->time_ms - recovery->keep_from_ms >= reach_ms) {
-        rp_timing_wheel_clear(recovery->files->wheel, slot->time_ms);
-    }
-    return 0;
-}
-
 static int is_any(void *context, const rp_timer_slot *slot) {
     (void)context;
     (void)slot;
@@ -114,8 +108,10 @@ static int lost(rp_timer_files *files, const char *why, rp_error *error) {
 /* 1 when only the whole log says what the slots are; 0; an error. */
 static int link_tail(recovery *recovery, int64_t from, rp_error *error) {
     const rp_timing_wheel *wheel = recovery->files->wheel;
-    if (from <= rp_timer_log_begin(recovery->files->timer_log) || rp_timing_wheel_is_new(wheel) ||
-        !rp_timing_wheel_each(wheel, is_any, NULL)) {
+    const rp_timer_log *timer_log = recovery->files->timer_log;
+    int64_t begin = rp_timer_log_begin(timer_log);
+    if (from <= begin || rp_timer_log_end(timer_log) - begin <= WHOLE_FILES * recovery->options->log_file_size ||
+        rp_timing_wheel_is_new(wheel) || !rp_timing_wheel_each(wheel, is_any, NULL)) {
         return 1;
     }
     int rc = link_from(recovery, from, error);
@@ -174,7 +170,7 @@ static int recover(recovery *recovery, rp_error *error) {
             return lost(files, "the chains of the timer log are damaged, or of another timerPrecisionMs", error);
         }
     }
-    rp_timing_wheel_each(files->wheel, clear_passed, recovery);
+    rp_timer_files_clear_before(files, recovery->keep_from_ms);
     if (rp_timer_log_end(files->timer_log) < files->checkpoint.log_flushed_position) {
         if (rp_timer_log_last(files->timer_log) == RP_TIMER_NO_POSITION) {
             return lost(files, "no record of the timer log is left", error);
@@ -192,7 +188,7 @@ static int is_clean(recovery *recovery) {
     const rp_timer_checkpoint *checkpoint = &files->checkpoint;
     rp_timer_record last;
     if (!is_ours(checkpoint) || checkpoint->log_end < 0 || rp_timing_wheel_is_new(files->wheel) ||
-        rp_timing_wheel_count(files->wheel) != checkpoint->waiting_count || !rp_timer_log_set_end(files->timer_log, checkpoint->log_end)) {
+        rp_timing_wheel_crc(files->wheel) != checkpoint->wheel_crc || !rp_timer_log_set_end(files->timer_log, checkpoint->log_end)) {
         return 0;
     }
     int has_last = rp_timer_files_last(recovery->files, &last, NULL);
@@ -273,6 +269,7 @@ static int open_files(rp_timer_files *files, const rp_timer_files_options *optio
     }
     recovery recovery = {.files = files, .options = options, .keep_from_ms = keep_from(files, options->now_ms)};
     recovery.may_begin_anew = is_ours(&files->checkpoint);
+    files->has_passed = 1;
     return decide(&recovery, row, &row_error, error);
 }
 

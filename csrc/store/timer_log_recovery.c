@@ -154,7 +154,7 @@ static void look_for_newest(rp_timer_log *log, uint32_t file) {
                      .is_lenient = 1};
     int rc = walk_log(&walk, &error);
     if (rc != RP_OK) {
-        newest = rp_status_is_passing(rc) || rc == RP_E_BUSY ? TIMER_LOG_NOT_KNOWN : TIMER_LOG_UNREADABLE;
+        newest = rc == RP_E_NO_MEMORY || rc == RP_E_BUSY ? TIMER_LOG_NOT_KNOWN : TIMER_LOG_UNREADABLE;
     }
     log->newest[file] = newest;
 }

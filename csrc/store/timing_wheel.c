@@ -149,8 +149,23 @@ int rp_timing_wheel_each(const rp_timing_wheel *wheel, int (*visit)(void *contex
     return 0;
 }
 
+typedef struct next_slot {
+    int64_t from_ms, found_ms;
+} next_slot;
+
+static int note_earlier(void *context, const rp_timer_slot *slot) {
+    next_slot *next = context;
+    if (slot->time_ms >= next->from_ms && (next->found_ms < 0 || slot->time_ms < next->found_ms)) {
+        next->found_ms = slot->time_ms;
+    }
+    return 0;
+}
+
 int64_t rp_timing_wheel_next(const rp_timing_wheel *wheel, int64_t time_ms) {
     int64_t units = units_of(wheel, time_ms), end = units + RP_TIMING_WHEEL_SLOTS;
+    if (time_ms > INT64_MAX / 2) {
+        return -1;
+    }
     while (units < end) {
         uint32_t index = index_of(units);
         if (wheel->used[index / PAGE_SLOTS] == 0) {
@@ -161,7 +176,9 @@ int64_t rp_timing_wheel_next(const rp_timing_wheel *wheel, int64_t time_ms) {
             units++;
         }
     }
-    return -1;
+    next_slot next = {.from_ms = end * wheel->precision_ms, .found_ms = -1};
+    rp_timing_wheel_each(wheel, note_earlier, &next); /* who asks from a round and more before the first slot */
+    return next.found_ms;
 }
 
 int64_t rp_timing_wheel_count(const rp_timing_wheel *wheel) { return atomic_load_explicit(&wheel->count, memory_order_relaxed); }
