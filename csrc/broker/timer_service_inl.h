@@ -123,8 +123,8 @@ bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *messag
 
 /* ---- timer_deliver.c ---- */
 
-/* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else what
- * to try again for. */
+/* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else
+ * what to try again for. */
 int rp_timer_read_message(rp_timer_service *service, int64_t log_offset, int32_t size, rp_message *message, void **pin);
 void rp_timer_pass_over(rp_timer_service *service, int64_t log_offset, const char *why, rp_slice name);
 /* Takes a message that is due (magic RP_TIMER_DEFAULT), or is to wait once more (RP_TIMER_ROLL), into the batch; enqueue_ms: when it was
