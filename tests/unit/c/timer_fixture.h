@@ -1,4 +1,5 @@
-/* timer_fixture.h: a broker that delivers timed messages by a clock that the test turns: it runs, and is ahead of the system's by clock_ahead_ms. */
+/* timer_fixture.h: a broker that delivers timed messages by a clock that the test turns: it runs, and is ahead of the system's by
+ * clock_ahead_ms. */
 #ifndef RP_TESTS_TIMER_FIXTURE_H
 #define RP_TESTS_TIMER_FIXTURE_H
 
@@ -9,7 +10,7 @@
 #include "broker/timed_messages.h"
 #include "broker_fixture.h"
 
-#define PRECISION_MS 100
+#define PRECISION_MS 20
 
 static _Atomic int64_t clock_ahead_ms;
 
