@@ -41,6 +41,7 @@ typedef struct hashed_topic {
 typedef struct recount {
     hashed_topic *topics; /* owned; by hash */
     size_t count, room;
+    const rp_timing_wheel *wheel;
     int64_t read_time_ms;
     int status;
 } recount;
@@ -69,21 +70,27 @@ static int compare(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
+/* Of a slot that was left half read, the log has what was delivered, too. */
+static int is_waiting(const recount *counted, int64_t position, int64_t due_ms) {
+    rp_timer_slot slot;
+    return due_ms >= counted->read_time_ms && rp_timing_wheel_slot(counted->wheel, due_ms, &slot) && position >= slot.first_position;
+}
+
 /* Topics of one hash share what is found: none is told from the other by a record. */
 static int take_record(void *context, int64_t position, const rp_timer_record *record) {
-    (void)position;
     recount *counted = context;
     hashed_topic wanted = {.hash = record->topic_hash};
-    if ((record->magic & RP_TIMER_DELETE) || rp_timer_record_due_ms(record) < counted->read_time_ms || counted->count == 0)
-        return 1;
-    hashed_topic *found = bsearch(&wanted, counted->topics, counted->count, sizeof *found, compare);
+    hashed_topic *found = NULL;
+    if (!(record->magic & RP_TIMER_DELETE) && counted->count > 0 && is_waiting(counted, position, rp_timer_record_due_ms(record)))
+        found = bsearch(&wanted, counted->topics, counted->count, sizeof *found, compare);
     if (found != NULL)
         found->count++;
     return 1;
 }
 
-int rp_timer_metrics_recount(rp_broker *broker, rp_timer_log *log, int64_t read_time_ms, int64_t now_ms, rp_error *error) {
-    recount counted = {.read_time_ms = read_time_ms, .status = RP_OK};
+int rp_timer_metrics_recount(rp_broker *broker, rp_timer_files *files, int64_t read_time_ms, int64_t now_ms, rp_error *error) {
+    recount counted = {.wheel = rp_timer_files_wheel(files), .read_time_ms = read_time_ms, .status = RP_OK};
+    rp_timer_log *log = rp_timer_files_log(files);
     rp_topic_table_each(broker->topics, take_topic, &counted);
     if (counted.count > 0)
         qsort(counted.topics, counted.count, sizeof *counted.topics, compare);

@@ -105,6 +105,8 @@ void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what
 
 /* Where entering and reading go on, by what the files say. RP_OK; as of rp_timer_files_last, or what reading that message said. */
 int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error);
+/* The counts of topics: a slave does not keep them. */
+void rp_timer_count_anew(rp_timer_service *service, int64_t now_ms);
 /* A chain is broken: wheel and log are made again from the timer queue. RP_OK, or why not: to be tried again. */
 int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms);
 
