@@ -2,8 +2,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
-from rocketpy._core.remoting cimport Handler, Server, rp_command, rp_handler, rp_server
+from rocketpy._core.remoting cimport Server, rp_handler, rp_server
 from rocketpy._core.store cimport MessageStore, rp_message_store
+from rocketpy._core.timed_messages cimport TimedMessages, rp_broker
 
 
 cdef extern from "broker/broker.h" nogil:
@@ -14,8 +15,6 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_CHECKED_SEND
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
-    ctypedef struct rp_broker:
-        pass
     ctypedef struct rp_broker_options:
         rp_message_store *store
         rp_log *log
@@ -102,8 +101,7 @@ cdef extern from "broker/transactions.h" nogil:
     int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)
 
 
-cdef class Broker(Handler):
-    cdef rp_broker *native
+cdef class Broker(TimedMessages):
     cdef MessageStore store
     cdef NativeObject log
     cdef rp_broker_settings native_settings

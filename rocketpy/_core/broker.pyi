@@ -9,16 +9,16 @@ from typing_extensions import disjoint_base
 from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
-from .remoting import Handler
 from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
+from .timed_messages import TimedMessages
 
 def check_sql(expression: str) -> str:
     """What of the text follows behind the whole expression, which is not looked at; "" as a rule. Raises InvalidArgument, with the place
     in it and what is wrong there, NoMemory."""
 
 @disjoint_base
-class Broker(Handler):
+class Broker(TimedMessages):
     """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
 
     def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...

@@ -3,11 +3,11 @@
 # The tables' functions take short native locks and copy little: they are called without the GIL, as every call that may lock.
 # The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
 
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
-from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields
-from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
+from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
@@ -31,7 +31,8 @@ cdef extern from *:
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
         ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
-        ROW(transaction_timeout_ms), ROW(store_writable),
+        ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
+        ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
@@ -46,44 +47,6 @@ cdef extern from *:
     const rp_field_row *broker_option_rows
     const rp_field_row *broker_settings_rows
     const rp_field_row *broker_stats_rows
-
-
-# One exported row: two names and up to four numbers, as the visitors copy them.
-cdef struct exported_row:
-    uint32_t name_sizes[2]
-    int64_t numbers[4]
-
-
-cdef struct export_buffer:
-    char *data
-    size_t size, room
-    bint out_of_memory
-
-
-cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil:
-    """Appends row and both names. 0, or 1 when memory is out: a visitor stops then."""
-    cdef size_t needed = sizeof(exported_row) + first.size + second.size
-    cdef size_t room = buffer.room
-    cdef char *larger
-    if buffer.size + needed > room:
-        room = (buffer.size + needed) * 2
-        larger = <char *>realloc(buffer.data, room)
-        if larger == NULL:
-            buffer.out_of_memory = True
-            return 1
-        buffer.data = larger
-        buffer.room = room
-    row.name_sizes[0] = first.size
-    row.name_sizes[1] = second.size
-    memcpy(buffer.data + buffer.size, row, sizeof(exported_row))
-    buffer.size += sizeof(exported_row)
-    if first.size > 0:
-        memcpy(buffer.data + buffer.size, first.data, first.size)
-    buffer.size += first.size
-    if second.size > 0:
-        memcpy(buffer.data + buffer.size, second.data, second.size)
-    buffer.size += second.size
-    return 0
 
 
 cdef int export_offset(void *context, const rp_offset_row *offset) noexcept nogil:
@@ -112,34 +75,6 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
     return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
 
 
-cdef list imported_rows(export_buffer *buffer, int names, int numbers):
-    """The buffer as tuples (names…, numbers…); frees it."""
-    cdef list rows = []
-    cdef exported_row row
-    cdef rp_slice name
-    cdef size_t position = 0
-    cdef int i
-    try:
-        if buffer.out_of_memory:
-            raise NoMemory("no memory to export the table")
-        while position < buffer.size:
-            memcpy(&row, buffer.data + position, sizeof(exported_row))
-            position += sizeof(exported_row)
-            values = []
-            for i in range(2):
-                name.data = <const uint8_t *>buffer.data + position
-                name.size = row.name_sizes[i]
-                position += name.size
-                if i < names:
-                    values.append(text_of_slice(name))
-            for i in range(numbers):
-                values.append(row.numbers[i])
-            rows.append(tuple(values))
-    finally:
-        free(buffer.data)
-    return rows
-
-
 def check_sql(str expression not None):
     cdef rp_slice text = slice_of_text(expression)
     cdef uint32_t end = 0
@@ -156,7 +91,7 @@ cdef str unread_of(str expression, uint32_t end):
     return expression.encode()[end:].decode(errors="replace")
 
 
-cdef class Broker(Handler):
+cdef class Broker(TimedMessages):
     def __init__(self, MessageStore store not None, *, log=None, **options):
         cdef rp_broker_options native_options
         cdef rp_error error

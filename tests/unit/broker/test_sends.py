@@ -23,7 +23,7 @@ from tests.unit.broker.running import eventually, run, running
         ("t", "DELAY\x01soon", ResponseCode.SYSTEM_ERROR, 'NumberFormatException: For input string: "soon"'),
         ("t", f"DELAY\x01{'9' * 5000}", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
         ("t", "DELAY\x010\x02DELAY\x013.0", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
-        ("t", "TIMER_DELAY_SEC\x0110", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "due at any time"),
+        ("rmq_sys_wheel_timer", "", ResponseCode.NO_PERMISSION, "is forbidden"),
         ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),
     ],
 )

@@ -1,0 +1,26 @@
+/* timer_files_inl.h: the fields of the files of timed messages, for the files of this room. C only. */
+#ifndef RP_STORE_TIMER_FILES_INL_H
+#define RP_STORE_TIMER_FILES_INL_H
+
+#include "timer_files.h"
+
+struct rp_timer_files {
+    const rp_file_ops *ops;
+    rp_log *log;
+    char *checkpoint_path;
+    rp_timing_wheel *wheel;
+    rp_timer_log *timer_log;
+    rp_timer_checkpoint checkpoint; /* as it is on disk; while is_there is 0, nothing is */
+    int32_t precision_ms;
+    int32_t state; /* rp_timer_files_state */
+    int32_t has_passed; /* slots from before the read time may be in the wheel: the first flush, which knows it, empties them */
+};
+
+/* What the last run had delivered, for messages that are entered again; what an earlier making anew knows, while it has not caught up. */
+void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint);
+/* Empties the slots before time_ms. */
+void rp_timer_files_clear_before(rp_timer_files *files, int64_t time_ms);
+/* rp_timer_files_make_anew, with what was delivered noted before. */
+int rp_timer_files_empty(rp_timer_files *files, rp_error *error);
+
+#endif

@@ -1,0 +1,42 @@
+/* timing_wheel_inl.h: the fields of a wheel, for the files of this room. C only. */
+#ifndef RP_STORE_TIMING_WHEEL_INL_H
+#define RP_STORE_TIMING_WHEEL_INL_H
+
+#include <stdatomic.h>
+
+#include "timer_log.h"
+#include "timing_wheel.h"
+
+#define PAGE_SIZE 4096
+#define PAGE_SLOTS (PAGE_SIZE / RP_TIMING_WHEEL_SLOT_SIZE)
+#define WHEEL_SIZE ((int64_t)RP_TIMING_WHEEL_SLOTS * RP_TIMING_WHEEL_SLOT_SIZE)
+#define WHEEL_PAGES (RP_TIMING_WHEEL_SLOTS / PAGE_SLOTS)
+
+_Static_assert(RP_TIMING_WHEEL_SLOTS % PAGE_SLOTS == 0, "the wheel ends with a page");
+_Static_assert(PAGE_SLOTS <= UINT8_MAX, "a page's used slots are counted in a byte");
+
+/* Others read a slot's time and count while it changes: each is whole, and a count of the moment before is as good. */
+typedef struct wheel_slot {
+    _Atomic int64_t units; /* time / precision; 0: empty */
+    int64_t first, last;
+    _Atomic int32_t count;
+    int32_t magic;
+} wheel_slot;
+
+_Static_assert(sizeof(wheel_slot) == RP_TIMING_WHEEL_SLOT_SIZE, "a page of slots is a page of the file");
+
+struct rp_timing_wheel {
+    const rp_file_ops *ops; /* fixed */
+    char *path;             /* fixed */
+    int32_t precision_ms;   /* fixed */
+    int32_t is_new;         /* the owner's, as all below: the file on disk is none of this wheel */
+    wheel_slot *slots;      /* the mapping is fixed */
+    _Atomic int64_t count;  /* relaxed: a number to look at */
+    uint8_t used[WHEEL_PAGES]; /* slots in it that are not empty */
+    uint64_t changed[(WHEEL_PAGES + 63) / 64]; /* pages that are not on disk as they are here */
+};
+
+rp_timing_wheel *rp_timing_wheel_create(const rp_file_ops *ops, const char *path, int32_t precision_ms);
+void rp_timing_wheel_store(rp_timing_wheel *wheel, uint32_t index, const wheel_slot *values);
+
+#endif
