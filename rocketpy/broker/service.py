@@ -469,7 +469,7 @@ class BrokerService:
         if not parts.ha.is_slave and not self.config.boolean("timerWheelEnable"):
             warn_of_undelivered(undelivered(self._directory("config"), parts.store.max_offset), self.config.integer("fileReservedTime"))
         if not parts.ha.is_slave:
-            warn_of_stranded(parts.delay_offsets.stranded(parts.store.max_offset), self.config.integer(\"fileReservedTime\"))
+            warn_of_stranded(parts.delay_offsets.stranded(parts.store.max_offset), self.config.integer("fileReservedTime"))
 
     # ---- closing ----
 
