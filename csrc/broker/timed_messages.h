@@ -50,8 +50,7 @@ typedef struct rp_timer_stats {
 } rp_timer_stats;
 void rp_broker_read_timer_stats(const rp_broker *broker, rp_timer_stats *stats);
 
-/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: there is none, the service was never started.
- * */
+/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: it was never started. */
 int rp_broker_read_timer_checkpoint(const rp_broker *broker, uint8_t bytes[RP_TIMER_CHECKPOINT_BYTES]);
 /* Of a slave: it follows its master, whose body this is. RP_OK; RP_E_PROTOCOL; RP_E_CLOSED: the service was never started, or delivers. */
 int rp_broker_follow_timer_checkpoint(rp_broker *broker, const uint8_t *bytes, uint32_t size);
