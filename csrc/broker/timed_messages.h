@@ -50,8 +50,7 @@ typedef struct rp_timer_stats {
 } rp_timer_stats;
 void rp_broker_read_timer_stats(const rp_broker *broker, rp_timer_stats *stats);
 
-/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: there is none, the service was never started.
- * */
+/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: it was never started. */
 int rp_broker_read_timer_checkpoint(const rp_broker *broker, uint8_t bytes[RP_TIMER_CHECKPOINT_BYTES]);
 /* Of a slave: it follows its master, whose body this is. RP_OK; RP_E_PROTOCOL; RP_E_CLOSED: the service was never started, or delivers. */
 int rp_broker_follow_timer_checkpoint(rp_broker *broker, const uint8_t *bytes, uint32_t size);
@@ -72,6 +71,7 @@ int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64
 typedef struct rp_recall {
     rp_slice topic, unique_key, producer_group;
     int64_t deliver_ms; /* of the wall clock */
+    int32_t names_topic; /* 1: as 5.3 stores it, 0: as 5.5 does (appendTopicForTimerDeleteKey); both are understood here */
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
 } rp_recall;
 /* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in

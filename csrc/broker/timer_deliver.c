@@ -157,7 +157,8 @@ static int take_recall(rp_timer_service *service, const rp_timer_record *record)
     if (status != RP_OK)
         return status == RP_E_NOT_FOUND ? RP_OK : status;
     rp_slice key = rp_message_property(message.properties, "TIMER_DEL_UNIQKEY");
-    status = key.data != NULL ? rp_key_set_add(&service->delivery.recalled, key) : RP_OK;
+    if (key.data != NULL)
+        status = rp_key_set_add_recall(&service->delivery.recalled, rp_message_property(message.properties, "REAL_TOPIC"), key);
     rp_log_range_release(pin);
     return status;
 }

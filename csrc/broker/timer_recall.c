@@ -37,9 +37,10 @@ static uint8_t *put_properties(uint8_t *at, const rp_recall *recall, int64_t now
     memcpy(key, recall->topic.data, recall->topic.size);
     key[recall->topic.size] = '+';
     memcpy(key + recall->topic.size + 1, recall->unique_key.data, recall->unique_key.size);
+    rp_slice with_topic = {key, recall->topic.size + 1 + recall->unique_key.size};
     at = rp_put_pair(at, "TAGS", (rp_slice){(const uint8_t *)TAG, sizeof TAG - 1});
     at = rp_put_pair(at, "UNIQ_KEY", recall->unique_key);
-    at = rp_put_pair(at, "TIMER_DEL_UNIQKEY", (rp_slice){key, recall->topic.size + 1 + recall->unique_key.size});
+    at = rp_put_pair(at, "TIMER_DEL_UNIQKEY", recall->names_topic ? with_topic : recall->unique_key);
     at = rp_put_number_pair(at, "TIMER_DELIVER_MS", recall->deliver_ms);
     at = rp_put_number_pair(at, "BORN_TIMESTAMP", now_ms);
     return recall->producer_group.size > 0 ? rp_put_pair(at, "PGROUP", recall->producer_group) : at;

@@ -109,14 +109,22 @@ class RecallRequests:
             return ResponseCode.ILLEGAL_OPERATION, _UNAVAILABLE
         if not 0 < handle.deliver_ms - now_ms() < parts.settings.timer_delay_max_ms:
             return ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid"
-        put = functools.partial(parts.native.put_recall, handle.topic, handle.unique_key, group, handle.deliver_ms, sender)
+        put = functools.partial(
+            parts.native.put_recall,
+            handle.topic,
+            handle.unique_key,
+            group,
+            handle.deliver_ms,
+            sender,
+            names_topic=parts.config.boolean("appendTopicForTimerDeleteKey"),
+        )
         try:
             end = await parts.copies.run(lambda _: put(), PATIENCE_S)
         except TimeoutError:
             return ResponseCode.SYSTEM_BUSY, OVERLOADED
-        except InvalidArgument:  # the time is over by now
-            return ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid"
         except RocketpyError as error:
+            if isinstance(error, InvalidArgument) and handle.deliver_ms <= now_ms():  # by now
+                return ResponseCode.ILLEGAL_OPERATION, "recall failed, timestamp invalid"
             log.warning("recall of %s of topic %s by %s is not stored: %s", handle.unique_key, handle.topic, sender, error)
             return ResponseCode.SYSTEM_ERROR, "recall failed, execute error"
         await self._wait_safe(end)

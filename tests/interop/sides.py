@@ -60,4 +60,4 @@ def evened(text: str) -> str:
 
 def same(ours: list[Record], theirs: list[Record]) -> None:
     for our, their in zip(ours, theirs, strict=True):
-        assert our.evened() == their.evened(), our.body
+        assert our.evened() == their.evened(), (our.body, our.evened(), their.evened())

@@ -63,7 +63,7 @@ static void full_properties_keep_what_the_broker_needs(void) {
         CHECK(rolled.size <= RP_PROPERTIES_SIZE_MAX && slice_is(rp_message_property(rolled, "TIMER_ROLL_TIMES"), "7"));
         CHECK(slice_is(rp_message_property(rolled, "REAL_QID"), "3"));
         rp_slice delivered = {room, (uint32_t)(rp_timer_put_delivered(room, text_of, 5, 7) - room)};
-        CHECK(delivered.size <= RP_PROPERTIES_SIZE_MAX && rp_message_property(delivered, "REAL_TOPIC").data == NULL);
+        CHECK(delivered.size <= RP_PROPERTIES_SIZE_MAX && slice_is(rp_message_property(delivered, "REAL_TOPIC"), "T"));
     }
 }
 
@@ -78,6 +78,10 @@ static void a_set_of_keys_has_what_was_added(void) {
     }
     CHECK(set.count == 500 && rp_key_set_has(&set, text("T"), text("499")) && !rp_key_set_has(&set, text("T"), text("500")));
     CHECK(rp_key_set_add(&set, text("A+B+\001")) == RP_OK && rp_key_set_has(&set, text("A"), text("B+\001")));
+    CHECK(rp_key_set_add_recall(&set, text("R"), text("K")) == RP_OK && rp_key_set_has(&set, text("R"), text("K")));
+    CHECK(rp_key_set_add_recall(&set, text("R"), text("R+L")) == RP_OK && rp_key_set_has(&set, text("R"), text("L")));
+    CHECK(rp_key_set_has(&set, text("R"), text("R+L")) && !rp_key_set_has(&set, text("S"), text("K")));
+    CHECK(rp_key_set_add_recall(&set, text("R"), text("S+K")) == RP_OK && !rp_key_set_has(&set, text("S"), text("K")));
     CHECK(!rp_key_set_has(&set, text("T"), (rp_slice){NULL, 0}) && !rp_key_set_has(&set, text("U"), text("1")));
     rp_key_set_clear(&set);
     CHECK(!rp_key_set_has(&set, text("T"), text("1")));

@@ -52,7 +52,7 @@ static void a_message_comes_when_its_time_is_over_and_not_before(void) {
     rp_message message;
     void *pin = message_at(&fx, "T", 1, 1, &message);
     CHECK(slice_is(message.body, "minute") && property_is(&message, "TAGS", "A") && property_is(&message, "UNIQ_KEY", "K"));
-    CHECK(property_is(&message, "REAL_TOPIC", NULL) && property_is(&message, "REAL_QID", NULL));
+    CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1"));
     CHECK(rp_message_property(message.properties, "TIMER_OUT_MS").data != NULL);
     CHECK(rp_message_property(message.properties, "TIMER_ENQUEUE_MS").data != NULL);
     rp_log_range_release(pin);
