@@ -184,6 +184,9 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .store_reply_enable = 1,
         .transaction_enable = 1,
         .transaction_timeout_ms = 6000,
+        .timer_precision_ms = 1000,
+        .timer_delay_max_ms = INT64_C(3) * 86400 * 1000,
+        .timer_slot_messages_max = INT32_MAX,
         .store_writable = 1,
     };
 }
@@ -218,6 +221,12 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->store_reply_enable, from->store_reply_enable, memory_order_relaxed);
     atomic_store_explicit(&live->transaction_enable, from->transaction_enable, memory_order_relaxed);
     atomic_store_explicit(&live->transaction_timeout_ms, from->transaction_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_enable, from->timer_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_precision_ms, from->timer_precision_ms > 0 ? from->timer_precision_ms : 1, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_delay_max_ms, from->timer_delay_max_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_slot_messages_max, from->timer_slot_messages_max, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_stop_enqueue, from->timer_stop_enqueue, memory_order_relaxed);
+    atomic_store_explicit(&live->timer_stop_dequeue, from->timer_stop_dequeue, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -298,10 +307,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->groups = rp_group_table_create();
     broker->producers = rp_producer_table_create();
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
+    broker->timers = broker->topics != NULL ? rp_timer_service_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->timers == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -341,6 +351,7 @@ void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
+    rp_timer_service_destroy(broker->timers);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */

@@ -82,6 +82,12 @@ typedef struct rp_broker_settings {
     int32_t store_reply_enable;         /* storeReplyMessageEnable: replies are stored, too; default 1 */
     int32_t transaction_enable;         /* not rejectTransactionMessage; default 1 */
     int64_t transaction_timeout_ms;     /* transactionTimeOut 6,000 */
+    int32_t timer_enable;               /* timerWheelEnable: sends with a timer are taken; default 0, while nothing delivers them */
+    int32_t timer_precision_ms;         /* timerPrecisionMs 1,000 */
+    int64_t timer_delay_max_ms;         /* timerMaxDelaySec, 3 days */
+    int64_t timer_slot_messages_max;    /* timerCongestNumEachSlot, 2^31 - 1: past it sends for that slot are refused now and then */
+    int32_t timer_stop_enqueue;         /* timerStopEnqueue: what comes waits in its queue; default 0 */
+    int32_t timer_stop_dequeue;         /* timerStopDequeue: what is due waits in its slot; default 0 */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;

@@ -14,6 +14,7 @@
 #include "property_text.h"
 #include "response_writer_inl.h"
 #include "stored_message.h"
+#include "timer_item.h"
 #include "transactions.h"
 
 #define TAG_REMOVED 100 /* Java's hash of "d", TransactionalMessageUtil.REMOVE_TAG */
@@ -28,6 +29,7 @@ typedef struct ending {
     rp_stored_message stored;
     rp_topic *topic; /* where a commit is counted */
     int64_t delay_ms; /* below 0: it is not delayed */
+    int64_t out_ms;   /* below 0: it has no timer */
     rp_append_item item;
     uint8_t *text; /* owned: its properties */
 } ending;
@@ -79,6 +81,12 @@ static int32_t code_of(int status, const char **remark) {
         return refuse(remark, RP_RESPONSE_SERVICE_NOT_AVAILABLE, "Service not available now.");
     case RP_E_BUSY:
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "OS page cache busy, please try another machine");
+    case RP_E_RANGE:
+        return refuse(remark, RP_RESPONSE_MESSAGE_ILLEGAL, "timer message illegal, the delay time should not be bigger than the max delay");
+    case RP_E_UNSUPPORTED:
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false");
+    case RP_E_TIMEOUT:
+        return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "timer message is under flow control");
     default:
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Create mapped file failed.");
     }
@@ -97,17 +105,35 @@ static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t 
     static const char *const delayed[] = {"DELAY",           "REAL_TOPIC",     "REAL_QID", "TIMER_DELIVER_MS",
                                           "TIMER_DELAY_SEC", "TIMER_DELAY_MS", "__CRC32#", NULL};
     rp_slice sent = end->stored.message.properties;
-    end->text = malloc((size_t)sent.size + topic.size + RP_PROPERTY_TEXT_ROOM);
+    end->text = malloc((size_t)sent.size + topic.size + RP_TIMER_TEXT_ROOM);
     if (end->text == NULL)
         return RP_E_NO_MEMORY;
-    uint8_t *at = rp_copy_pairs_without(end->text, sent, level > 0 ? delayed : way);
+    uint8_t *at = end->out_ms >= 0 ? rp_timer_put_waiting(end->text, sent, end->out_ms, topic, queue_id)
+                                   : rp_copy_pairs_without(end->text, sent, level > 0 ? delayed : way);
     if (level > 0)
         at = rp_put_real_place(rp_put_number_pair(at, "DELAY", level), topic, queue_id);
     end->item.properties[0] = (rp_slice){end->text, (uint32_t)(at - end->text)};
     return RP_OK;
 }
 
-/* Where it was sent to, by way of its delay level if it has one. RP_OK, RP_E_NOT_FOUND, RP_E_IO, RP_E_NO_MEMORY. */
+/* RP_OK: a message with a timer waits for its time, or that is over; RP_E_RANGE: it has none that is taken; RP_E_UNSUPPORTED: timers are off;
+ * RP_E_TIMEOUT: flow control; RP_E_IO. */
+static int wait_for_time(ending *end, rp_slice properties) {
+    rp_timer_service *timers = end->broker->timers;
+    if (!rp_timer_is_timed(properties))
+        return RP_OK;
+    int64_t out_ms;
+    int when = rp_timer_when(timers, properties, (uint32_t)(end->stored.message.queue_offset % 1000), &out_ms);
+    if (when == RP_TIMER_IS_NOW)
+        return RP_OK;
+    if (when != RP_TIMER_IS_LATER)
+        return when == RP_E_INVALID ? RP_E_RANGE : when == RP_E_BUSY ? RP_E_TIMEOUT : when;
+    end->out_ms = out_ms;
+    end->topic = rp_timer_topic(timers);
+    return rp_timer_open_queue(timers, &end->item.queue);
+}
+
+/* Where it was sent to, by way of its delay level if it has one. RP_OK, RP_E_NOT_FOUND, RP_E_IO, RP_E_NO_MEMORY; as of wait_for_time. */
 static int choose_queue(ending *end) {
     rp_slice properties = end->stored.message.properties, topic = rp_message_property(properties, "REAL_TOPIC");
     int32_t queue_id, level = 0;
@@ -117,10 +143,13 @@ static int choose_queue(ending *end) {
     end->topic = rp_topic_table_find(end->broker->topics, topic);
     if (end->topic == NULL)
         return RP_E_NOT_FOUND;
-    end->delay_ms = -1;
+    end->delay_ms = end->out_ms = -1;
+    int status = wait_for_time(end, properties);
+    if (status != RP_OK)
+        return status;
     if (rp_slice_to_i32(rp_message_property(properties, "DELAY"), &level) != RP_OK || level <= 0) {
         level = 0;
-        if (rp_topic_open_queue_to_send(end->broker->topics, end->topic, queue_id, &end->item.queue) == NULL)
+        if (end->out_ms < 0 && rp_topic_open_queue_to_send(end->broker->topics, end->topic, queue_id, &end->item.queue) == NULL)
             return RP_E_IO;
     } else {
         rp_delay_queue queue;

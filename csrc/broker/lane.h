@@ -29,6 +29,7 @@
 #include "schedule_service.h"
 #include "send_path.h"
 #include "send_response.h"
+#include "timer_service.h"
 #include "topic_table.h"
 #include "unique_id.h"
 
@@ -72,10 +73,12 @@ typedef struct rp_lane {
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, property_filter_enable, store_writable,
-        flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable;
+        flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable, timer_enable, timer_precision_ms,
+        timer_stop_enqueue, timer_stop_dequeue;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
-    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms;
+    _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms, timer_delay_max_ms,
+        timer_slot_messages_max;
     pthread_mutex_t reason_mutex; /* leaf; only on the way to an error */
     char store_reason[128];       /* guarded by reason_mutex */
 } rp_live_settings;
@@ -94,10 +97,12 @@ struct rp_broker {
     rp_group_table *groups;
     rp_producer_table *producers;
     rp_schedule_service *schedule; /* fixed */
+    rp_timer_service *timers;      /* fixed */
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
     rp_live_settings settings;
     _Atomic uint64_t offset_version;   /* relaxed */
+    _Atomic uint64_t timer_count_version; /* relaxed */
     _Atomic int64_t in_sync_offset;    /* relaxed */
     _Atomic int64_t replicated_offset; /* release by rp_broker_set_replicated, then the parked lanes are woken */
     _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */

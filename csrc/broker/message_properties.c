@@ -99,12 +99,12 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         note_delay(properties, value);
         break;
     case INNER_NUM:
+        note_special(properties, meaning, says_yes(value));
+        break;
     case TIMER_DELAY_MS:
     case TIMER_DELAY_SEC:
     case TIMER_DELIVER_MS:
-        note_special(properties, meaning, says_yes(value));
-        break;
-    case TIMER_OUT_MS: /* whatever it says */
+    case TIMER_OUT_MS: /* whatever they say */
         note_special(properties, meaning, 1);
         break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
@@ -119,8 +119,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
 /* All pairs were seen. Of a delay level and a timer the level counts. */
 static void settle_special(rp_sent_properties *properties) {
     int special = properties->special;
-    int is_timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level == 0;
-    properties->special = (special & IS_SPECIAL) != 0 || is_timed;
+    properties->timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level <= 0;
+    properties->special = (special & IS_SPECIAL) != 0;
 }
 
 /* Copies the pairs that stay. `kept` bytes of the text were looked at and stay as they are. */

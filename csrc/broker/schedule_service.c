@@ -15,6 +15,7 @@
 #include "lane.h"
 #include "property_text.h"
 #include "stored_message.h"
+#include "target_queue.h"
 
 #define NEVER INT64_MAX
 #define AWAKE INT64_MIN               /* in looks_again_ms: nobody needs to wake it */
@@ -105,32 +106,22 @@ static int set_properties(rp_append_item *item, due_message *due, rp_slice prope
     return RP_OK;
 }
 
-/* The queue it was sent to. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has
- * taken from the table, and be back later. RP_OK, RP_E_IO. */
-static int open_target(rp_schedule_service *service, rp_slice name, int32_t queue_id, due_message *due, rp_append_item *item) {
-    rp_broker *broker = service->broker;
-    due->topic = rp_topic_table_find(broker->topics, name);
-    if (due->topic != NULL)
-        return rp_topic_open_queue_to_send(broker->topics, due->topic, queue_id, &item->queue) != NULL ? RP_OK : RP_E_IO;
-    item->queue = rp_message_store_queue(broker->store, name, queue_id, 1, NULL);
-    return item->queue != NULL && rp_message_store_prepare_queue(broker->store, item->queue, NULL) == RP_OK ? RP_OK : RP_E_IO;
-}
-
-/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; RP_E_IO,
- * RP_E_NO_MEMORY. */
+/* The message as it was sent, for the queue it was sent to. RP_OK; RP_E_NOT_FOUND: it has none, the log says why; else what to try again
+ * for, RP_E_NO_MEMORY among it. */
 static int make_item(rp_schedule_service *service, const rp_queue_entry *entry, const rp_message *message, due_message *due,
                      rp_append_item *item) {
-    rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
-    int32_t queue_id;
-    if (name.size == 0 || name.size > RP_TOPIC_NAME_MAX ||
-        rp_slice_to_i32(rp_message_property(message->properties, "REAL_QID"), &queue_id) != RP_OK || queue_id < 0 ||
-        queue_id >= RP_TOPIC_QUEUES_MAX) {
-        pass_over(service, entry, "its properties REAL_TOPIC and REAL_QID name no queue", nothing);
+    rp_target_queue target;
+    int status = rp_target_queue_open(service->broker, message->properties, &target);
+    if (rp_target_is_none(status)) {
+        pass_over(service, entry, rp_target_refusal(status), target.name);
         return RP_E_NOT_FOUND;
     }
+    if (status != RP_OK)
+        return status;
     *item = rp_item_of_message(message);
-    int status = open_target(service, name, queue_id, due, item);
-    return status == RP_OK ? set_properties(item, due, message->properties) : status;
+    item->queue = target.queue;
+    due->topic = target.topic;
+    return set_properties(item, due, message->properties);
 }
 
 /* Takes one entry into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
@@ -144,7 +135,7 @@ static int take(rp_schedule_service *service, const rp_queue_entry *entry, uint3
     if (rp_status_is_passing(status))
         return status;
     if (status != RP_OK || rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, &message, &error) != RP_RECORD_MESSAGE) {
-        pass_over(service, entry, "", (rp_slice){(const uint8_t *)error.message, (uint32_t)strlen(error.message)});
+        pass_over(service, entry, error.message, nothing);
         status = status == RP_OK ? (rp_log_range_release(range.pin), RP_E_NOT_FOUND) : RP_E_NOT_FOUND;
         return status;
     }

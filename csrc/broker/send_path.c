@@ -16,6 +16,7 @@
 #include "request_header.h"
 #include "send_batch.h"
 #include "send_response.h"
+#include "send_timed.h"
 
 #define SYSFLAG_PLAIN (RP_SYSFLAG_COMPRESSED | RP_SYSFLAG_MULTI_TAGS | 0x700) /* and the compression type */
 #define ILLEGAL_MESSAGE                                                                                                                    \
@@ -199,7 +200,7 @@ static int check_message(send_request *request) {
         return RP_PUNT;
     if (!atomic_load_explicit(&broker->settings.store_writable, memory_order_relaxed))
         return rp_send_answer_not_writable(request->lane, request->to);
-    if (request->header.batch && request->properties.delay_level > 0)
+    if (request->header.batch && (request->properties.delay_level > 0 || request->properties.timed))
         return answer_illegal(request);
     return rp_send_check_body(request);
 }
@@ -285,7 +286,11 @@ static int choose_queue(send_request *request) {
         return outcome;
     if (__builtin_expect(request->is_prepared, 0))
         return prepare(request);
-    return __builtin_expect(request->properties.delay_level > 0, 0) ? delay(request) : open_queue(request);
+    if (__builtin_expect(request->properties.delay_level > 0, 0))
+        return delay(request);
+    if (__builtin_expect(request->properties.timed, 0) && (outcome = rp_send_wait_for_time(request)) != RP_E_NOT_FOUND)
+        return outcome;
+    return open_queue(request);
 }
 
 /* ---- items ---- */
@@ -336,6 +341,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .to = request->to,
         .topic = request->topic,
         .unique_key = request->properties.unique_key,
+        .recall_handle = {NULL, 0},
         .item_first = batch->item_count - item_count,
         .item_count = item_count,
         .queue_id = request->queue_id,
@@ -389,8 +395,14 @@ static int add_single(send_request *request) {
         batch->item_count--;
         return RP_E_NO_MEMORY;
     }
+    rp_slice handle = {NULL, 0};
+    if (__builtin_expect(request->out_ms >= 0, 0) && rp_send_make_recall_handle(request, &handle) != RP_OK) {
+        batch->item_count--;
+        return RP_E_NO_MEMORY;
+    }
     set_index_key(item, &request->properties);
     add_send(request, 1, 0);
+    batch->sends[batch->send_count - 1].recall_handle = handle;
     return RP_OK;
 }
 
@@ -476,6 +488,7 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     request.to = rp_answer_to_command(connection, command);
     request.found = found;
     request.delay_ms = -1;
+    request.out_ms = -1;
     int outcome = check_all(&request);
     if (outcome == RP_OK)
         outcome = request.header.batch ? add_batch(&request) : add_single(&request);

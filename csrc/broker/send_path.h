@@ -6,7 +6,7 @@
  *   request ─ checks ─ items of this turn ─┘                       └─ parked until on disk and on slaves
  *
  * Punts    topics that are unknown or without RP_TOPIC_NATIVE_SEND (retry topics), sys flags other than compression and multi tags,
- *          timers, inner batches, prepared messages while they are refused.
+ *          inner batches, prepared messages while they are refused.
  * Threads  the reactor's.
  * Bounds   RP_SEND_ITEMS messages wait for the turn's end, then they are appended at once; a batch may hold more.
  */
@@ -38,6 +38,7 @@ typedef struct rp_pending_send {
     rp_answer_to to; /* connection NULL: it closed meanwhile */
     rp_topic *topic;
     rp_slice unique_key; /* transactionId of the response */
+    rp_slice recall_handle; /* of a message with a timer; data NULL: none */
     uint32_t item_first, item_count;
     int32_t queue_id;
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
@@ -68,6 +69,7 @@ typedef struct rp_send_request {
     int32_t queue_id;
     enum rp_send_found found;
     int64_t delay_ms; /* -1: it is not delayed */
+    int64_t out_ms;   /* of a message with a timer: its slot; -1: it has none */
     int32_t is_prepared; /* it waits for the end of its transaction */
 } rp_send_request;
 

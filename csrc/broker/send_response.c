@@ -147,6 +147,8 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
     RP_RESPONSE_NUMBER(&writer, "queueOffset", items[0].queue_offset);
     if (send->unique_key.size > 0)
         RP_RESPONSE_TEXT(&writer, "transactionId", send->unique_key);
+    if (__builtin_expect(send->recall_handle.size > 0, 0))
+        RP_RESPONSE_TEXT(&writer, "recallHandle", send->recall_handle);
     rp_response_put(&writer, template->tail[binary], template->tail_size[binary]);
     if (binary) {
         rp_put_u32(target + 13, (uint32_t)send->to.opaque);
@@ -162,8 +164,8 @@ static uint32_t write_success(const rp_send_template *template, const rp_pending
 }
 
 static size_t success_size_max(const rp_send_template *template, const rp_pending_send *send) {
-    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + template->tail_size[0] +
-           template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
+    return RP_SEND_HEAD_MAX + 256 + RP_RESPONSE_TEXT_FACTOR * (size_t)send->unique_key.size + send->recall_handle.size +
+           template->tail_size[0] + template->tail_size[1] + (size_t)send->item_count * (template->store_host_hex_size + 17);
 }
 
 /* Parks the response when disk or slaves are waited for. RP_OK: parked; 1: nothing to wait for, *outcome is what to say. */

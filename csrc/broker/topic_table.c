@@ -97,6 +97,8 @@ void rp_topic_delete(rp_topic *topic) {
     _Atomic uint64_t *counts[] = {&topic->messages_in, &topic->bytes_in, &topic->messages_out, &topic->bytes_out};
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         atomic_store_explicit(counts[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&topic->timers, 0, memory_order_relaxed);
+    atomic_store_explicit(&topic->timers_changed_ms, 0, memory_order_relaxed);
 }
 
 void rp_topic_each_slot(rp_topic *topic, void (*visit)(void *context, rp_queue_slot *slot), void *context) {

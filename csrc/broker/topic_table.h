@@ -40,6 +40,7 @@ struct rp_topic {
     _Atomic int32_t read_queues, write_queues, permission, sys_flag;
     _Atomic uint32_t flags; /* RP_TOPIC_ */
     _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out;
+    _Atomic int64_t timers, timers_changed_ms; /* messages with a time that wait for it; 0: none ever did (timer_metrics.h) */
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
 };
 

@@ -17,6 +17,7 @@ cdef extern from *:
     """
     #include "fields_inl.h"
     #include "broker/broker.h"
+    #include "broker/timed_messages.h"
     #define ROW(member) RP_FIELD_ROW(rp_broker_options, member)
     static const rp_field_row broker_option_rows[] = {
         ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
@@ -31,8 +32,20 @@ cdef extern from *:
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
         ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
-        ROW(transaction_timeout_ms), ROW(store_writable),
+        ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
+        ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_timer_options, member)
+    static const rp_field_row timer_option_rows[] = {
+        ROW(log_file_size), ROW(precision_ms), ROW(roll_window_slots), ROW(flush_interval_ms), ROW(progress_interval_ms),
+        ROW(delivers), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_timer_stats, member)
+    static const rp_field_row timer_stats_rows[] = {
+        ROW(read_time_ms), ROW(queue_offset), ROW(queue_max_offset), ROW(master_queue_offset), ROW(messages_waiting),
+        ROW(enqueue_behind_ms), ROW(dequeue_behind_ms), ROW(entered), ROW(delivered), ROW(rolled), ROW(recalled),
+        ROW(passed_over), ROW(is_running), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
     static const rp_field_row broker_stats_rows[] = {
@@ -46,6 +59,8 @@ cdef extern from *:
     const rp_field_row *broker_option_rows
     const rp_field_row *broker_settings_rows
     const rp_field_row *broker_stats_rows
+    const rp_field_row *timer_option_rows
+    const rp_field_row *timer_stats_rows
 
 
 # One exported row: two names and up to four numbers, as the visitors copy them.
@@ -110,6 +125,16 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
     row.numbers[0] = stats.messages_out
     row.numbers[1] = stats.bytes_out
     return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
+
+
+cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = count.count
+    row.numbers[1] = count.changed_ms
+    return export_row(<export_buffer *>context, count.topic, nothing, &row)
 
 
 cdef list imported_rows(export_buffer *buffer, int names, int numbers):
@@ -416,6 +441,107 @@ cdef class Broker(Handler):
             return HalfCopy(copy.queue_offset, copy.log_offset, copy.first_offset, question)
         finally:
             free(copy.question)
+
+    def start_timers(self, str root_path not None, **options):
+        cdef rp_timer_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        cdef int status
+        cdef bytes root = root_path.encode("utf-8", "surrogateescape")
+        rp_timer_options_default(&native_options)
+        set_fields(timer_option_rows, &native_options, options, keep)
+        native_options.root_path = root
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_start_timers(self.native, &native_options, &error)
+        self.leave()
+        check(status, &error)
+
+    def stop_timers(self):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_stop_timers(self.native, &error)
+        self.leave()
+        check(status, &error)
+
+    def timer_stats(self):
+        cdef rp_timer_stats stats
+        self.enter()
+        with nogil:
+            rp_broker_read_timer_stats(self.native, &stats)
+        self.leave()
+        return read_fields(timer_stats_rows, &stats)
+
+    def timer_checkpoint(self):
+        cdef uint8_t body[RP_TIMER_CHECKPOINT_BYTES]
+        cdef int is_there
+        self.enter()
+        with nogil:
+            is_there = rp_broker_read_timer_checkpoint(self.native, body)
+        self.leave()
+        return <bytes>(<char *>body)[:RP_TIMER_CHECKPOINT_BYTES] if is_there else None
+
+    def follow_timer_checkpoint(self, bytes body not None):
+        cdef const uint8_t *first = body
+        cdef uint32_t size = <uint32_t>min(len(body), 4096)
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_follow_timer_checkpoint(self.native, first, size)
+        self.leave()
+        check(status, NULL)
+
+    def timer_counts(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            rp_broker_each_timer_count(self.native, export_timer_count, &buffer)
+        self.leave()
+        return imported_rows(&buffer, 1, 2)
+
+    @property
+    def timer_count_version(self):
+        cdef uint64_t version
+        self.enter()
+        version = rp_broker_timer_count_version(self.native)
+        self.leave()
+        return version
+
+    def timers_between(self, int64_t begin_s, int64_t end_s):
+        cdef int64_t count
+        self.enter()
+        with nogil:
+            count = rp_broker_timers_between(self.native, begin_s, end_s)
+        self.leave()
+        return count
+
+    def put_recall(
+        self, str topic not None, str unique_key not None, str producer_group not None, int64_t deliver_ms, str born_host=None
+    ):
+        cdef rp_recall recall
+        cdef int64_t end
+        cdef int status
+        cdef bytes host = b""
+        if born_host is not None:
+            host, is_v6 = host_bytes(born_host)
+            host = host if is_v6 else host[:8]
+        recall.topic = slice_of_text(topic)
+        recall.unique_key = slice_of_text(unique_key)
+        recall.producer_group = slice_of_text(producer_group)
+        recall.deliver_ms = deliver_ms
+        recall.born_host.data = host
+        recall.born_host.size = <uint32_t>len(host)
+        self.enter()
+        with nogil:
+            status = rp_broker_put_recall(self.native, &recall, &end)
+        self.leave()
+        check(status, NULL)
+        return end
 
     def put_group(
         self,

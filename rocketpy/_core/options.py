@@ -106,8 +106,25 @@ class BrokerSettings(TypedDict, total=False):
     store_reply_enable: int
     transaction_enable: int
     transaction_timeout_ms: int
+    timer_enable: int
+    timer_precision_ms: int
+    timer_delay_max_ms: int
+    timer_slot_messages_max: int
+    timer_stop_enqueue: int
+    timer_stop_dequeue: int
     store_writable: int
     store_reason: str
+
+
+class TimerOptions(TypedDict, total=False):
+    """The fields of rp_timer_options, with their units and defaults in csrc/broker/timed_messages.h."""
+
+    log_file_size: int
+    precision_ms: int
+    roll_window_slots: int
+    flush_interval_ms: int
+    progress_interval_ms: int
+    delivers: int
 
 
 class LoadOptions(TypedDict, total=False):

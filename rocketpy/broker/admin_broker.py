@@ -24,6 +24,7 @@ from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
 from .runtime_info import RuntimeFacts, runtime_info
 from .settings import MASTER_ID
+from .timers import runtime_facts
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,11 @@ class BrokerAdmin:
             earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
             broker=parts.stats.counters(),
             store=store,
+            timers=runtime_facts(
+                parts.native.timer_stats(), (parts.stats.rate("timers_entered", 10), parts.stats.rate("timers_delivered", 10))
+            )
+            if parts.config.boolean("timerWheelEnable")
+            else None,
             delay_levels=parts.delay_offsets.ends(),
         )
         return {**runtime_info(facts, parts.stats), **parts.ha.counters()}

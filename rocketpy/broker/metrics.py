@@ -7,6 +7,7 @@ The counters live in C; nothing here runs per message. Bounds: metricsOtelCardin
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,7 @@ Labels = Mapping[str, str]
 Row = tuple[Labels, float]
 
 _LOCAL_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
+_TIMER_BOUNDS_S: Final = (5, 60, 300, 900, 3600, 14400, 28800, 86400)
 _CONSUME_MODES: Final = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
 
 
@@ -42,7 +44,7 @@ class BrokerMetrics:
             "enableConnectionMetrics": self._connections,
             "enableRequestMetrics": self._messages,
             "enableLagAndDlqMetrics": self._lags,
-            "enableMessageStoreMetrics": self._store,
+            "enableMessageStoreMetrics": self._store_and_timers,
         }
         self._sections = [section for key, section in sections.items() if key in settings.sections] + [self._replication]
 
@@ -113,6 +115,11 @@ class BrokerMetrics:
             [(labels, max(0, count - away)) for labels, count, away in rows],
         )
 
+    def _store_and_timers(self) -> Iterator[Metric]:
+        yield from self._store()
+        if self._parts.config.boolean("timerWheelEnable"):
+            yield from self._timers()
+
     def _store(self) -> Iterator[Metric]:
         store = self._parts.store.stats()
         size = store["commit_log_max_offset"] - store["commit_log_min_offset"]
@@ -124,6 +131,36 @@ class BrokerMetrics:
             ("rocketmq_storage_dispatch_behind_bytes", "Bytes of the commit log without their queue entries", behind),
         ):
             yield self._gauge(name, help_text, [(_LOCAL_DISK, value)])
+
+    def _timers(self) -> Iterator[Metric]:
+        native = self._parts.native
+        stats = native.timer_stats()
+        for name, help_text, value in (
+            (
+                "rocketmq_timer_enqueue_lag",
+                "Timed messages that are not in the wheel yet",
+                stats["queue_max_offset"] - stats["queue_offset"],
+            ),
+            ("rocketmq_timer_enqueue_latency_milliseconds", "How long the next of them has waited", stats["enqueue_behind_ms"]),
+            ("rocketmq_timer_dequeue_lag", "Timed messages in the wheel", stats["messages_waiting"]),
+            ("rocketmq_timer_dequeue_latency_milliseconds", "How long the next slot has been due", stats["dequeue_behind_ms"]),
+        ):
+            yield self._gauge(name, help_text, [(_LOCAL_DISK, max(0, value))])
+        yield self._counter("rocketmq_timer_enqueue", "Timed messages entered", [(_LOCAL_DISK, stats["entered"])])
+        yield self._counter("rocketmq_timer_dequeue", "Timed messages delivered", [(_LOCAL_DISK, stats["delivered"])])
+        yield self._gauge(
+            "rocketmq_timing_messages",
+            "Timed messages that wait",
+            [({**_LOCAL_DISK, "topic": topic}, count) for topic, count, _ in native.timer_counts()],
+        )
+        yield self._gauge(
+            "rocketmq_timer_message_snapshot",
+            "Timed messages due within a bound, and not within the one before",
+            [
+                ({**_LOCAL_DISK, "timer_bound_s": str(bound_s)}, native.timers_between(begin_s, bound_s))
+                for begin_s, bound_s in itertools.pairwise((0, *_TIMER_BOUNDS_S))
+            ],
+        )
 
     def _replication(self) -> Iterator[Metric]:
         ha = self._parts.ha.runtime_info()

@@ -65,6 +65,7 @@ SEND_FORBIDDEN_TOPICS: Final = frozenset(
         OFFSET_MOVED_EVENT,
         ROCKSDB_TRANS_HALF_TOPIC,
         ROCKSDB_TRANS_OP_HALF_TOPIC,
+        TIMER_TOPIC,  # which RocketMQ takes sends to
     }
 )
 

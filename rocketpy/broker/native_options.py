@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TypedDict
 
-from .._core.broker import BrokerOptions
+from .._core.broker import BrokerOptions, TimerOptions
 from .._core.broker import BrokerSettings as NativeSettings
 from .._core.liburing import liburing_path
 from .._core.remoting import ServerOptions
@@ -125,6 +125,23 @@ def native_settings(config: Config) -> NativeSettings:
         "store_reply_enable": int(config.boolean("storeReplyMessageEnable")),
         "transaction_enable": int(not config.boolean("rejectTransactionMessage")),
         "transaction_timeout_ms": config.integer("transactionTimeOut"),
+        "timer_enable": int(config.boolean("timerWheelEnable")),
+        "timer_precision_ms": config.integer("timerPrecisionMs"),
+        "timer_delay_max_ms": config.integer("timerMaxDelaySec") * 1000,
+        "timer_slot_messages_max": config.integer("timerCongestNumEachSlot"),
+        "timer_stop_enqueue": int(config.boolean("timerStopEnqueue")),
+        "timer_stop_dequeue": int(config.boolean("timerStopDequeue")),
+    }
+
+
+def timer_options(config: Config, *, delivers: bool) -> TimerOptions:
+    return {
+        "log_file_size": config.integer("mappedFileSizeTimerLog"),
+        "precision_ms": config.integer("timerPrecisionMs"),
+        "roll_window_slots": config.integer("timerRollWindowSlot"),
+        "flush_interval_ms": config.integer("timerFlushIntervalMs"),
+        "progress_interval_ms": config.integer("timerProgressLogIntervalMs"),
+        "delivers": int(delivers),
     }
 
 

@@ -38,6 +38,7 @@ from .settings import BrokerSettings
 from .stats import BrokerStats
 from .store_reads import StoreReads
 from .subscriptions import GroupTable
+from .timer_metrics import TimerMetrics
 from .topic_deletion import TopicDeletion
 from .topics import TopicTable
 
@@ -65,9 +66,10 @@ class SavedStates:
     offsets: SavedState
     request_modes: SavedState
     delay_offsets: SavedState
+    timer_metrics: SavedState
 
     def __iter__(self) -> Any:
-        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets))
+        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets, self.timer_metrics))
 
 
 class SettingsHolder:
@@ -99,6 +101,7 @@ class Parts:
     saved: SavedStates
     releasing: asyncio.Lock
     delay_offsets: DelayOffsets
+    timer_metrics: TimerMetrics
     registration: Registration
     routes: TopicRoutes
     client: RemotingClient

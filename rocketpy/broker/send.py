@@ -1,7 +1,7 @@
 """Sends that need more than an append: to a topic that does not exist yet, or with something special in the message.
 RocketMQ: AbstractSendMessageProcessor.msgCheck, SendMessageProcessor (5.3.3 broker/processor/).
 
-    punted send ─ name, permission ─┬─ special (timer, inner batch) ─► the error it deserves
+    punted send ─ name, permission ─┬─ special (inner batch, level) ─► the error it deserves
                                     ├─ retry topic ─ another try, or a dead letter ─────────────┐
                                     ├─ unknown topic ─ create from its default topic ─ persist ─┤
                                     └─ a topic made meanwhile ──────────────────────────────────┴─► back to the fast path
@@ -37,8 +37,6 @@ TRANSACTION_SYS_FLAGS: Final = 0xC
 
 Decode = Callable[[Mapping[str, str]], SendMessageRequestHeader]
 
-TIMER_WAS_DELIVERED: Final = "TIMER_OUT_MS"
-"""What RocketMQ leaves in a timed message: who sends it on sends a plain one."""
 _TIMERS: Final = ("TIMER_DELAY_MS", "TIMER_DELAY_SEC", "TIMER_DELIVER_MS")
 _INT_DIGITS_MAX: Final = 10
 CAN_BE_STORED: Final = 1
@@ -61,13 +59,8 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
     """Why a message that is not a plain one is refused, or None for a plain one."""
     if is_prepared(properties) and reject_transaction:
         return Response(ResponseCode.NO_PERMISSION, f"the broker[{broker_ip}] sending transaction message is forbidden")
-    if _is_set(properties, "DELAY"):
-        if not _is_level(properties["DELAY"]):
-            return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
-    elif TIMER_WAS_DELIVERED not in properties:
-        for name in _TIMERS:
-            if _is_set(properties, name):
-                return _not_yet(f"messages that are due at any time (property {name}={properties[name]})")
+    if _is_set(properties, "DELAY") and not _is_level(properties["DELAY"]):
+        return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX):
@@ -142,7 +135,7 @@ class SendRequests:
             reject_transaction=settings.reject_transaction,
             broker_ip=settings.broker_ip,
         )
-        if special is None and request.code in _REPLIES and _is_set(properties, "DELAY"):
+        if special is None and request.code in _REPLIES and any(_is_set(properties, name) for name in ("DELAY", *_TIMERS)):
             special = _not_yet("delayed replies")
         if special is not None:
             log.warning("send of %s to topic %s refused: %s", request.remote_address, header.topic, special.remark)

@@ -64,6 +64,7 @@ from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
 from .persistence import SavedState
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
+from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
 from .request_modes import POP, RequestModes
 from .retention_service import RetentionService
@@ -78,7 +79,8 @@ from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
 from .subscriptions import GroupTable, SavedGroups
-from .timers import TimerAdmin
+from .timer_metrics import TIMER_METRICS_FILE, TimerMetrics
+from .timers import FollowedTimers, TimerAdmin, start_timers
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
 from .transactions import TransactionRequests
@@ -185,7 +187,13 @@ class BrokerService:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
         if self._native is not None:
             await loop.run_in_executor(None, self._native.stop_delivery)
-        faults = await self._save_for_good()
+        faults: list[Exception] = []
+        if self._native is not None:
+            try:
+                await loop.run_in_executor(None, self._native.stop_timers)
+            except RocketpyError as error:
+                faults.append(error)
+        faults += await self._save_for_good()
         if self._client is not None:
             await self._client.stop()
         try:
@@ -222,6 +230,7 @@ class BrokerService:
         members = await self._return_as_master(parts) if self._is_returning(parts) else None
         if not parts.ha.is_slave:
             parts.native.start_delivery()  # first: what comes while a position is past its queue's end would be passed over
+        await loop.run_in_executor(None, start_timers, parts)
         for server in self._servers:
             server.start()
         warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
@@ -296,6 +305,8 @@ class BrokerService:
         offsets = ConsumerOffsets(native, now_ms, config.integer("consumerOffsetUpdateVersionStep"))
         modes = RequestModes(current.default_request_mode, current.default_pop_share)
         delay_offsets = DelayOffsets(native, store, now_ms, config.integer("delayOffsetUpdateVersionStep"))
+        boot_ms = now_ms()
+        timer_metrics = TimerMetrics(native, boot_ms)
         registration = Registration(
             self._client,
             self._identity(),
@@ -310,10 +321,13 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
-        saved = _saved_states(self._directory("config"), topics, groups, offsets, modes, delay_offsets, light=config.boolean("enableLmq"))
+        saved = _saved_states(
+            self._directory("config"), topics, groups, offsets, modes, delay_offsets, timer_metrics, light=config.boolean("enableLmq")
+        )
         deletion = TopicDeletion(store.delete_topic)
         if self._ha.is_slave:
-            states = copied_states(topics, offsets, groups, modes, delay_offsets, saved, self._ha, deletion)
+            timers = FollowedTimers(native) if config.boolean("timerWheelEnable") else None
+            states = copied_states(topics, offsets, groups, modes, delay_offsets, saved, self._ha, deletion, timers)
             self._synchronize = SlaveSynchronize(self._client, states, self._ha)
         return Parts(
             config=config,
@@ -334,10 +348,12 @@ class BrokerService:
                 monotonic_ms,
                 settings.current.cluster_name,
                 replicated=functools.partial(_appended, store) if self._ha.is_slave else None,
+                timers=native.timer_stats,
             ),
             saved=saved,
             releasing=asyncio.Lock(),
             delay_offsets=delay_offsets,
+            timer_metrics=timer_metrics,
             registration=registration,
             routes=routes,
             client=self._client,
@@ -349,7 +365,7 @@ class BrokerService:
             follow=self._follow,
             act=self._act,
             server_of=lambda listener: self._servers[listener],
-            boot_ms=now_ms(),
+            boot_ms=boot_ms,
             memory_bytes=physical_memory_bytes(),
         )
 
@@ -381,6 +397,8 @@ class BrokerService:
             log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)
         if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
             parts.saved.delay_offsets.mark_saved()
+        if not parts.saved.timer_metrics.file.path.exists():
+            parts.saved.timer_metrics.mark_saved()  # while none waits, there is no need of one
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
         for mode in parts.request_modes:
@@ -418,6 +436,7 @@ class BrokerService:
             OffsetAdmin(parts),
             MessageAdmin(parts),
             TimerAdmin(parts),
+            RecallRequests(parts),
             retries,
             transactions,
             self._runtime,
@@ -447,9 +466,8 @@ class BrokerService:
         )
         warn_of_limits(self.config)
         warn_of_maps()
-        if not parts.ha.is_slave:
-            waiting = undelivered(self._directory("config"), parts.store.max_offset)
-            warn_of_undelivered(waiting, self.config.integer("fileReservedTime"))
+        if not parts.ha.is_slave and not self.config.boolean("timerWheelEnable"):
+            warn_of_undelivered(undelivered(self._directory("config"), parts.store.max_offset), self.config.integer("fileReservedTime"))
 
     # ---- closing ----
 
@@ -524,6 +542,7 @@ def _saved_states(
     offsets: ConsumerOffsets,
     modes: RequestModes,
     delay_offsets: DelayOffsets,
+    timer_metrics: TimerMetrics,
     *,
     light: bool,
 ) -> SavedStates:
@@ -536,6 +555,7 @@ def _saved_states(
         SavedState(offsets_path, offsets.snapshot, lambda: offsets.change_count, offsets_text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
         SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.offsets, delay_offsets.durable_text),
+        SavedState(directory / TIMER_METRICS_FILE, timer_metrics.to_json, timer_metrics.version, timer_metrics.text),
     )
 
 

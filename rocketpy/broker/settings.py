@@ -47,6 +47,9 @@ class BrokerSettings:
     transaction_timeout_ms: int = 6000
     transaction_checks_max: int = 15
     transaction_check_interval_ms: int = 30_000
+    recall_enable: bool = False
+    recall_when_read_only: bool = True
+    timer_delay_max_ms: int = 3 * 24 * 3_600_000
     region_id: str = "DefaultRegion"
     trace_on: bool = True
     query_max: int = 64
@@ -90,6 +93,9 @@ def broker_settings(config: Config) -> BrokerSettings:
         transaction_timeout_ms=config.integer("transactionTimeOut"),
         transaction_checks_max=config.integer("transactionCheckMax"),
         transaction_check_interval_ms=config.integer("transactionCheckInterval"),
+        recall_enable=config.boolean("recallMessageEnable"),
+        recall_when_read_only=config.boolean("allowRecallWhenBrokerNotWriteable"),
+        timer_delay_max_ms=config.integer("timerMaxDelaySec") * 1000,
         region_id=config.text("regionId"),
         trace_on=config.boolean("traceOn"),
         query_max=config.integer("maxMsgsNumBatch"),

@@ -1,4 +1,4 @@
-"""What a slave copies from its master besides the commit log: topics, offsets, groups, request modes.
+"""What a slave copies from its master besides the commit log: topics, offsets, groups, request modes, how far timers are.
 RocketMQ: SlaveSynchronize (5.3.3 broker/slave/).
 
 One table says what is copied: the request that asks for it, how its body is read, and what happens with it. A new kind of state is a
@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .._core.errors import RocketpyError
+from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
@@ -30,6 +31,7 @@ from .masters_answers import LoggedAnswers, MastersAnswers
 from .parts import SavedStates
 from .request_modes import RequestModes
 from .subscriptions import GroupTable, SavedGroups
+from .timers import CopiedCheckpoint, FollowedTimers
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
 from .transaction_checks import GROUP as CHECKING_GROUP
@@ -60,18 +62,25 @@ class Followed(Protocol):
     def log_end(self) -> int: ...
 
 
+def _read_json(answer: Command) -> Any:
+    return read_json(answer.body) if answer.body else None
+
+
 @dataclass(frozen=True, slots=True)
 class CopiedState:
     """One row of the table. take returns True when something changed and is to be saved."""
 
     name: str
     code: RequestCode
-    take: Callable[[Any], bool]
-    save: Callable[[], Awaitable[object]]
+    take: Callable[[Any], object]
+    save: Callable[[], Awaitable[object]] | None
+    """None: what took it keeps it."""
     asked: Callable[[str], object] | None = None
     """Called just before the request goes out, with the master's address."""
     finish: Callable[[], Awaitable[object]] | None = None
     """What is left to do behind each answer, changed or not."""
+    read: Callable[[Command], Any] = _read_json
+    """What take gets of an answer. Raises ValueError."""
 
 
 class SlaveSynchronize:
@@ -152,8 +161,8 @@ class SlaveSynchronize:
             if state.asked is not None:
                 state.asked(address)
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
-            is_changed = state.take(read_json(answer.body) if answer.body else None)
-            if is_changed:
+            is_changed = bool(state.take(state.read(answer)))
+            if is_changed and state.save is not None:
                 await state.save()
             if state.finish is not None:
                 await state.finish()
@@ -215,8 +224,9 @@ def copied_states(
     saved: SavedStates,
     own_log: Followed,
     deletion: TopicDeletion,
+    timers: FollowedTimers | None,
 ) -> tuple[CopiedState, ...]:
-    """Everything a slave has today. Timer state joins when the broker has it."""
+    """Everything a slave has today. timers: None with timerWheelEnable=false."""
     masters_offsets = MasterOffsets()
     masters_delay_offsets = CopiedDelayOffsets(delay_offsets)
     check_positions = CheckPositions()
@@ -259,10 +269,16 @@ def copied_states(
     def take_delay_offsets(value: Any) -> bool:
         return masters_delay_offsets.take(SavedDelayOffsets.from_json(value), own_log.log_end())
 
-    return (
+    states = (
         CopiedState(TOPICS, RequestCode.GET_ALL_TOPIC_CONFIG, take_topics, saved.topics.save, topics_asked, delete_queues),
         CopiedState("consumer offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, take_offsets, saved.offsets.save, offsets_asked),
         CopiedState("subscription groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, take_groups, saved.groups.save),
         CopiedState("delay offsets", RequestCode.GET_ALL_DELAY_OFFSET, take_delay_offsets, saved.delay_offsets.save),
         CopiedState("message request modes", RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, take_modes, saved.request_modes.save),
     )
+    if timers is None:
+        return states
+    copied_timers = CopiedState(
+        "timers", RequestCode.GET_TIMER_CHECK_POINT, lambda copied: timers.take(copied, own_log.log_end()), None, read=CopiedCheckpoint.of
+    )
+    return (*states, copied_timers)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -49,13 +48,13 @@ def warn_of_limits(config: Config) -> None:
             )
 
 
-def warn_of_undelivered(waiting: Mapping[str, int], reserved_hours: int) -> None:
-    """Messages for later that a store of RocketMQ's brought along, by kind."""
+def warn_of_undelivered(waiting: int, reserved_hours: int) -> None:
+    """Timed messages that were taken before timerWheelEnable was set to false."""
     if waiting:
         log.warning(
-            "the store holds messages for later that RocketMQ took and that this release does not deliver: %s; RocketMQ, started on it "
-            "again before they expire (fileReservedTime=%d h), does",
-            ", ".join(f"{count} {kind}" for kind, count in waiting.items()),
+            "the store holds %d timed messages, which are not delivered with timerWheelEnable=false; a start with true does, before they "
+            "expire (fileReservedTime=%d h)",
+            waiting,
             reserved_hours,
         )
 

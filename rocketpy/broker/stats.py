@@ -126,11 +126,18 @@ class BrokerStats:
     """
 
     def __init__(
-        self, source: StatsSource, now_ms: Callable[[], int], cluster: str, *, replicated: Callable[[], tuple[int, int]] | None = None
+        self,
+        source: StatsSource,
+        now_ms: Callable[[], int],
+        cluster: str,
+        *,
+        replicated: Callable[[], tuple[int, int]] | None = None,
+        timers: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
-        """`replicated` of a slave: messages and bytes so far."""
+        """`replicated` of a slave: messages and bytes so far. `timers`: what was entered and delivered so far."""
         self._source = source
         self._replicated = replicated
+        self._timers = timers
         self._cluster = cluster
         self._now_ms = now_ms
         self._rates: deque[tuple[int, dict[str, int]]] = deque(maxlen=RATE_SAMPLES)
@@ -149,7 +156,9 @@ class BrokerStats:
         """The broker's native counters, and what was put."""
         counters = self._source.stats()
         put = self._replicated() if self._replicated is not None else (counters.get("messages_in", 0), counters.get("bytes_in", 0))
-        return {**counters, "messages_put": put[0], "bytes_put": put[1]}
+        timers = self._timers() if self._timers is not None else {}
+        timed = {f"timers_{name}": timers.get(name, 0) for name in ("entered", "delivered")}
+        return {**counters, **timed, "messages_put": put[0], "bytes_put": put[1]}
 
     def totals(self) -> dict[str, int]:
         """Those that are numbers."""

@@ -1,9 +1,10 @@
-"""What a slave of RocketMQ asks about timers every three seconds: how far its master's wheel has turned, and what waits in it.
-RocketMQ: AdminBrokerProcessor, TimerCheckpoint, TimerMetrics (5.3.3 broker/processor/, store/timer/).
+"""What slaves ask of timed messages every three seconds: how far their master has entered and delivered them, and how many wait.
+RocketMQ: AdminBrokerProcessor, TimerCheckpoint, SlaveSynchronize (5.3.3 broker/processor/, store/timer/, broker/slave/).
 
-This broker takes no timed messages yet. While its log holds none either, the answer is that of a master nobody ever sent one: nothing
-waits, and all that was due until now has been delivered. A log taken over from RocketMQ may hold some; how far those were delivered is
-not known here, so the question is refused, and the slave keeps what its last master told it.
+    native timers (csrc/broker/timed_messages.h) ─ checkpoint ─► GET_TIMER_CHECK_POINT ─► a slave's timers, which deliver nothing
+
+What the checkpoint calls delivered a slave never delivers, so its copies have to be in the slave's log before: an answer of ours says where
+the master's log ended, and waits until the slave's goes as far.
 
 A master of RocketMQ that comes back (enableSlaveActingMaster) asks its slaves how far they have got, takes the answer whose version is
 not older than its own, and does not serve before each has answered. A slave of ours has delivered nothing: its version is the oldest.
@@ -12,18 +13,25 @@ not older than its own, and does not serve before each has answered. A slave of 
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
 
-from .._core.remoting import Request
-from ..remoting.bodies import DataVersion
-from ..remoting.codes import RequestCode, ResponseCode, request_name
+from .._core.remoting import Command, Request
+from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
-from .parts import HandlerTable, Parts, json_response, now_ms
+from .masters_answers import LOG_END, LoggedAnswers
+from .native_options import timer_options
+from .parts import HandlerTable, Parts, json_response
 
-WHEEL_TOPIC: Final = "rmq_sys_wheel_timer"
-PRECISION_MS: Final = 1000
-_CHECKPOINT: Final = struct.Struct(">7q")
+CHECKPOINT: Final = struct.Struct(">7q")
 """Read until (ms), flushed position of the timer log, queue offset, the master's queue offset; state, time and count of the version."""
+
+
+class NativeTimers(Protocol):
+    """The part of Broker that is needed here."""
+
+    def follow_timer_checkpoint(self, body: bytes) -> None: ...
 
 
 class TimerAdmin:
@@ -37,17 +45,63 @@ class TimerAdmin:
 
     def _checkpoint(self, request: Request) -> Response:
         if self._parts.settings.is_slave:
-            return Response(body=_CHECKPOINT.pack(0, 0, 0, 0, 0, 0, 0))
-        self._check_there_are_none(request)
-        return Response(body=_CHECKPOINT.pack(now_ms() // PRECISION_MS * PRECISION_MS, 0, 0, 0, 0, self._parts.boot_ms, 0))
+            return Response(body=CHECKPOINT.pack(0, 0, 0, 0, 0, 0, 0))
+        checkpoint = self._parts.native.timer_checkpoint()
+        if checkpoint is None:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, "The checkpoint is null")
+        log_end = self._parts.store.stats()["commit_log_max_offset"]  # behind all that the checkpoint calls delivered
+        return Response(fields={LOG_END: str(log_end)}, body=checkpoint)
 
     def _metrics(self, request: Request) -> Response:
-        self._check_there_are_none(request)
-        return json_response({"dataVersion": DataVersion(self._parts.boot_ms).to_json(), "timingCount": {}})
+        if not self._parts.config.boolean("timerWheelEnable"):
+            raise CommandError(ResponseCode.SYSTEM_ERROR, "The timer message store is null")
+        return json_response(self._parts.timer_metrics.to_json())
 
-    def _check_there_are_none(self, request: Request) -> None:
-        if self._parts.store.max_offset(WHEEL_TOPIC, 0) > 0:
-            raise CommandError(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                f"{request_name(request.code)}: this broker does not support timers yet, and its log holds timed messages",
-            )
+
+@dataclass(frozen=True, slots=True)
+class CopiedCheckpoint:
+    """A master's answer."""
+
+    body: bytes
+    log_end: int = 0
+    """Below it lies what was delivered; 0 where that is not said, by a master that is RocketMQ."""
+
+    @staticmethod
+    def of(answer: Command) -> CopiedCheckpoint:
+        """Raises ValueError."""
+        if len(answer.body) < CHECKPOINT.size:
+            raise ValueError(f"a timer checkpoint has {CHECKPOINT.size} bytes, this has {len(answer.body)}")
+        return CopiedCheckpoint(answer.body[: CHECKPOINT.size], int(answer.fields.get(LOG_END, "0")))
+
+
+class FollowedTimers:
+    """A slave's: go on as far as their master is, once the slave's own log holds what that has delivered."""
+
+    def __init__(self, native: NativeTimers) -> None:
+        self._native = native
+        self._answers: LoggedAnswers[CopiedCheckpoint] = LoggedAnswers()
+
+    def take(self, copied: CopiedCheckpoint, log_end: int) -> None:
+        """log_end: of the slave's log."""
+        logged = self._answers.take(copied, log_end)
+        if logged is not None:
+            self._native.follow_timer_checkpoint(logged.body)
+
+
+def start_timers(parts: Parts) -> None:
+    """Blocks on the disk. Raises as Broker.start_timers. Nothing with timerWheelEnable=false."""
+    config = parts.config
+    if config.boolean("timerWheelEnable"):
+        parts.native.start_timers(config.text("storePathRootDir"), **timer_options(config, delivers=not parts.ha.is_slave))
+
+
+def runtime_facts(stats: Mapping[str, int], rates: tuple[float | None, float | None]) -> dict[str, str]:
+    """What mqadmin brokerStatus shows of them; rates: entered and delivered, a second."""
+    entered, delivered = (rate or 0.0 for rate in rates)
+    return {
+        "timerReadBehind": str(stats["dequeue_behind_ms"] // 1000),
+        "timerOffsetBehind": str(stats["enqueue_behind_ms"] // 1000),
+        "timerCongestNum": str(stats["messages_waiting"]),
+        "timerEnqueueTps": str(round(entered, 2)),
+        "timerDequeueTps": str(round(delivered, 2)),
+    }

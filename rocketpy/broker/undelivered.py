@@ -1,7 +1,7 @@
-"""What RocketMQ left in a store to be delivered later, and this release delivers none of: counted at the start and said.
-RocketMQ: TimerMessageStore (5.3.3 store/timer/).
+"""Timed messages that wait in a store whose broker is not to deliver any (timerWheelEnable=false): counted at the start and said.
+RocketMQ: TimerMessageStore (5.3.3 store/timer/), which says nothing.
 
-Nothing of it is touched: RocketMQ, started on the store again, goes on with it. But it ages with the log, and goes when its files expire.
+Nothing of it is touched: a start with timerWheelEnable=true goes on with them. But they age with the log, and go when its files expire.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ MaxOffset = Callable[[str, int], int]
 """Of a topic's queue; 0 where there is none."""
 
 
-def undelivered(directory: Path, max_offset: MaxOffset) -> dict[str, int]:
-    """How many messages of each kind wait, by what operators call them; kinds of which none waits are left out.
-
-    directory: store/config. A file that says nonsense counts nothing: this is for people, no reason to end a start."""
+def undelivered(directory: Path, max_offset: MaxOffset) -> int:
+    """How many messages wait. directory: store/config. A file that says nonsense counts nothing: this is for people, no reason to end a
+    start."""
     with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-        if (count := _timed(directory, max_offset)) > 0:
-            return {"timed": count}
-    return {}
+        return max(0, _timed(directory, max_offset))
+    return 0
 
 
 def _timed(directory: Path, max_offset: MaxOffset) -> int:

@@ -25,7 +25,6 @@ _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
         RequestCode.POLLING_INFO,
         RequestCode.POP_ROLLBACK,
     ),
-    "recalls of delayed messages": (RequestCode.RECALL_MESSAGE,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
     "flow control of cold data": (
         RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,

@@ -27,6 +27,9 @@ SWAP = "the kernel gives unused mappings back by itself"
 POOL = "messages are written into the page cache; there is no second pool of buffers"
 PUSHED = "records are dispatched in batches by one thread a store"
 DELIVERY = "one thread delivers what is due, many messages in one append"
+COUNTED = "they are counted at each start, and exactly from then on"
+TRIED_AGAIN = "what cannot be stored just now is tried again until it is; what nobody can is passed over, and logged"
+REBUILT = "at each start the wheel is made from the timer log"
 REPLICAS_MAX = 17
 """A master and as many slaves as one has room for (slaves_max in csrc/ha/ha_master.h)."""
 
@@ -287,29 +290,29 @@ _DELAY_KEYS: tuple[Key, ...] = (
     switch("enableScheduleAsyncDeliver", False, "Deliver without waiting for each.", idle=DELIVERY),
     number("scheduleAsyncDeliverMaxPendingLimit", 2000, "Deliveries under way.", idle=DELIVERY),
     number("scheduleAsyncDeliverMaxResendNum2Blocked", 3, "Failed deliveries before a level waits.", idle=DELIVERY),
-    switch("timerWheelEnable", True, "Deliver messages at any time, not at levels only."),
-    number("timerPrecisionMs", 1000, "Width of a slot.", "ms", least=1),
-    number("timerRollWindowSlot", 2 * 24 * 3600, "Slots of a wheel.", "slots", least=2),
+    switch("timerWheelEnable", True, "Take messages that are due at any time, not at levels only, and deliver them."),
+    number("timerPrecisionMs", 1000, "Width of a slot: a timed message comes this much late at most.", "ms", least=1, most=1000),
+    number("timerRollWindowSlot", 2 * 24 * 3600, "What is farther away is stored again on its way.", "slots", least=2, most=604740),
     number("timerMaxDelaySec", 3 * 24 * 3600, "Longest delay taken.", "s", least=1, live=True),
     number("mappedFileSizeTimerLog", 100 * 1024**2, "Size of a timer log file.", "bytes", least=4096),
-    number("timerFlushIntervalMs", 1000, "Pause between flushes of the wheel.", "ms", least=1),
-    number("timerGetMessageThreadNum", 3, "Threads.", idle=THREADS),
-    number("timerPutMessageThreadNum", 3, "Threads.", idle=THREADS),
-    switch("timerEnableDisruptor", False, "Kind of queue.", idle=JAVA_IO),
-    switch("timerEnableCheckMetrics", True, "Count timed messages anew once a day."),
-    text("timerCheckMetricsWhen", "05", "At which hour.", pattern="hours"),
-    number("timerMetricSmallThreshold", 1000000, "Topics with fewer are counted exactly.", "messages"),
-    switch("timerInterceptDelayLevel", False, "Deliver delay levels by the wheel too."),
-    switch("timerStopEnqueue", False, "Take no timed messages off the log.", live=True),
-    switch("timerStopDequeue", False, "Deliver no timed messages.", live=True),
-    switch("timerSkipUnknownError", False, "Drop a timed message that cannot be delivered.", live=True),
-    switch("timerWarmEnable", False, "Read timed messages before they are due."),
-    switch("timerEnableRetryUntilSuccess", False, "Try for ever to deliver.", live=True),
+    number("timerFlushIntervalMs", 1000, "Pause between flushes of wheel, timer log and their checkpoint.", "ms", least=1),
+    number("timerGetMessageThreadNum", 3, "Threads.", idle=DELIVERY),
+    number("timerPutMessageThreadNum", 3, "Threads.", idle=DELIVERY),
+    switch("timerEnableDisruptor", False, "Kind of queue.", idle=DELIVERY),
+    switch("timerEnableCheckMetrics", True, "Count timed messages anew once a day.", idle=COUNTED),
+    text("timerCheckMetricsWhen", "05", "At which hour.", pattern="hours", idle=COUNTED),
+    number("timerMetricSmallThreshold", 1000000, "Topics with fewer are counted exactly.", "messages", idle=COUNTED),
+    switch("timerInterceptDelayLevel", False, "Deliver delay levels by the wheel too.", idle="unused in RocketMQ too"),
+    switch("timerStopEnqueue", False, "Timed messages that come wait in the commit log and are not entered into the wheel.", live=True),
+    switch("timerStopDequeue", False, "Timed messages that are due are not delivered, and wait.", live=True),
+    switch("timerSkipUnknownError", False, "Drop a timed message that cannot be delivered.", idle=TRIED_AGAIN),
+    switch("timerWarmEnable", False, "Read timed messages before they are due.", idle="they are read many at a time"),
+    switch("timerEnableRetryUntilSuccess", False, "Try for ever to deliver.", idle=TRIED_AGAIN),
     number("timerCongestNumEachSlot", 2**31 - 1, "Messages of one slot before more are refused.", "messages", least=1, live=True),
     number("timerProgressLogIntervalMs", 10000, "Pause between progress lines.", "ms", least=1),
-    switch("timerWheelSnapshotFlush", False, "Write the wheel as snapshots."),
-    number("timerWheelSnapshotIntervalMs", 10000, "Pause between them.", "ms", least=1),
-    switch("appendTopicForTimerDeleteKey", False, "Make delete keys unique by topic."),
+    switch("timerWheelSnapshotFlush", False, "Write the wheel as snapshots.", idle=REBUILT),
+    number("timerWheelSnapshotIntervalMs", 10000, "Pause between them.", "ms", least=1, idle=REBUILT),
+    switch("appendTopicForTimerDeleteKey", False, "Name the topic in stored recalls, as RocketMQ 5.3 does; 5.5 does not."),
     switch("transRocksDBEnable", False, "Transactions in a database.", idle=ROCKSDB),
     switch("transWriteOriginTransHalfEnable", True, "Write prepared messages as before.", idle=ROCKSDB),
     switch("timerRocksDBEnable", False, "Timers in a database.", idle=ROCKSDB),

@@ -202,6 +202,10 @@ class HaService:
         end = self.log_end()
         return max((end - max(0, row["acked_offset"]) for row in slaves), default=None)
 
+    def slaves_with(self, offset: int) -> int:
+        """How many slaves have acknowledged the log up to there."""
+        return 0 if self._master is None else sum(row["acked_offset"] >= offset for row in self._master.slaves())
+
     def runtime_info(self) -> dict[str, Any]:
         """The body of GET_BROKER_HA_STATUS. Offsets in bytes of the commit log, times in wall clock ms."""
         end = self.log_end()

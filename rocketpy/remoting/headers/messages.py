@@ -258,7 +258,7 @@ class QueryMessageResponseHeader(Header):
 class RecallMessageRequestHeader(TopicRequestHeader):
     producer_group: str | None = None
     topic: str
-    recall_handle: str
+    recall_handle: str | None = None
 
 
 @wire_header()

@@ -32,6 +32,11 @@ final class Messages {
         if (fields.has("delayLevel")) {
             message.setDelayTimeLevel((int) fields.integer("delayLevel", 0));
         }
+        for (String each : List.of("delayTimeSec", "delayTimeMs", "deliverTimeMs")) {
+            if (fields.has(each)) {
+                Request.invoke(message, "set" + each.substring(0, 1).toUpperCase() + each.substring(1), fields.integer(each, 0));
+            }
+        }
         if (fields.has("wait")) {
             message.setWaitStoreMsgOK(fields.truth("wait"));
         }
@@ -89,6 +94,7 @@ final class Messages {
         map.put("region", result.getRegionId());
         map.put("traceOn", result.isTraceOn());
         map.put("transactionId", result.getTransactionId());
+        map.put("recallHandle", Request.has(result, "getRecallHandle") ? Request.invoke(result, "getRecallHandle") : null);
         map.putAll(toMap(result.getMessageQueue()));
         return map;
     }

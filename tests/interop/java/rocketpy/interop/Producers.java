@@ -23,6 +23,8 @@ final class Producers {
         commands.put("producer.view", request -> Messages.toMap(named(request).viewMessage(request.text("topic"), request.text("msgId"))));
         commands.put("producer.query", request -> Messages.toList(named(request).queryMessage(request.text("topic"), request.text("key"),
             (int) request.integer("max", 32), request.integer("begin", 0), request.integer("end", Long.MAX_VALUE)).getMessageList()));
+        commands.put("producer.recall", request -> Request.invoke(named(request), "recallMessage", request.text("topic"),
+            request.text("handle")));
         commands.put("producer.shutdown", this::shutdown);
     }
 

@@ -96,4 +96,20 @@ final class Request {
             .filter(each -> ((Enum<?>) each).name().equals(constant)).findFirst().orElseThrow();
         setter.invoke(client, value);
     }
+
+    static boolean has(Object client, String method) {
+        return Arrays.stream(client.getClass().getMethods()).anyMatch(each -> each.getName().equals(method));
+    }
+
+    /** Calls client.method(arguments); what came with 5.x is not there when this is compiled against 4.x. */
+    static Object invoke(Object client, String method, Object... arguments) {
+        Method found = Arrays.stream(client.getClass().getMethods())
+            .filter(each -> each.getName().equals(method) && each.getParameterCount() == arguments.length).findFirst()
+            .orElseThrow(() -> new IllegalArgumentException("there is no " + client.getClass().getName() + "." + method));
+        try {
+            return found.invoke(client, arguments);
+        } catch (ReflectiveOperationException thrown) {
+            throw new IllegalStateException(thrown.getCause() == null ? thrown : thrown.getCause());
+        }
+    }
 }

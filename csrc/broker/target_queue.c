@@ -1,0 +1,56 @@
+/* target_queue.c: see target_queue.h. */
+#include "target_queue.h"
+
+#include "../base/slice_inl.h"
+#include "../store/message.h"
+#include "lane.h"
+
+int rp_topic_is_forbidden(rp_slice name) {
+    static const char *const names[] = {
+        "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC",      "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",     "OFFSET_MOVED_EVENT",       "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        "rmq_sys_wheel_timer"};
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (rp_slice_is(name, names[i]))
+            return 1;
+    }
+    return 0;
+}
+
+static int read_place(rp_slice properties, rp_target_queue *target) {
+    target->name = rp_message_property(properties, "REAL_TOPIC");
+    if (target->name.size == 0 || target->name.size > RP_TOPIC_NAME_MAX || rp_topic_is_forbidden(target->name) ||
+        rp_slice_to_i32(rp_message_property(properties, "REAL_QID"), &target->queue_id) != RP_OK || target->queue_id < 0 ||
+        target->queue_id >= RP_TOPIC_QUEUES_MAX)
+        return RP_E_INVALID;
+    return RP_OK;
+}
+
+/* Straight from the store. A bound of queues is for good, a bound of descriptors is not. */
+static int open_in_store(rp_message_store *store, rp_target_queue *target) {
+    rp_error error = {.status = RP_E_NO_MEMORY};
+    target->queue = rp_message_store_queue(store, target->name, target->queue_id, 1, &error);
+    if (target->queue == NULL)
+        return error.status == RP_E_BUSY ? RP_E_TOO_LARGE : error.status;
+    return rp_message_store_prepare_queue(store, target->queue, NULL);
+}
+
+int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue *target) {
+    *target = (rp_target_queue){.queue_id = -1};
+    if (read_place(properties, target) != RP_OK)
+        return RP_E_INVALID;
+    target->topic = rp_topic_table_find(broker->topics, target->name);
+    if (target->topic == NULL)
+        return open_in_store(broker->store, target);
+    if (rp_topic_open_queue_to_send(broker->topics, target->topic, target->queue_id, &target->queue) != NULL)
+        return RP_OK;
+    int status = open_in_store(broker->store, target); /* which says why */
+    return status != RP_OK ? status : RP_E_NO_MEMORY;  /* or it is gone, as the topic is while it is deleted */
+}
+
+int rp_target_is_none(int status) { return status == RP_E_INVALID || status == RP_E_TOO_LARGE; }
+
+const char *rp_target_refusal(int status) {
+    return status == RP_E_TOO_LARGE ? "the store has as many queues as it may, none for topic "
+                                    : "its properties REAL_TOPIC and REAL_QID name no queue that it may go to: ";
+}

@@ -1,0 +1,354 @@
+/* timer_deliver.c: from the slots that are due to where their messages belong (timer_service.h).
+ * RocketMQ: TimerMessageStore.dequeue, doPut, convert (5.3.3 store/timer/).
+ *
+ * A slot is read twice: its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is tried again,
+ * and the slots behind wait with it; the others of its batch are not appended twice for that.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/slice_inl.h"
+#include "stored_message.h"
+#include "target_queue.h"
+#include "timer_item.h"
+#include "timer_metrics.h"
+#include "timer_service_inl.h"
+
+#define BATCHES_IN_TURN 16
+
+static const rp_slice nothing = {(const uint8_t *)"", 0};
+
+/* ---- one message ---- */
+
+void rp_timer_pass_over(rp_timer_service *service, int64_t log_offset, const char *why, rp_slice name) {
+    rp_count(&service->passed_over, 1);
+    rp_log_write(service->broker->options.log, RP_LOG_ERROR, "the timed message at log offset %" PRId64 " is not delivered: %s%.*s",
+                 log_offset, why, (int)(name.size < 255 ? name.size : 255), name.size > 0 ? (const char *)name.data : "");
+}
+
+int rp_timer_read_message(rp_timer_service *service, int64_t log_offset, int32_t size, rp_message *message, void **pin) {
+    rp_log_range range;
+    rp_error error = {.message = "the log has no such record"};
+    int status = size > 0 ? rp_commit_log_read(service->broker->commit_log, log_offset, (uint32_t)size, &range) : RP_E_RANGE;
+    if (rp_status_is_passing(status))
+        return status;
+    if (status == RP_OK && rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error) == RP_RECORD_MESSAGE &&
+        message->physical_offset == log_offset && rp_slice_is(message->topic, RP_TIMER_TOPIC)) {
+        *pin = range.pin;
+        return RP_OK;
+    }
+    if (status == RP_OK)
+        rp_log_range_release(range.pin);
+    rp_timer_pass_over(service, log_offset, error.message, nothing);
+    return RP_E_NOT_FOUND;
+}
+
+static int open_queue(rp_timer_service *service, const rp_message *message, int32_t magic, rp_timer_outgoing *out, rp_append_item *item) {
+    if (magic & RP_TIMER_ROLL) {
+        out->topic = service->topic;
+        return rp_timer_open_queue(service, &item->queue);
+    }
+    rp_target_queue target;
+    int status = rp_target_queue_open(service->broker, message->properties, &target);
+    if (rp_target_is_none(status)) {
+        rp_timer_pass_over(service, message->physical_offset, rp_target_refusal(status), target.name);
+        return RP_E_NOT_FOUND;
+    }
+    out->topic = target.topic;
+    item->queue = target.queue;
+    return status;
+}
+
+int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pin, int32_t magic, int64_t enqueue_ms, int64_t now_ms) {
+    rp_timer_outgoing *out = &service->outgoing[service->outgoing_count];
+    rp_append_item *item = &service->items[service->outgoing_count];
+    rp_slice waited = message->properties;
+    *item = rp_item_of_message(message);
+    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC")};
+    int status = open_queue(service, message, magic, out, item);
+    if (status != RP_OK)
+        return status;
+    out->text = malloc((size_t)waited.size + RP_TIMER_TEXT_ROOM);
+    if (out->text == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = (magic & RP_TIMER_ROLL) ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
+                                           : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
+    item->properties[0] = (rp_slice){out->text, (uint32_t)(end - out->text)};
+    out->pin = pin;
+    service->outgoing_count++;
+    return RP_OK;
+}
+
+static void count_stored(rp_topic *topic, const rp_append_item *item) {
+    if (topic == NULL)
+        return;
+    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
+}
+
+int rp_timer_append(rp_timer_service *service, uint32_t *over) {
+    int refused = RP_OK;
+    rp_commit_log_append(service->broker->commit_log, service->items, service->outgoing_count);
+    for (uint32_t i = 0; i < service->outgoing_count; i++) {
+        const rp_append_item *item = &service->items[i];
+        rp_timer_outgoing *out = &service->outgoing[i];
+        if (item->status == RP_OK) {
+            count_stored(out->topic, item);
+            rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
+        } else if (item->status == RP_E_TOO_LARGE) {
+            rp_timer_pass_over(service, -1, "its record does not fit into the log any more; it was sent to topic ", out->name);
+        } else {
+            refused = refused == RP_OK ? item->status : refused;
+        }
+        if (item->status == RP_OK || item->status == RP_E_TOO_LARGE)
+            *over |= UINT32_C(1) << out->index;
+        rp_log_range_release(out->pin);
+        free(out->text);
+    }
+    service->outgoing_count = 0;
+    return refused;
+}
+
+/* ---- a slot's records ---- */
+
+static bool is_over(const rp_timer_delivery *delivery) {
+    return delivery->count == 0 || delivery->over == UINT32_MAX >> (RP_TIMER_WINDOW - delivery->count);
+}
+
+/* Makes sure that there are records that are not over. RP_OK: there are, or *is_at_end; RP_E_TIMEOUT: a step of the walk was made; RP_E_CORRUPT;
+ * else what to try again for. */
+static int fill(rp_timer_delivery *delivery, bool *is_at_end, rp_error *error) {
+    *is_at_end = false;
+    if (!is_over(delivery))
+        return RP_OK;
+    delivery->count = delivery->over = 0;
+    int64_t count = rp_timer_chain_read(delivery->chain, delivery->kind, delivery->records, RP_TIMER_WINDOW, error);
+    if (count < 0)
+        return (int)count;
+    delivery->count = (uint32_t)count;
+    if (count > 0)
+        return RP_OK;
+    *is_at_end = rp_timer_chain_is_at_end(delivery->chain);
+    return *is_at_end ? RP_OK : RP_E_TIMEOUT;
+}
+
+static void close_slot(rp_timer_delivery *delivery) {
+    rp_timer_chain_close(delivery->chain);
+    rp_key_set_clear(&delivery->recalled);
+    delivery->chain = NULL;
+    delivery->count = delivery->over = 0;
+    delivery->has_begun = false;
+}
+
+static void finish_slot(rp_timer_service *service) {
+    int64_t read_ms = rp_timer_get(&service->read_ms);
+    close_slot(&service->delivery);
+    rp_timing_wheel_clear(rp_timer_files_wheel(rp_timer_files_of(service)), read_ms);
+    rp_timer_set(&service->read_ms, read_ms + service->precision_ms);
+    service->is_changed = true;
+}
+
+/* ---- recalls ---- */
+
+static int take_recall(rp_timer_service *service, const rp_timer_record *record) {
+    rp_message message;
+    void *pin;
+    int status = rp_timer_read_message(service, record->commit_log_offset, record->size, &message, &pin);
+    if (status != RP_OK)
+        return status == RP_E_NOT_FOUND ? RP_OK : status;
+    rp_slice key = rp_message_property(message.properties, "TIMER_DEL_UNIQKEY");
+    status = key.data != NULL ? rp_key_set_add(&service->delivery.recalled, key) : RP_OK;
+    rp_log_range_release(pin);
+    return status;
+}
+
+static int take_recalls(rp_timer_service *service) {
+    rp_timer_delivery *delivery = &service->delivery;
+    for (uint32_t i = 0; i < delivery->count; i++) {
+        int status = delivery->over >> i & 1 ? RP_OK : take_recall(service, &delivery->records[i].record);
+        if (status != RP_OK)
+            return status;
+        delivery->over |= UINT32_C(1) << i;
+    }
+    return RP_OK;
+}
+
+static bool is_recalled(const rp_timer_service *service, rp_slice properties) {
+    return rp_key_set_has(&service->delivery.recalled, rp_message_property(properties, "REAL_TOPIC"),
+                          rp_message_property(properties, "UNIQ_KEY"));
+}
+
+/* ---- the others ---- */
+
+/* Takes one record into the batch. RP_OK; RP_E_NOT_FOUND: it is over; else what to try again for. */
+static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
+    const rp_timer_record *record = &service->delivery.records[index].record;
+    rp_message message;
+    void *pin;
+    int status = rp_timer_read_message(service, record->commit_log_offset, record->size, &message, &pin);
+    if (status != RP_OK)
+        return status;
+    bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_gone = !is_rolled && is_recalled(service, message.properties);
+    if (is_gone)
+        rp_count(&service->recalled, 1);
+    status = is_gone ? RP_E_NOT_FOUND : rp_timer_take(service, &message, pin, record->magic, record->write_time_ms, now_ms);
+    if (status == RP_OK)
+        service->outgoing[service->outgoing_count - 1].index = index;
+    if (status == RP_E_NOT_FOUND)
+        rp_timer_metrics_remove(service->broker, rp_message_property(message.properties, "REAL_TOPIC"), now_ms);
+    if (status != RP_OK)
+        rp_log_range_release(pin);
+    return status;
+}
+
+/* The counts follow the bits that were set since `before`, while the texts are still there. */
+static int append_batch(rp_timer_service *service, int64_t now_ms) {
+    rp_timer_delivery *delivery = &service->delivery;
+    rp_topic *topics[RP_TIMER_WINDOW];
+    uint32_t count = service->outgoing_count, before = delivery->over, indexes[RP_TIMER_WINDOW];
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_recall = (delivery->records[service->outgoing[i].index].record.magic & RP_TIMER_DELETE) != 0;
+        topics[i] = is_recall ? NULL : rp_topic_table_find(service->broker->topics, service->outgoing[i].name);
+        indexes[i] = service->outgoing[i].index;
+    }
+    int status = rp_timer_append(service, &delivery->over);
+    for (uint32_t i = 0; i < count; i++) {
+        if (topics[i] != NULL && ((delivery->over & ~before) >> indexes[i] & 1))
+            rp_timer_metrics_remove(service->broker, topics[i]->head.name, now_ms);
+    }
+    delivery->has_begun = delivery->has_begun || delivery->over != 0;
+    return status;
+}
+
+/* Delivers what of the records is not over, as much as a batch takes. RP_OK; else what to try again for. */
+static int deliver_batch(rp_timer_service *service, int64_t now_ms) {
+    rp_timer_delivery *delivery = &service->delivery;
+    int64_t bytes = 0;
+    int refused = RP_OK;
+    for (uint32_t i = 0; i < delivery->count; i++) {
+        if (delivery->over >> i & 1)
+            continue;
+        bytes += delivery->records[i].record.size;
+        if (service->outgoing_count > 0 && bytes > RP_TIMER_BYTES_MAX)
+            break;
+        int status = take_due(service, i, now_ms);
+        if (status == RP_E_NOT_FOUND)
+            delivery->over |= UINT32_C(1) << i;
+        else if (status != RP_OK)
+            refused = refused == RP_OK ? status : refused;
+    }
+    int status = service->outgoing_count > 0 ? append_batch(service, now_ms) : RP_OK;
+    service->is_changed = true;
+    return refused != RP_OK ? refused : status;
+}
+
+/* ---- slots ---- */
+
+/* Opens the first slot that is due. RP_OK, and *is_none: there is none, all of them up to now have been read; RP_E_NO_MEMORY. */
+static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
+    rp_timer_files *files = rp_timer_files_of(service);
+    int64_t read_ms = rp_timer_get(&service->read_ms), now_slot_ms = rp_timer_floor(service, now_ms);
+    int64_t next_ms = read_ms < now_slot_ms ? rp_timing_wheel_next(rp_timer_files_wheel(files), read_ms) : -1;
+    rp_timer_slot slot;
+    *is_none = next_ms < 0 || next_ms >= now_slot_ms || !rp_timing_wheel_slot(rp_timer_files_wheel(files), next_ms, &slot);
+    if (*is_none) {
+        if (read_ms < now_slot_ms)
+            rp_timer_set(&service->read_ms, now_slot_ms);
+        return RP_OK;
+    }
+    rp_timer_set(&service->read_ms, next_ms);
+    rp_key_set_init(&service->delivery.recalled, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
+    service->delivery.kind = RP_TIMER_CHAIN_RECALLS;
+    return rp_timer_chain_open(rp_timer_files_log(files), &slot, service->precision_ms, &service->delivery.chain, NULL);
+}
+
+/* One step within the slot that is open. RP_OK, RP_E_TIMEOUT: there may be more; else as of fill. */
+static int step(rp_timer_service *service, int64_t now_ms, rp_error *error) {
+    rp_timer_delivery *delivery = &service->delivery;
+    bool is_at_end;
+    int status = fill(delivery, &is_at_end, error);
+    if (status != RP_OK)
+        return status;
+    if (!is_at_end)
+        return delivery->kind == RP_TIMER_CHAIN_RECALLS ? take_recalls(service) : deliver_batch(service, now_ms);
+    if (delivery->kind == RP_TIMER_CHAIN_OTHERS) {
+        finish_slot(service);
+        return RP_OK;
+    }
+    delivery->kind = RP_TIMER_CHAIN_OTHERS;
+    rp_timer_chain_rewind(delivery->chain);
+    return RP_OK;
+}
+
+/* RP_OK, RP_E_TIMEOUT: there may be more; RP_E_NOT_FOUND: there is nothing; else what to try again for. */
+static int deliver_some(rp_timer_service *service, int64_t now_ms) {
+    rp_error error = {.message = ""};
+    bool is_none = false;
+    int status = service->delivery.chain == NULL ? open_slot(service, now_ms, &is_none) : RP_OK;
+    if (status != RP_OK || is_none)
+        return is_none ? RP_E_NOT_FOUND : status;
+    status = step(service, now_ms, &error);
+    if (status != RP_E_CORRUPT)
+        return status;
+    close_slot(&service->delivery);
+    return rp_timer_make_anew(service, &error, now_ms);
+}
+
+int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
+    if (rp_timer_is_on(&service->broker->settings.timer_stop_dequeue))
+        return RP_TIMER_NEXT_NEVER;
+    if (!rp_timer_is_on(&service->broker->settings.store_writable))
+        return now_ms + RP_TIMER_NOT_WRITABLE_MS;
+    for (uint32_t i = 0; i < BATCHES_IN_TURN && !rp_timer_is_stopping(service); i++) {
+        int status = deliver_some(service, now_ms);
+        bool is_well = status == RP_OK || status == RP_E_TIMEOUT || status == RP_E_NOT_FOUND;
+        rp_timer_tell(service, &service->deliver_refused, "timed messages cannot be delivered", is_well ? RP_OK : status);
+        if (status == RP_E_NOT_FOUND)
+            return RP_TIMER_NEXT_NEVER;
+        if (!is_well)
+            return now_ms + RP_TIMER_REFUSED_MS;
+    }
+    return RP_TIMER_NEXT_AWAKE;
+}
+
+/* ---- a stop within a slot ---- */
+
+/* Those that could not be delivered while others behind them were: they wait for the next slot, as their recalls are known here. */
+static int put_off_refused(rp_timer_service *service, rp_error *error) {
+    rp_timer_delivery *delivery = &service->delivery;
+    for (uint32_t i = 0; i < delivery->count && delivery->over >> i != 0; i++) {
+        const rp_timer_record *record = &delivery->records[i].record;
+        rp_timer_entry entry = {
+            .due_ms = rp_timer_get(&service->read_ms) + service->precision_ms,
+            .write_time_ms = rp_timer_get(&service->read_ms),
+            .commit_log_offset = record->commit_log_offset,
+            .size = record->size,
+            .magic = record->magic,
+            .topic_hash = record->topic_hash,
+        };
+        int status = delivery->over >> i & 1 ? RP_OK : rp_timer_files_enter(rp_timer_files_of(service), &entry, error);
+        if (status != RP_OK)
+            return status;
+        delivery->over |= UINT32_C(1) << i;
+    }
+    return RP_OK;
+}
+
+int rp_timer_leave_slot(rp_timer_service *service, rp_error *error) {
+    rp_timer_delivery *delivery = &service->delivery;
+    bool is_at_end = false;
+    int status = RP_OK;
+    if (delivery->chain != NULL && delivery->has_begun) {
+        status = put_off_refused(service, error);
+        while (status == RP_OK && (status = fill(delivery, &is_at_end, error)) == RP_E_TIMEOUT)
+            status = RP_OK; /* a chain ends */
+        if (status == RP_OK && is_at_end)
+            finish_slot(service);
+        else if (status == RP_OK)
+            status = rp_timer_files_cut_slot(rp_timer_files_of(service), rp_timer_get(&service->read_ms),
+                                             delivery->records[__builtin_ctz(~delivery->over)].position, error);
+    }
+    if (delivery->chain != NULL)
+        close_slot(delivery);
+    return status;
+}

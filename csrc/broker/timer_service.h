@@ -1,0 +1,49 @@
+/* timer_service.h: messages with a time of their own: kept in one queue, delivered to where they belong when it has come. Private to
+ * csrc/broker.
+ * RocketMQ: TimerMessageStore (5.3.3 store/timer/), which has a dozen threads and queues between them for it.
+ *
+ *   send, recall ─► rmq_sys_wheel_timer, queue 0 ─ enter ─► timer log, wheel ─ slot is due ─┬─► REAL_TOPIC, queue REAL_QID
+ *                          ▲                                                               └─ roll: due later than the wheel reaches ─┐
+ *                          └──────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+ *
+ * A slot is due when it is over, so nothing is early, and all of one slot comes in the order in which it was sent. Its recalls are looked at
+ * first. The read time is that of the first slot that has not been delivered; what is entered for an earlier one is late, and delivered at
+ * once. Entering and delivering are one thread's, so a message is either in a slot that will be read, or was delivered.
+ *
+ * Threads  one of its own, between start and stop; rp_timer_stored, the queue, congestion and what timed_messages.h asks: any.
+ * Lock     `lock`: the thread sleeps in it; the timer queue is made under it, once; the last checkpoint is read under it.
+ * Bounds   RP_TIMER_WINDOW messages at once, RP_TIMER_BYTES_MAX of their records (or one); a slot of any length is walked in steps.
+ * kill -9  what was delivered since the last checkpoint, a second or so, is delivered again. A clean stop leaves nothing twice, and no kill or
+ *          power cut loses anything that is in the timer queue.
+ */
+#ifndef RP_BROKER_TIMER_SERVICE_H
+#define RP_BROKER_TIMER_SERVICE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../store/message_store.h"
+#include "broker.h"
+#include "timed_messages.h"
+#include "topic_table.h"
+
+#define RP_TIMER_WINDOW 32
+#define RP_TIMER_BYTES_MAX (1 << 20)
+
+typedef struct rp_timer_service rp_timer_service;
+
+/* Without its thread, and without files. NULL: memory is out. */
+rp_timer_service *rp_timer_service_create(rp_broker *broker);
+/* Stops it. What did not reach the disk stands in the log. */
+void rp_timer_service_destroy(rp_timer_service *service);
+
+/* The timer queue, with its first file. RP_OK, or RP_E_IO: disk or memory is out. */
+int rp_timer_open_queue(rp_timer_service *service, rp_consume_queue **queue);
+/* rmq_sys_wheel_timer, whose messages are counted. */
+rp_topic *rp_timer_topic(rp_timer_service *service);
+/* When a message that has a timer is to be delivered, as the settings are. As rp_timer_decide; or RP_E_UNSUPPORTED: timers are off;
+ * RP_E_BUSY: too many messages are due in its slot: more are refused, by chance below twice the bound, always from there on. `permille` is
+ * random, below 1,000. */
+int rp_timer_when(rp_timer_service *service, rp_slice properties, uint32_t permille, int64_t *out_ms);
+
+#endif

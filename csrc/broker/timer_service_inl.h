@@ -1,0 +1,133 @@
+/* timer_service_inl.h: what the files of the timer service share: its state, and the steps of its thread's turn. Private to csrc/broker.
+ *
+ *   turn: move_times ─► enter ─► deliver ─► flush      timer_service.c, timer_enter.c, timer_deliver.c, timer_progress.c
+ *   start: recover                                     timer_recovery.c
+ *
+ * Fields belong to the thread while it runs, to the owner else, unless they say otherwise.
+ */
+#ifndef RP_BROKER_TIMER_SERVICE_INL_H
+#define RP_BROKER_TIMER_SERVICE_INL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../base/thread.h"
+#include "../store/message.h"
+#include "../store/timer_chain.h"
+#include "../store/timer_files.h"
+#include "key_set.h"
+#include "lane.h"
+#include "timer_service.h"
+
+#define RP_TIMER_NEXT_NEVER INT64_MAX
+#define RP_TIMER_NEXT_AWAKE INT64_MIN /* there is more to do at once */
+#define RP_TIMER_REFUSED_MS 100       /* until the next try of what could not be done */
+#define RP_TIMER_NOT_WRITABLE_MS 1000
+
+/* The slot that is being delivered. */
+typedef struct rp_timer_delivery {
+    rp_timer_chain *chain; /* owned; NULL: none is */
+    int kind;              /* rp_timer_chain_kind */
+    rp_key_set recalled;
+    rp_timer_chain_record records[RP_TIMER_WINDOW]; /* the next of its chain */
+    uint32_t count, over; /* of records; bit i says that the i-th of them is over */
+    bool has_begun;       /* one of its messages was appended */
+} rp_timer_delivery;
+
+/* A message on its way out of the timer queue. */
+typedef struct rp_timer_outgoing {
+    void *pin;       /* of its record */
+    uint8_t *text;   /* its properties; owned */
+    rp_topic *topic; /* whose messages are counted; NULL: it is not in the table */
+    rp_slice name;   /* REAL_TOPIC */
+    uint32_t index;  /* in the records */
+} rp_timer_outgoing;
+
+struct rp_timer_service {
+    rp_broker *broker; /* fixed */
+    rp_topic *topic;   /* fixed */
+    _Atomic(rp_consume_queue *) queue; /* released by who makes it, under `lock` */
+    _Atomic(rp_timer_files *) files;   /* released by the first start, and stays */
+    const rp_clock *clock;             /* the owner's: as the next four of the first start */
+    int32_t precision_ms, window_slots;
+    uint32_t flush_interval_ms, progress_interval_ms;
+    rp_thread *thread; /* the owner's; NULL: it does not run */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool stopping; /* lock */
+    uint8_t checkpoint[RP_TIMER_CHECKPOINT_BYTES]; /* lock: as it is on disk */
+    rp_timer_checkpoint followed;                  /* lock: of a slave: what its master said last */
+    bool has_followed;                             /* lock: and the thread has not seen it */
+    _Atomic int32_t delivers, is_running;
+    _Atomic int64_t read_ms, queue_offset, master_queue_offset; /* written by the thread */
+    _Atomic uint64_t entered, delivered, rolled, recalled, passed_over;
+    int64_t write_ms;        /* the slot that runs now; not before the read time */
+    int64_t entering_goal;   /* the timer queue's end when it began: what lies below is entered before older slots are delivered */
+    int64_t version_counter, version_ms;
+    bool is_changed;         /* since the last checkpoint */
+    int64_t flush_again_ms, expire_again_ms, progress_again_ms;
+    uint64_t progress_count; /* entered and delivered as of the last line */
+    bool enter_refused, deliver_refused, flush_refused; /* and the log has a line about it */
+    rp_timer_delivery delivery;
+    rp_append_item items[RP_TIMER_WINDOW];
+    rp_timer_outgoing outgoing[RP_TIMER_WINDOW];
+    uint32_t outgoing_count;
+};
+
+static inline int64_t rp_timer_get(const _Atomic int64_t *field) { return atomic_load_explicit(field, memory_order_relaxed); }
+static inline void rp_timer_set(_Atomic int64_t *field, int64_t value) { atomic_store_explicit(field, value, memory_order_relaxed); }
+static inline rp_timer_files *rp_timer_files_of(const rp_timer_service *service) {
+    return atomic_load_explicit(&service->files, memory_order_acquire);
+}
+static inline int64_t rp_timer_floor(const rp_timer_service *service, int64_t time_ms) {
+    return time_ms < 0 ? 0 : time_ms / service->precision_ms * service->precision_ms;
+}
+static inline bool rp_timer_is_on(const _Atomic int32_t *setting) { return atomic_load_explicit(setting, memory_order_relaxed) != 0; }
+
+/* ---- timer_service.c ---- */
+
+rp_consume_queue *rp_timer_known_queue(rp_timer_service *service); /* NULL: there was never a message in it */
+bool rp_timer_is_stopping(rp_timer_service *service);
+/* Says in the log, once, that something is refused, or goes on again. */
+void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what, int status);
+
+/* ---- timer_recovery.c ---- */
+
+/* Where entering and reading go on, by what the files say. RP_OK; as of rp_timer_files_last, or what reading that message said. */
+int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error);
+/* A chain is broken: wheel and log are made again from the timer queue. RP_OK, or why not: to be tried again. */
+int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms);
+
+/* ---- timer_enter.c ---- */
+
+/* Enters some of what is new. When to look again. */
+int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms);
+
+/* ---- timer_deliver.c ---- */
+
+/* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else what
+ * to try again for. */
+int rp_timer_read_message(rp_timer_service *service, int64_t log_offset, int32_t size, rp_message *message, void **pin);
+void rp_timer_pass_over(rp_timer_service *service, int64_t log_offset, const char *why, rp_slice name);
+/* Takes a message that is due (magic RP_TIMER_DEFAULT), or is to wait once more (RP_TIMER_ROLL), into the batch; enqueue_ms: when it was
+ * entered. The batch has its pin then. RP_OK; RP_E_NOT_FOUND: it can go nowhere, as the log says; else what to try again for. */
+int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pin, int32_t magic, int64_t enqueue_ms, int64_t now_ms);
+/* Appends the batch, and says of each whether it is over (bits by index). The first status that asks for another try, or RP_OK. */
+int rp_timer_append(rp_timer_service *service, uint32_t *over);
+/* Delivers some of what is due. When to look again. */
+int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms);
+/* For a stop: what of the slot was delivered is not read again. RP_OK, or why it will be. */
+int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
+
+/* ---- timer_progress.c ---- */
+
+/* What a slave's master said since the last turn. */
+void rp_timer_follow(rp_timer_service *service);
+/* The checkpoint, when it is time for one, and what is done now and then. */
+void rp_timer_flush_sometimes(rp_timer_service *service, int64_t now_ms);
+/* At a stop. RP_OK, or what did not reach the disk. */
+int rp_timer_flush_at_stop(rp_timer_service *service, int64_t now_ms, bool is_clean, rp_error *error);
+
+#endif
