@@ -54,7 +54,7 @@ static void decode_ours(rp_timer_checkpoint *checkpoint) {
     }
     checkpoint->precision_ms = (int32_t)get(values, 0);
     checkpoint->log_end = get(values, 8);
-    checkpoint->waiting_count = get(values, 16);
+    checkpoint->wheel_crc = get(values, 16);
     checkpoint->anew_queue_offset = get(values, 24);
     checkpoint->anew_read_time_ms = get(values, 32);
 }
@@ -85,8 +85,8 @@ int rp_timer_checkpoint_read(const rp_file_ops *ops, const char *path, rp_timer_
 }
 
 static void encode_page(const rp_timer_checkpoint *checkpoint, uint8_t *page) {
-    const int64_t values[OURS_COUNT] = {checkpoint->precision_ms, checkpoint->log_end, checkpoint->waiting_count,
-                                        checkpoint->anew_queue_offset, checkpoint->anew_read_time_ms};
+    const int64_t values[OURS_COUNT] = {checkpoint->precision_ms, checkpoint->log_end, checkpoint->wheel_crc, checkpoint->anew_queue_offset,
+                                        checkpoint->anew_read_time_ms};
     memcpy(page, checkpoint->foreign, RP_TIMER_CHECKPOINT_SIZE);
     rp_timer_checkpoint_encode(checkpoint, page);
     uint8_t *ours = page + OURS;

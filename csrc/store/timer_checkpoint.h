@@ -34,7 +34,7 @@ typedef struct rp_timer_checkpoint {
      * they are entered again. Both 0: nothing of the kind. */
     int64_t anew_queue_offset, anew_read_time_ms;
     int64_t log_end;      /* of a clean stop, all flushed: the wheel need not be looked at; -1 else */
-    int64_t waiting_count; /* of the wheel, then */
+    int64_t wheel_crc;    /* of the wheel, then */
     int32_t precision_ms; /* that wheel and log were written with; 0: not known */
     int32_t is_there;     /* there was a file of full length when it was read */
     uint8_t foreign[RP_TIMER_CHECKPOINT_SIZE]; /* the file as read */

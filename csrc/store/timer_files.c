@@ -56,8 +56,9 @@ int rp_timer_files_enter(rp_timer_files *files, const rp_timer_entry *entry, rp_
     int64_t delay_ms;
     if (entry->write_time_ms < 0 || __builtin_sub_overflow(entry->due_ms, entry->write_time_ms, &delay_ms) || delay_ms < 0 ||
         delay_ms > INT32_MAX || entry->due_ms > INT64_MAX - files->precision_ms) {
-        return rp_error_set(error, RP_E_RANGE, 0, NULL, entry->commit_log_offset, "a timer log record has no room for a delay of %lld ms",
-                            (long long)(entry->due_ms / 2 - entry->write_time_ms / 2) * 2);
+        return rp_error_set(error, RP_E_RANGE, 0, NULL, entry->commit_log_offset,
+                            "a timer log record has no room for what is written at %lld ms and due at %lld ms",
+                            (long long)entry->write_time_ms, (long long)entry->due_ms);
     }
     int64_t slot_time = rp_timing_wheel_floor(files->wheel, entry->due_ms), held = rp_timing_wheel_holds(files->wheel, slot_time);
     if (held >= 0 && held != slot_time) {
@@ -151,7 +152,7 @@ int rp_timer_files_flush(rp_timer_files *files, const rp_timer_progress *progres
     next.version_counter = progress->version_counter;
     next.log_flushed_position = rp_timer_log_flushed(files->timer_log);
     next.log_end = is_clean ? rp_timer_log_end(files->timer_log) : -1;
-    next.waiting_count = rp_timing_wheel_count(files->wheel);
+    next.wheel_crc = is_clean ? rp_timing_wheel_crc(files->wheel) : 0;
     next.precision_ms = files->precision_ms;
     if (next.queue_offset >= next.anew_queue_offset) {
         next.anew_queue_offset = next.anew_read_time_ms = 0;
@@ -176,7 +177,7 @@ void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint) {
 /* The precision stays what it was until the first flush: a start that finds some of the old files has to know theirs. */
 int rp_timer_files_empty(rp_timer_files *files, rp_error *error) {
     rp_timer_checkpoint next = files->checkpoint;
-    next.queue_offset = next.log_flushed_position = next.waiting_count = 0;
+    next.queue_offset = next.log_flushed_position = next.wheel_crc = 0;
     next.log_end = -1;
     int rc = rp_timer_checkpoint_write(files->ops, files->checkpoint_path, &next, error);
     if (rc != RP_OK) {

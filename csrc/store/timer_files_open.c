@@ -8,6 +8,9 @@
 #include "../base/log_inl.h"
 #include "store_path.h"
 
+/* So many files (4 million messages) are read whole after a kill, 0.3 s, and the wheel on disk need not be right. */
+#define WHOLE_FILES 2
+
 typedef struct recovery {
     rp_timer_files *files;
     const rp_timer_files_options *options;
@@ -113,8 +116,10 @@ static int lost(rp_timer_files *files, const char *why, rp_error *error) {
 /* 1 when only the whole log says what the slots are; 0; an error. */
 static int link_tail(recovery *recovery, int64_t from, rp_error *error) {
     const rp_timing_wheel *wheel = recovery->files->wheel;
-    if (from <= rp_timer_log_begin(recovery->files->timer_log) || rp_timing_wheel_is_new(wheel) ||
-        !rp_timing_wheel_each(wheel, is_any, NULL)) {
+    const rp_timer_log *timer_log = recovery->files->timer_log;
+    int64_t begin = rp_timer_log_begin(timer_log);
+    if (from <= begin || rp_timer_log_end(timer_log) - begin <= WHOLE_FILES * recovery->options->log_file_size ||
+        rp_timing_wheel_is_new(wheel) || !rp_timing_wheel_each(wheel, is_any, NULL)) {
         return 1;
     }
     int rc = link_from(recovery, from, error);
@@ -191,7 +196,7 @@ static int is_clean(recovery *recovery) {
     const rp_timer_checkpoint *checkpoint = &files->checkpoint;
     rp_timer_record last;
     if (!is_ours(checkpoint) || checkpoint->log_end < 0 || rp_timing_wheel_is_new(files->wheel) ||
-        rp_timing_wheel_count(files->wheel) != checkpoint->waiting_count || !rp_timer_log_set_end(files->timer_log, checkpoint->log_end)) {
+        rp_timing_wheel_crc(files->wheel) != checkpoint->wheel_crc || !rp_timer_log_set_end(files->timer_log, checkpoint->log_end)) {
         return 0;
     }
     int has_last = rp_timer_files_last(recovery->files, &last, NULL);

@@ -64,6 +64,9 @@ int64_t rp_timing_wheel_next(const rp_timing_wheel *wheel, int64_t time_ms);
  * RP_E_BUSY, RP_E_READ_ONLY: what could not be written is written by the next flush. */
 int rp_timing_wheel_flush(rp_timing_wheel *wheel, rp_error *error);
 
+/* Of all slots that are not empty and of their places: another wheel, or a damaged one, has another. */
+uint32_t rp_timing_wheel_crc(const rp_timing_wheel *wheel);
+
 /* Any thread: messages of all slots, and of that of time_ms. */
 int64_t rp_timing_wheel_count(const rp_timing_wheel *wheel);
 int32_t rp_timing_wheel_slot_count(const rp_timing_wheel *wheel, int64_t time_ms);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
+#include "../base/crc32.h"
 #include "store_path.h"
 
 #define PIECE_PAGES 16
@@ -121,6 +122,25 @@ int rp_timing_wheel_open(const rp_file_ops *ops, const char *path, int32_t preci
     return RP_OK;
 }
 
+static void encode_page(const rp_timing_wheel *wheel, uint32_t page, uint8_t *bytes) {
+    for (uint32_t i = 0; i < PAGE_SLOTS; i++) {
+        encode_slot(&wheel->slots[page * PAGE_SLOTS + i], bytes + (size_t)i * RP_TIMING_WHEEL_SLOT_SIZE);
+    }
+}
+
+uint32_t rp_timing_wheel_crc(const rp_timing_wheel *wheel) {
+    uint8_t bytes[4 + PAGE_SIZE];
+    uint32_t crc = 0;
+    for (uint32_t page = 0; page < WHEEL_PAGES; page++) {
+        if (wheel->used[page] != 0) {
+            rp_put_u32(bytes, page);
+            encode_page(wheel, page, bytes + 4);
+            crc = rp_crc32(crc, bytes, sizeof bytes);
+        }
+    }
+    return crc;
+}
+
 static int is_changed(const rp_timing_wheel *wheel, uint32_t page) { return (wheel->changed[page / 64] >> page % 64 & 1) != 0; }
 
 /* Which pages go into this file: those that changed; into a new one all that hold something, for it is zeros else. */
@@ -132,10 +152,7 @@ static int write_pages(const rp_timing_wheel *wheel, int fd, uint8_t *piece) {
     for (uint32_t page = 0; page < WHEEL_PAGES; page++) {
         uint32_t count = 0;
         for (; count < PIECE_PAGES && page + count < WHEEL_PAGES && is_wanted(wheel, page + count); count++) {
-            for (uint32_t i = 0; i < PAGE_SLOTS; i++) {
-                encode_slot(&wheel->slots[(page + count) * PAGE_SLOTS + i],
-                            piece + (size_t)count * PAGE_SIZE + (size_t)i * RP_TIMING_WHEEL_SLOT_SIZE);
-            }
+            encode_page(wheel, page + count, piece + (size_t)count * PAGE_SIZE);
         }
         if (count > 0 && rp_file_write_all(wheel->ops, fd, piece, (size_t)count * PAGE_SIZE, (int64_t)page * PAGE_SIZE) != 0) {
             return -1;

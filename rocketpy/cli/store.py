@@ -252,6 +252,9 @@ def _print_summary(summary: StoreSummary) -> None:
     console.print(f"commit log: {len(summary.log_files)} files for offsets {summary.log_min_offset} to {summary.log_end_of_files}")
     console.print("checkpoint: " + (", ".join(f"{name}={value}" for name, value in summary.checkpoint.items()) or "none"))
     console.print(f"index: {len(summary.index_files)} files; config: {escape(', '.join(summary.config_files)) or 'none'}")
+    if summary.timer_checkpoint or summary.timer_log_files:
+        reached = ", ".join(f"{name}={value}" for name, value in summary.timer_checkpoint.items()) or "no checkpoint"
+        console.print(f"timed messages: {len(summary.timer_log_files)} timer log files; {reached}")
     table = table_of("topic", "queue", "min", "max", "files")
     for queue in summary.queues:
         table.add_row(escape(queue.topic), str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))

@@ -1,7 +1,7 @@
 """A store directory of rocketpy or RocketMQ, described without opening it as a store.
 
 Layout (RocketMQ: StorePathConfigHelper): commitlog/<offset>, consumequeue/TOPIC/QUEUE/<offset>, index/<time>, config/*.json,
-checkpoint, abort (there while a broker runs, or after it died), lock.
+checkpoint, abort (there while a broker runs, or after it died), lock; of timed messages timerwheel, timerlog/<position>, config/timercheck.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rocketpy._core.errors import NotFound, StoreLocked
 ENTRY_SIZE = 20
 LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
+TIMER_CHECKPOINT_FIELDS = ("lastReadTimeMs", "lastTimerLogFlushPos", "lastTimerQueueOffset", "masterTimerQueueOffset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class StoreSummary:
     index_files: tuple[str, ...]
     config_files: tuple[str, ...]
     checkpoint: dict[str, int]
+    timer_log_files: tuple[str, ...]
+    timer_checkpoint: dict[str, int]
 
     @property
     def log_min_offset(self) -> int:
@@ -88,12 +91,11 @@ class StoreDirectory:
 
     def checkpoint(self) -> dict[str, int]:
         """The checkpoint's longs by RocketMQ's names; empty without the file."""
-        try:
-            data = (self.root / "checkpoint").read_bytes()
-        except FileNotFoundError:
-            return {}
-        size = 8 * len(CHECKPOINT_FIELDS)
-        return dict(zip(CHECKPOINT_FIELDS, struct.unpack(">5q", data[:size].ljust(size, b"\0")), strict=True))
+        return _longs(self.root / "checkpoint", CHECKPOINT_FIELDS)
+
+    def timer_checkpoint(self) -> dict[str, int]:
+        """The same of timed messages."""
+        return _longs(self.root / "config" / "timercheck", TIMER_CHECKPOINT_FIELDS)
 
     def lock_holder(self) -> str | None:
         """The process that has the store open; None when nobody has."""
@@ -124,6 +126,8 @@ class StoreDirectory:
             index_files=_names(self.root / "index"),
             config_files=_names(self.root / "config"),
             checkpoint=self.checkpoint(),
+            timer_log_files=tuple(path.name for path in _offset_files(self.root / "timerlog")),
+            timer_checkpoint=self.timer_checkpoint(),
         )
 
 
@@ -146,6 +150,15 @@ def listed(directory: Path) -> list[Path]:
         return list(directory.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _longs(path: Path, fields: tuple[str, ...]) -> dict[str, int]:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    size = 8 * len(fields)
+    return dict(zip(fields, struct.unpack(f">{len(fields)}q", data[:size].ljust(size, b"\0")), strict=True))
 
 
 def _names(directory: Path) -> tuple[str, ...]:

@@ -276,7 +276,6 @@ static void what_is_special_goes_to_python(void) {
         {"PYTHON", NULL, "0"},
         {"%RETRY%G", NULL, "0"},
         {"T", "DELAY\1soon\2", "0"},
-        {"T", "TIMER_DELAY_SEC\0015\2", "0"},
         {"T", NULL, "4"},
         {"T", NULL, "128"},
         {"T", "INNER_NUM\0013\2", "0"},

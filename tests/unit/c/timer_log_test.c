@@ -1,14 +1,15 @@
 /* timer_log_test.c: the timer log and the walk of a slot.
  *
  * Claims   files are byte for byte those of RocketMQ 5.5.0's TimerLog, TimerWheel and TimerCheckpoint, given the same messages; a torn log
- *          ends before the first torn record wherever that is, and goes on from there; a full disk is an answer and nothing is lost by it; a
- *          sync that failed is not forgotten; files expire by what is in them; a slot of any length is read oldest first, its recalls apart.
+ *          ends before the first torn record wherever that is, and goes on from there; a full disk is an answer and nothing is lost by it;
+ *          a sync that failed is not forgotten; files expire by what is in them; a slot of any length is read oldest first, its recalls
+ *          apart.
  */
 #include <sys/mman.h>
 
 #include "../../../csrc/base/bytes_inl.h"
 #include "../../../csrc/base/crc32.h"
-#include "timer_fixture.h"
+#include "timer_files_fixture.h"
 
 static rp_timer_log *open_log(const rp_file_ops *ops, const char *directory) {
     char path[512];

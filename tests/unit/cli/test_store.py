@@ -47,6 +47,17 @@ def test_a_whole_store_is_told_to_be_whole(root: Path) -> None:
     assert json.loads(rocketpy("info", root, "--json").stdout)["queues"][0]["max_offset"] == 50
 
 
+def test_info_says_how_far_timed_messages_are(root: Path) -> None:
+    assert "timed messages" not in rocketpy("info", root).stdout
+    (root / "timerlog").mkdir()
+    (root / "timerlog" / f"{0:020d}").touch()
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "timercheck").write_bytes(struct.pack(">4q", 1700000000000, 5240, 100, 101) + bytes(4064))
+    shown = " ".join(rocketpy("info", root).stdout.split())
+    assert "timed messages: 1 timer log files; lastReadTimeMs=1700000000000, lastTimerLogFlushPos=5240" in shown
+    assert json.loads(rocketpy("info", root, "--json").stdout)["timer_checkpoint"]["masterTimerQueueOffset"] == 101
+
+
 def test_damage_is_named_and_is_exit_status_3(root: Path) -> None:
     flip(root / "commitlog" / f"{0:020d}", 90)
     done = rocketpy("verify", root, *SHAPE, "--json")
