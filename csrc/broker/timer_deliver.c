@@ -313,22 +313,28 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- a stop within a slot ---- */
 
-/* Those that could not be delivered while others behind them were: they wait for the next slot, as their recalls are known here. */
-static int put_off_refused(rp_timer_service *service, rp_error *error) {
+/* Those that could not be delivered while others behind them were go to the end of their slot, where its recalls still count, and where nobody
+ * takes them for delivered. *first: where the first of them is now; RP_TIMER_NO_POSITION: there are none. */
+static int put_behind_refused(rp_timer_service *service, int64_t *first, rp_error *error) {
     rp_timer_delivery *delivery = &service->delivery;
+    rp_timer_files *files = rp_timer_files_of(service);
+    *first = RP_TIMER_NO_POSITION;
     for (uint32_t i = 0; i < delivery->count && delivery->over >> i != 0; i++) {
         const rp_timer_record *record = &delivery->records[i].record;
+        if (delivery->over >> i & 1)
+            continue;
         rp_timer_entry entry = {
-            .due_ms = rp_timer_get(&service->read_ms) + service->precision_ms,
+            .due_ms = rp_timer_get(&service->read_ms),
             .write_time_ms = rp_timer_get(&service->read_ms),
             .commit_log_offset = record->commit_log_offset,
             .size = record->size,
             .magic = record->magic,
             .topic_hash = record->topic_hash,
         };
-        int status = delivery->over >> i & 1 ? RP_OK : rp_timer_files_enter(rp_timer_files_of(service), &entry, error);
+        int status = rp_timer_files_enter(files, &entry, error);
         if (status != RP_OK)
             return status;
+        *first = *first == RP_TIMER_NO_POSITION ? rp_timer_log_last(rp_timer_files_log(files)) : *first;
         delivery->over |= UINT32_C(1) << i;
     }
     return RP_OK;
@@ -339,14 +345,18 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error) {
     bool is_at_end = false;
     int status = RP_OK;
     if (delivery->chain != NULL && delivery->has_begun) {
-        status = put_off_refused(service, error);
+        int64_t position = RP_TIMER_NO_POSITION;
+        status = rp_timer_wait_durable(service, RP_TIMER_STOP_WAIT_MS, error); /* what is cut off is read by nobody any more */
+        if (status == RP_OK)
+            status = put_behind_refused(service, &position, error);
         while (status == RP_OK && (status = fill(delivery, &is_at_end, error)) == RP_E_TIMEOUT)
             status = RP_OK; /* a chain ends */
-        if (status == RP_OK && is_at_end)
+        if (status == RP_OK && !is_at_end)
+            position = delivery->records[__builtin_ctz(~delivery->over)].position;
+        if (status == RP_OK && position == RP_TIMER_NO_POSITION)
             finish_slot(service);
         else if (status == RP_OK)
-            status = rp_timer_files_cut_slot(rp_timer_files_of(service), rp_timer_get(&service->read_ms),
-                                             delivery->records[__builtin_ctz(~delivery->over)].position, error);
+            status = rp_timer_files_cut_slot(rp_timer_files_of(service), rp_timer_get(&service->read_ms), position, error);
     }
     if (delivery->chain != NULL)
         close_slot(delivery);

@@ -25,6 +25,7 @@
 #define RP_TIMER_NEXT_AWAKE INT64_MIN /* there is more to do at once */
 #define RP_TIMER_REFUSED_MS 100       /* until the next try of what could not be done */
 #define RP_TIMER_NOT_WRITABLE_MS 1000
+#define RP_TIMER_STOP_WAIT_MS 5000 /* for the commit log */
 
 /* The slot that is being delivered. */
 typedef struct rp_timer_delivery {
@@ -123,6 +124,8 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
 
 /* ---- timer_progress.c ---- */
 
+/* What was delivered by now is on disk. RP_OK, or why that is not known. */
+int rp_timer_wait_durable(rp_timer_service *service, uint32_t wait_ms, rp_error *error);
 /* What a slave's master said since the last turn. */
 void rp_timer_follow(rp_timer_service *service);
 /* The checkpoint, when it is time for one, and what is done now and then. */

@@ -2,6 +2,7 @@
  * disk do to them. */
 #include <errno.h>
 
+#include "store/timing_wheel.h"
 #include "timer_fixture.h"
 
 #define MINUTE INT64_C(60000)
@@ -286,9 +287,46 @@ static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void
         wait_end(&fx, "T", 0, 91);
         turn_clock(&fx, MINUTE);
         CHECK(end_of(&fx, "New", 0) == 10 && end_of(&fx, "T", 0) == 91 && stats_of(&fx).messages_waiting == 0);
+        CHECK(count_of(&fx, "New") == 0 && count_of(&fx, "T") == 0);
         drop_events(&fx);
         fixture_close(&fx);
     }
+}
+
+/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must not
+ * take the rest for delivered. */
+static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
+    rp_file_ops full = full_ops();
+    fixture fx;
+    timer_fixture_init(&fx);
+    fx.store_options.file_ops = &full;
+    atomic_store(&is_full, false);
+    fixture_open(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text("New"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_later(&c, "T", 0, NULL, "makes the queue's file");
+    char properties[64], command[600];
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + MINUTE);
+    send_later(&c, "New", 0, properties, "refused");
+    send_later(&c, "T", 0, properties, "delivered");
+    client_close(&c);
+    wait_entered(&fx);
+    atomic_store(&is_full, true);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    wait_refusals(2);
+    CHECK(end_of(&fx, "New", 0) == 0 && end_of(&fx, "T", 0) == 2);
+    timers_stop(&fx);
+    atomic_store(&is_full, false);
+    snprintf(command, sizeof command, "rm -r '%s/timerlog'", fx.path);
+    CHECK(system(command) == 0);
+    timer_fixture_reopen(&fx);
+    options = timer_options(&fx);
+    timers_start(&fx, &options);
+    wait_end(&fx, "New", 0, 1);
+    drop_events(&fx);
+    fixture_close(&fx);
 }
 
 /* ---- settings, clock, slaves ---- */
@@ -333,6 +371,28 @@ static void a_clock_that_is_set_back_is_waited_for(void) {
     CHECK(end_of(&fx, "T", 0) == 1);
     turn_clock(&fx, 5 * MINUTE);
     CHECK(end_of(&fx, "T", 0) == 2 && body_is(&fx, "T", 0, 1, "after"));
+    ended(&fx, &c);
+}
+
+/* A message that was sent while the clock was a whole wheel ahead holds the place of a slot that comes much sooner. */
+static void a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken(void) {
+    fixture fx;
+    client c = opened(&fx);
+    char properties[64];
+    const int64_t wheel_ms = (int64_t)RP_TIMING_WHEEL_SLOTS * PRECISION_MS, deliver_ms = turned_wall_ms(NULL) + MINUTE;
+    turn_clock(&fx, wheel_ms);
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", deliver_ms + wheel_ms);
+    send_later(&c, "T", 0, properties, "far");
+    wait_entered(&fx);
+    atomic_store(&clock_ahead_ms, 0);
+    for (int64_t until = now_ms() + WAIT_MS; stats_of(&fx).read_time_ms > turned_wall_ms(NULL);) {
+        CHECK(now_ms() < until);
+        sched_yield();
+    }
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", deliver_ms);
+    send_later(&c, "T", 0, properties, "near");
+    turn_clock(&fx, 2 * MINUTE);
+    CHECK(end_of(&fx, "T", 0) == 1 && body_is(&fx, "T", 0, 0, "near") && stats_of(&fx).messages_waiting == 1);
     ended(&fx, &c);
 }
 
@@ -410,8 +470,10 @@ int main(void) {
     RUN(strange_messages_are_passed_over);
     RUN(a_store_with_all_its_queues_passes_over_what_needs_one_more);
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
+    RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(switches_hold_entering_and_delivering);
     RUN(a_clock_that_is_set_back_is_waited_for);
+    RUN(a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken);
     RUN(a_slave_enters_up_to_its_master_and_delivers_once_it_is_one);
     RUN(options_out_of_range_and_unknown_topics);
     return 0;
