@@ -59,6 +59,10 @@ int rp_key_set_add(rp_key_set *set, rp_slice key) {
     return RP_OK;
 }
 
+int rp_key_set_holds(const rp_key_set *set, rp_slice key) {
+    return set->count > 0 && slot_of(set->slots, set->room, hash_of(set, key.data, key.size))->first != 0;
+}
+
 int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
     uint8_t key[KEY_SIZE_MAX];
     size_t size = (size_t)topic.size + 1 + unique_key.size;
@@ -67,5 +71,5 @@ int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
     memcpy(key, topic.data, topic.size);
     key[topic.size] = '+';
     memcpy(key + topic.size + 1, unique_key.data, unique_key.size);
-    return slot_of(set->slots, set->room, hash_of(set, key, size))->first != 0;
+    return rp_key_set_holds(set, (rp_slice){key, (uint32_t)size});
 }

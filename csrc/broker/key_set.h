@@ -1,4 +1,4 @@
-/* key_set.h: the keys of the messages of one slot that were recalled. Private to csrc/broker.
+/* key_set.h: keys of messages: of those of one slot that were recalled, of those that have a later copy. Private to csrc/broker.
  * RocketMQ: TimerRequest.deleteList (5.3.3 store/timer/).
  *
  * Of a key the set has two hashes of 64 bits, whose seeds change with each set: keys of any length take 16 bytes, and none can be made to look
@@ -26,8 +26,9 @@ typedef struct rp_key_set {
 void rp_key_set_init(rp_key_set *set, uint64_t random);
 /* Empty, and without memory. */
 void rp_key_set_clear(rp_key_set *set);
-/* The key of a recall as its message has it. RP_OK, RP_E_NO_MEMORY: it is not in the set, the others are. */
+/* The key of a recall as its message has it, or any other. RP_OK, RP_E_NO_MEMORY: it is not in the set, the others are. */
 int rp_key_set_add(rp_key_set *set, rp_slice key);
+int rp_key_set_holds(const rp_key_set *set, rp_slice key);
 /* 1: the key of a message of this topic with this unique key is in it. */
 int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key);
 

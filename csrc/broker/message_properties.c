@@ -29,6 +29,7 @@ enum pair_meaning {
  * timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
 #define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM))
+#define SAYS_YES(meaning) (BIT(meaning) << 16)
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
 static int equals(rp_slice left, const char *text, size_t size) { return left.size == size && memcmp(left.data, text, size) == 0; }
@@ -104,7 +105,10 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     case TIMER_DELAY_MS:
     case TIMER_DELAY_SEC:
     case TIMER_DELIVER_MS:
-    case TIMER_OUT_MS: /* whatever they say */
+        note_special(properties, meaning, 1);
+        properties->special = says_yes(value) ? properties->special | SAYS_YES(meaning) : properties->special & ~SAYS_YES(meaning);
+        break;
+    case TIMER_OUT_MS: /* whatever it says */
         note_special(properties, meaning, 1);
         break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
@@ -119,7 +123,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
 /* All pairs were seen. Of a delay level and a timer the level counts. */
 static void settle_special(rp_sent_properties *properties) {
     int special = properties->special;
-    properties->timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level <= 0;
+    int is_timed = (special & HAS_TIMER) != 0 && (special & BIT(TIMER_OUT_MS)) == 0 && properties->delay_level <= 0;
+    properties->timed = is_timed ? 1 + ((special & HAS_TIMER << 16) != 0) : 0;
     properties->special = (special & IS_SPECIAL) != 0;
 }
 

@@ -25,7 +25,7 @@ typedef struct rp_sent_properties {
     int32_t has_keys;    /* KEYS: more to index than the unique key */
     int32_t delay_level; /* DELAY; 0: none */
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
-    int32_t timed;       /* it has a timer, whatever that says; the level of one with both counts */
+    int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
     int32_t special;     /* inner batch, or a delay that is no number: not for the fast path */
 } rp_sent_properties;
 

@@ -125,7 +125,7 @@ static int check(rp_send_request *request, rp_reply_header *reply) {
     outcome = rp_send_check_topic(request);
     if (outcome == RP_OK)
         outcome = rp_send_check_properties(request);
-    if (outcome == RP_OK && (request->properties.delay_level > 0 || request->properties.timed)) /* for Python to refuse */
+    if (outcome == RP_OK && (request->properties.delay_level > 0 || request->properties.timed > 1)) /* for Python to refuse */
         outcome = RP_PUNT;
     if (outcome == RP_OK)
         outcome = rp_send_check_body(request);

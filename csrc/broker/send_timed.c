@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "forbidden_topics.h"
 #include "lane.h"
 #include "response_writer_inl.h"
-#include "target_queue.h"
 #include "timer_item.h"
 
 #define FIELDS_OF(request) (request)->lane->broker->send_fields, RP_SEND_FIELD_COUNT

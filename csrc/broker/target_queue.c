@@ -1,21 +1,9 @@
 /* target_queue.c: see target_queue.h. */
 #include "target_queue.h"
 
-#include "../base/slice_inl.h"
 #include "../store/message.h"
+#include "forbidden_topics.h"
 #include "lane.h"
-
-int rp_topic_is_forbidden(rp_slice name) {
-    static const char *const names[] = {
-        "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC",      "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",     "OFFSET_MOVED_EVENT",       "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
-        "rmq_sys_wheel_timer"};
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (rp_slice_is(name, names[i]))
-            return 1;
-    }
-    return 0;
-}
 
 static int read_place(rp_slice properties, rp_target_queue *target) {
     target->name = rp_message_property(properties, "REAL_TOPIC");
@@ -45,7 +33,7 @@ int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue
     if (rp_topic_open_queue_to_send(broker->topics, target->topic, target->queue_id, &target->queue) != NULL)
         return RP_OK;
     int status = open_in_store(broker->store, target); /* which says why */
-    return status != RP_OK ? status : RP_E_NO_MEMORY;  /* or it is gone, as the topic is while it is deleted */
+    return status != RP_OK ? status : RP_E_IO;  /* or it is gone, as the topic is while it is deleted */
 }
 
 int rp_target_is_none(int status) { return status == RP_E_INVALID || status == RP_E_TOO_LARGE; }

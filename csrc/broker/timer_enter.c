@@ -62,7 +62,8 @@ static int place(rp_timer_service *service, int64_t queue_offset, const rp_queue
         return RP_OK;
     }
     int64_t slot_ms = rp_timer_floor(service, out_ms), read_ms = rp_timer_get(&service->read_ms);
-    if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, slot_ms))
+    /* not by its slot, which was another one while the files had another precision */
+    if (rp_timer_files_was_delivered(rp_timer_files_of(service), queue_offset, out_ms) || rp_timer_has_copy(service, message))
         return RP_OK;
     bool is_recall = rp_message_property(message->properties, "TIMER_DEL_UNIQKEY").data != NULL;
     bool is_read = service->delivery.chain != NULL && slot_ms == read_ms; /* its chain is fixed by now */
@@ -131,9 +132,11 @@ int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms) {
         return RP_TIMER_NEXT_NEVER;
     int64_t end = end_of(service, queue), goal = service->entering_goal < end ? service->entering_goal : end;
     uint32_t windows = rp_timer_get(&service->queue_offset) < goal ? WINDOWS_IN_TIME : WINDOWS_AHEAD;
-    bool is_over = false;
+    bool is_over = false, is_found = false;
     for (uint32_t i = 0; i < windows && !is_over && !rp_timer_is_stopping(service); i++) {
-        int status = enter_window(service, queue, end, now_ms, &is_over);
+        int status = rp_timer_find_copies(service, queue, &is_found);
+        if (status == RP_OK && is_found)
+            status = enter_window(service, queue, end, now_ms, &is_over);
         rp_timer_tell(service, &service->enter_refused, "timed messages cannot be entered", status);
         if (status != RP_OK)
             return now_ms + (status == RP_E_CLOSED ? RP_TIMER_NOT_WRITABLE_MS : RP_TIMER_REFUSED_MS);

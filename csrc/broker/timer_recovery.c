@@ -62,6 +62,8 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     service->version_counter = checkpoint->version_counter;
     service->version_ms = checkpoint->version_timestamp_ms;
     service->write_ms = 0;
+    service->copies.is_begun = false;
+    rp_key_set_clear(&service->copies.originals);
     pthread_mutex_lock(&service->lock);
     rp_timer_checkpoint_encode(checkpoint, service->checkpoint);
     pthread_mutex_unlock(&service->lock);
@@ -73,10 +75,11 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
 
 int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms) {
     rp_error error = {.message = ""};
-    rp_log_write(service->broker->options.log, RP_LOG_ERROR,
-                 "the timer log is damaged (%s): it is made again from the messages that wait; none is lost", why->message);
-    int status = rp_timer_flush_at_stop(service, now_ms, false, &error); /* what was delivered by now is not delivered again */
-    if (status == RP_OK)
-        status = rp_timer_files_make_anew(rp_timer_files_of(service), &error);
+    if (!service->deliver_refused)
+        rp_log_write(service->broker->options.log, RP_LOG_ERROR,
+                     "the timer log is damaged (%s): it is made again from the messages that wait; none is lost", why->message);
+    (void)rp_timer_flush_at_stop(service, now_ms, false,
+                                 NULL); /* what was delivered by now is not delivered again, where that can be said */
+    int status = rp_timer_files_make_anew(rp_timer_files_of(service), &error);
     return status == RP_OK ? rp_timer_recover(service, now_ms, &error) : status;
 }

@@ -122,6 +122,7 @@ void rp_timer_service_destroy(rp_timer_service *service) {
     if (service->thread != NULL && rp_broker_stop_timers(service->broker, &error) != RP_OK)
         rp_log_write(service->broker->options.log, RP_LOG_ERROR, "timed messages at the stop: %s", error.message);
     rp_timer_files_close(rp_timer_files_of(service));
+    rp_key_set_clear(&service->copies.originals);
     pthread_cond_destroy(&service->woken);
     pthread_mutex_destroy(&service->lock);
     free(service);

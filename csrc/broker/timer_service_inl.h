@@ -37,6 +37,13 @@ typedef struct rp_timer_delivery {
     bool has_begun;       /* one of its messages was appended */
 } rp_timer_delivery;
 
+/* What of the timer queue waits as a later copy, while it is entered once more. */
+typedef struct rp_timer_copies {
+    rp_key_set originals;
+    int64_t position, end; /* up to which offset of the queue copies were looked for, and are to be */
+    bool is_begun;
+} rp_timer_copies;
+
 /* A message on its way out of the timer queue. */
 typedef struct rp_timer_outgoing {
     void *pin;       /* of its record */
@@ -72,6 +79,7 @@ struct rp_timer_service {
     uint64_t progress_count; /* entered and delivered as of the last line */
     bool enter_refused, deliver_refused, flush_refused; /* and the log has a line about it */
     rp_timer_delivery delivery;
+    rp_timer_copies copies;
     rp_append_item items[RP_TIMER_WINDOW];
     rp_timer_outgoing outgoing[RP_TIMER_WINDOW];
     uint32_t outgoing_count;
@@ -105,6 +113,14 @@ int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t n
 
 /* Enters some of what is new. When to look again. */
 int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms);
+
+/* ---- timer_copies.c ---- */
+
+/* Before entering: reads some of the queue when what is entered was entered before log and wheel were lost. RP_OK, and *is_found: entering
+ * may go on; else what to try again for. */
+int rp_timer_find_copies(rp_timer_service *service, rp_consume_queue *queue, bool *is_found);
+/* It was rolled since: its copy is the one that waits. */
+bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *message);
 
 /* ---- timer_deliver.c ---- */
 

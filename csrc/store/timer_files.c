@@ -131,6 +131,24 @@ int rp_timer_files_cut_slot(rp_timer_files *files, int64_t time_ms, int64_t posi
     return rc;
 }
 
+typedef struct passed_slots {
+    rp_timing_wheel *wheel;
+    int64_t time_ms;
+} passed_slots;
+
+static int clear_passed(void *context, const rp_timer_slot *slot) {
+    const passed_slots *passed = context;
+    if (slot->time_ms < passed->time_ms) {
+        rp_timing_wheel_clear(passed->wheel, slot->time_ms);
+    }
+    return 0;
+}
+
+void rp_timer_files_clear_before(rp_timer_files *files, int64_t time_ms) {
+    passed_slots passed = {.wheel = files->wheel, .time_ms = time_ms};
+    rp_timing_wheel_each(files->wheel, clear_passed, &passed);
+}
+
 static int is_same(const rp_timer_checkpoint *a, const rp_timer_checkpoint *b) {
     return a->read_time_ms == b->read_time_ms && a->log_flushed_position == b->log_flushed_position && a->queue_offset == b->queue_offset &&
            a->master_queue_offset == b->master_queue_offset && a->version_counter == b->version_counter && a->log_end == b->log_end &&
@@ -139,6 +157,10 @@ static int is_same(const rp_timer_checkpoint *a, const rp_timer_checkpoint *b) {
 
 int rp_timer_files_flush(rp_timer_files *files, const rp_timer_progress *progress, int is_clean, rp_error *error) {
     rp_timer_checkpoint next = files->checkpoint;
+    if (files->has_passed) {
+        rp_timer_files_clear_before(files, progress->read_time_ms);
+        files->has_passed = 0;
+    }
     int rc = rp_timer_log_flush(files->timer_log, error);
     rc = rc == RP_OK ? rp_timing_wheel_flush(files->wheel, error) : rc;
     if (rc != RP_OK) {

@@ -91,9 +91,10 @@ typedef struct rp_timer_progress {
     int64_t master_queue_offset;
     int64_t state_version, version_timestamp_ms, version_counter;
 } rp_timer_progress;
-/* Log, wheel, checkpoint, in this order. is_clean 1: nothing comes after it, the next open need not look at the log. The caller has made
- * durable the commit log's records that read_time_ms stands for (what was delivered), and those that queue_offset does. RP_OK; else the
- * checkpoint is the old one, and the next flush does all that this one did not. */
+/* Log, wheel, checkpoint, in this order; the first also empties slots that a start left before the read time. is_clean 1: nothing comes
+ * after it, the next open need not look at the log. The caller has made durable the commit log's records that read_time_ms stands for
+ * (what was delivered), and those that queue_offset does. RP_OK; else the checkpoint is the old one, and the next flush does all that
+ * this one did not. */
 int rp_timer_files_flush(rp_timer_files *files, const rp_timer_progress *progress, int is_clean, rp_error *error);
 
 /* Log and wheel are emptied so that everything is entered again from the timer queue's first message, for who met RP_E_CORRUPT in a chain.

@@ -13,10 +13,13 @@ struct rp_timer_files {
     rp_timer_checkpoint checkpoint; /* as it is on disk; while is_there is 0, nothing is */
     int32_t precision_ms;
     int32_t state; /* rp_timer_files_state */
+    int32_t has_passed; /* slots from before the read time may be in the wheel: the first flush, which knows it, empties them */
 };
 
 /* What the last run had delivered, for messages that are entered again; what an earlier making anew knows, while it has not caught up. */
 void rp_timer_files_note_delivered(rp_timer_checkpoint *checkpoint);
+/* Empties the slots before time_ms. */
+void rp_timer_files_clear_before(rp_timer_files *files, int64_t time_ms);
 /* rp_timer_files_make_anew, with what was delivered noted before. */
 int rp_timer_files_empty(rp_timer_files *files, rp_error *error);
 

@@ -73,14 +73,6 @@ static int is_unsound(void *context, const rp_timer_slot *slot) {
     return slot->time_ms < recovery->keep_from_ms ? 0 : look_at_slot(recovery, slot, NULL);
 }
 
-static int clear_passed(void *context, const rp_timer_slot *slot) {
-    const recovery *recovery = context;
-    if (slot->time_ms < recovery->keep_from_ms) {
-        rp_timing_wheel_clear(recovery->files->wheel, slot->time_ms);
-    }
-    return 0;
-}
-
 static int is_any(void *context, const rp_timer_slot *slot) {
     (void)context;
     (void)slot;
@@ -178,7 +170,7 @@ static int recover(recovery *recovery, rp_error *error) {
             return lost(files, "the chains of the timer log are damaged, or of another timerPrecisionMs", error);
         }
     }
-    rp_timing_wheel_each(files->wheel, clear_passed, recovery);
+    rp_timer_files_clear_before(files, recovery->keep_from_ms);
     if (rp_timer_log_end(files->timer_log) < files->checkpoint.log_flushed_position) {
         if (rp_timer_log_last(files->timer_log) == RP_TIMER_NO_POSITION) {
             return lost(files, "no record of the timer log is left", error);
@@ -277,6 +269,7 @@ static int open_files(rp_timer_files *files, const rp_timer_files_options *optio
     }
     recovery recovery = {.files = files, .options = options, .keep_from_ms = keep_from(files, options->now_ms)};
     recovery.may_begin_anew = is_ours(&files->checkpoint);
+    files->has_passed = 1;
     return decide(&recovery, row, &row_error, error);
 }
 

@@ -6,11 +6,11 @@ import pytest
 
 from rocketpy import logs
 from rocketpy._core import remoting
-from rocketpy.broker import heartbeat, native_options, send, settings, topics
+from rocketpy.broker import heartbeat, names, native_options, send, settings, topics
 from rocketpy.broker.transaction_checks import Fate
 from rocketpy.cli import bench, check
 from rocketpy.remoting import service
-from tests.unit.native import lib
+from tests.unit.native import ffi, lib
 
 SAME = {
     "RP_LOG_NOTICE": logs.NOTICE,
@@ -44,3 +44,9 @@ SAME = {
 @pytest.mark.parametrize("name", SAME)
 def test_a_number_is_the_same_in_python_and_in_c(name: str) -> None:
     assert getattr(lib, name) == SAME[name]
+
+
+@pytest.mark.parametrize("topic", sorted(names.SYSTEM_TOPICS | names.SEND_FORBIDDEN_TOPICS))
+def test_the_same_topics_are_forbidden_in_python_and_in_c(topic: str) -> None:
+    text = ffi.new("uint8_t[]", topic.encode())
+    assert lib.rp_topic_is_forbidden({"data": text, "size": len(topic)}) == (topic in names.SEND_FORBIDDEN_TOPICS)

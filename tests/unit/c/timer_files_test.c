@@ -117,6 +117,10 @@ static void spoil_wheel(const char *directory, int how) {
     case 4:
         timer_spoil(directory, "timerwheel", far, 8, slot + 16);
         break; /* points far behind the log */
+    case 5: /* points at an earlier record of the slot */
+        rp_put_u64(far, RP_TIMER_RECORD_SIZE * SPREAD);
+        timer_spoil(directory, "timerwheel", far, 8, slot + 16);
+        break;
     default:
         copy_file(directory, "older", "timerwheel");
     }
@@ -274,6 +278,7 @@ static void test_what_was_delivered_leaves_the_wheel(void) {
     CHECK(rp_timing_wheel_slot_count(wheel, TIMER_NOW) == 0 && rp_timing_wheel_slot_count(wheel, TIMER_NOW + 2999) == 10);
     CHECK(timer_flush(files, TIMER_NOW + 2000, 70, 0) == RP_OK);
     rp_timer_files_close(files);
+    options.now_ms = TIMER_NOW + 5000;
     files = timer_open(&options);
     timer_slot_holds(files, 2, 70, SPREAD);
     CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == 50);
@@ -284,6 +289,7 @@ static void test_what_was_delivered_leaves_the_wheel(void) {
         files = timer_open(&options);
         CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == (is_behind ? 70 : 50));
         CHECK(timer_flush(files, TIMER_NOW + 2000, 70, 0) == RP_OK);
+        CHECK(rp_timing_wheel_count(rp_timer_files_wheel(files)) == 50); /* whose read time is what its owner says */
         rp_timer_files_close(files);
     }
     fixture_remove(directory);

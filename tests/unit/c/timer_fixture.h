@@ -9,7 +9,7 @@
 #include "broker/timed_messages.h"
 #include "broker_fixture.h"
 
-#define PRECISION_MS 100
+#define PRECISION_MS 20
 
 static _Atomic int64_t clock_ahead_ms;
 

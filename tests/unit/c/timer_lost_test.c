@@ -1,0 +1,154 @@
+/* timer_lost_test.c: wheel, timer log and checkpoint that are gone, damaged, or as a kill left them: what waits still comes, and nothing twice
+ * where that can be known. */
+#include <dirent.h>
+#include <fcntl.h>
+
+#include "timer_fixture.h"
+
+#define MINUTE INT64_C(60000)
+
+static void path_of(const fixture *fx, const char *name, char path[512]) { snprintf(path, 512, "%s/%s", fx->path, name); }
+
+static void remove_all(const fixture *fx, const char *name) {
+    char path[512];
+    path_of(fx, name, path);
+    CHECK(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+static void close_all(fixture *fx) {
+    rp_error error = {.message = ""};
+    rp_server_stop(fx->server, 0);
+    rp_broker_close(fx->broker);
+    rp_server_close(fx->server);
+    must(rp_message_store_close(fx->store, &error), &error, "close store");
+}
+
+static void start(fixture *fx, int32_t precision_ms, int32_t window_slots) {
+    fx->settings.timer_precision_ms = precision_ms;
+    fixture_open(fx);
+    rp_timer_options options = timer_options(fx);
+    options.precision_ms = precision_ms;
+    options.roll_window_slots = window_slots;
+    timers_start(fx, &options);
+}
+
+static void recall(const fixture *fx, const char *key, int64_t deliver_ms) {
+    rp_recall wanted = {.topic = text("T"), .unique_key = text(key), .deliver_ms = deliver_ms};
+    int64_t end;
+    CHECK(rp_broker_put_recall(fx->broker, &wanted, &end) == RP_OK);
+}
+
+/* Four messages: delivered, recalled, and two that wait for longer than the wheel is used for. */
+static void fill(fixture *fx) {
+    timer_fixture_init(fx);
+    start(fx, PRECISION_MS, 500);
+    client c = client_open(fx, RP_SERIALIZE_JSON);
+    char properties[96];
+    int64_t recalled_ms = turned_wall_ms(NULL) + 40000;
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "delivered");
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2UNIQ_KEY\1K\2", recalled_ms);
+    send_later(&c, "T", 1, properties, "recalled");
+    recall(fx, "K", recalled_ms);
+    send_later(&c, "T", 2, "TIMER_DELAY_SEC\00150\2UNIQ_KEY\1R\2", "rolled");
+    send_later(&c, "T", 3, "TIMER_DELAY_SEC\00135\2", "waits");
+    wait_entered(fx);
+    for (int i = 0; i < 3; i++)
+        turn_clock(fx, 9000);
+    wait_entered(fx);
+    CHECK(end_of(fx, "T", 0) == 1 && end_of(fx, "T", 3) == 0 && stats_of(fx).rolled >= 1);
+    client_close(&c);
+}
+
+/* What there was to come has come, and, where it can be known, once. */
+static void check_rest(fixture *fx, bool may_be_again) {
+    for (int i = 0; i < 8; i++)
+        turn_clock(fx, 5000);
+    CHECK(end_of(fx, "T", 0) >= 1 && end_of(fx, "T", 1) == 0);
+    CHECK(end_of(fx, "T", 2) >= 1 && body_is(fx, "T", 2, 0, "rolled"));
+    CHECK(end_of(fx, "T", 3) >= 1 && body_is(fx, "T", 3, 0, "waits"));
+    CHECK(may_be_again || (end_of(fx, "T", 0) == 1 && end_of(fx, "T", 2) == 1 && end_of(fx, "T", 3) == 1));
+    CHECK(stats_of(fx).messages_waiting == 0);
+    drop_events(fx);
+    fixture_close(fx);
+}
+
+static void files_that_are_gone_are_made_again(void) {
+    static const struct {
+        const char *gone[3];
+        bool may_be_again;
+    } cases[] = {
+        {{NULL}, false},
+        {{"timerwheel", NULL}, false},
+        {{"timerlog", NULL}, false},
+        {{"timerwheel", "timerlog", NULL}, false},
+        {{"config/timercheck", NULL}, true},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture fx;
+        fill(&fx);
+        close_all(&fx);
+        for (int j = 0; j < 3 && cases[i].gone[j] != NULL; j++)
+            remove_all(&fx, cases[i].gone[j]);
+        start(&fx, PRECISION_MS, 500);
+        check_rest(&fx, cases[i].may_be_again);
+    }
+}
+
+static void another_precision_loses_nothing(void) {
+    fixture fx;
+    fill(&fx);
+    close_all(&fx);
+    start(&fx, 200, 50);
+    check_rest(&fx, false);
+}
+
+/* The chain of a slot is broken while the service runs. */
+static void a_damaged_timer_log_is_made_again_while_it_runs(void) {
+    fixture fx;
+    fill(&fx);
+    timers_stop(&fx); /* all of it is in the file */
+    char directory[512], path[1024];
+    static const uint8_t garbage[64] = {0x7F, 0xFF};
+    path_of(&fx, "timerlog", directory);
+    DIR *files = opendir(directory);
+    CHECK(files != NULL);
+    for (struct dirent *entry; (entry = readdir(files)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        int fd = open(path, O_WRONLY);
+        CHECK(fd >= 0);
+        for (int64_t at = 0; at < 1 << 12; at += 26)
+            CHECK(pwrite(fd, garbage, sizeof garbage, at) == (ssize_t)sizeof garbage);
+        close(fd);
+    }
+    closedir(files);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    check_rest(&fx, false);
+}
+
+/* A copy of the directory, made while the service runs, is what a kill leaves. */
+static void what_a_kill_leaves_loses_nothing(void) {
+    fixture fx;
+    fill(&fx);
+    char command[1100], killed[300];
+    snprintf(killed, sizeof killed, "%s-killed", fx.path);
+    snprintf(command, sizeof command, "cp -r '%s' '%s'", fx.path, killed);
+    CHECK(system(command) == 0);
+    int64_t ahead_ms = atomic_load(&clock_ahead_ms);
+    drop_events(&fx);
+    fixture_close(&fx);
+    snprintf(fx.path, sizeof fx.path, "%.*s", (int)sizeof fx.path - 1, killed);
+    atomic_store(&clock_ahead_ms, ahead_ms);
+    start(&fx, PRECISION_MS, 500);
+    check_rest(&fx, true);
+}
+
+int main(void) {
+    RUN(files_that_are_gone_are_made_again);
+    RUN(another_precision_loses_nothing);
+    RUN(a_damaged_timer_log_is_made_again_while_it_runs);
+    RUN(what_a_kill_leaves_loses_nothing);
+    return 0;
+}
