@@ -64,7 +64,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     rp_append_item *item = &service->items[service->outgoing_count];
     rp_slice waited = message->properties;
     *item = rp_item_of_message(message);
-    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC")};
+    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC"), .log_offset = message->physical_offset};
     int status = open_queue(service, message, magic, out, item);
     if (status != RP_OK)
         return status;
@@ -96,7 +96,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             count_stored(out->topic, item);
             rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
         } else if (item->status == RP_E_TOO_LARGE) {
-            rp_timer_pass_over(service, -1, "its record does not fit into the log any more; it was sent to topic ", out->name);
+            rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {
             refused = refused == RP_OK ? item->status : refused;
         }

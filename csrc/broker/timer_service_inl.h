@@ -50,6 +50,7 @@ typedef struct rp_timer_outgoing {
     uint8_t *text;   /* its properties; owned */
     rp_topic *topic; /* whose messages are counted; NULL: it is not in the table */
     rp_slice name;   /* REAL_TOPIC */
+    int64_t log_offset; /* where it waited */
     uint32_t index;  /* in the records */
 } rp_timer_outgoing;
 
@@ -77,7 +78,7 @@ struct rp_timer_service {
     bool is_changed;         /* since the last checkpoint */
     int64_t flush_again_ms, expire_again_ms, progress_again_ms;
     uint64_t progress_count; /* entered and delivered as of the last line */
-    bool enter_refused, deliver_refused, flush_refused; /* and the log has a line about it */
+    bool enter_refused, deliver_refused, flush_refused, anew_refused; /* and the log has a line about it */
     rp_timer_delivery delivery;
     rp_timer_copies copies;
     rp_append_item items[RP_TIMER_WINDOW];

@@ -94,6 +94,19 @@ static void files_that_are_gone_are_made_again(void) {
     }
 }
 
+/* Nothing but the queue is left, and the time of what was recalled is over. */
+static void what_was_recalled_stays_so_though_nothing_is_known(void) {
+    fixture fx;
+    fill(&fx);
+    close_all(&fx);
+    remove_all(&fx, "timerwheel");
+    remove_all(&fx, "timerlog");
+    remove_all(&fx, "config/timercheck");
+    atomic_fetch_add(&clock_ahead_ms, 20000);
+    start(&fx, PRECISION_MS, 500);
+    check_rest(&fx, true);
+}
+
 static void another_precision_loses_nothing(void) {
     fixture fx;
     fill(&fx);
@@ -147,6 +160,7 @@ static void what_a_kill_leaves_loses_nothing(void) {
 
 int main(void) {
     RUN(files_that_are_gone_are_made_again);
+    RUN(what_was_recalled_stays_so_though_nothing_is_known);
     RUN(another_precision_loses_nothing);
     RUN(a_damaged_timer_log_is_made_again_while_it_runs);
     RUN(what_a_kill_leaves_loses_nothing);
