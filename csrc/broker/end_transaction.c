@@ -116,8 +116,8 @@ static int write_properties(ending *end, int32_t level, rp_slice topic, int32_t 
     return RP_OK;
 }
 
-/* RP_OK: a message with a timer waits for its time, or that is over; RP_E_RANGE: it has none that is taken; RP_E_UNSUPPORTED: timers are off;
- * RP_E_TIMEOUT: flow control; RP_E_IO. */
+/* RP_OK: a message with a timer waits for its time, or that is over; RP_E_RANGE: it has none that is taken; RP_E_UNSUPPORTED: timers are
+ * off; RP_E_TIMEOUT: flow control; RP_E_IO. */
 static int wait_for_time(ending *end, rp_slice properties) {
     rp_timer_service *timers = end->broker->timers;
     if (!rp_timer_is_timed(properties))

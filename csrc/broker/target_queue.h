@@ -21,9 +21,10 @@ typedef struct rp_target_queue {
     rp_consume_queue *queue;
 } rp_target_queue;
 
-/* The queue, with its first file. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file has
- * taken from the table, and be back later. RP_OK; for good: RP_E_INVALID (they name no queue, or one of a forbidden topic), RP_E_TOO_LARGE
- * (the store has as many queues as it may); else what to try again for: RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_BUSY … */
+/* The queue, with its first file. A topic that is not there gets it as well, as from RocketMQ: it may be one that a crash or a lost file
+ * has taken from the table, and be back later. RP_OK; for good: RP_E_INVALID (they name no queue, or one of a forbidden topic),
+ * RP_E_TOO_LARGE (the store has as many queues as it may); else what to try again for: RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY, RP_E_BUSY
+ * … */
 int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue *target);
 /* 1: it is for good. */
 int rp_target_is_none(int status);

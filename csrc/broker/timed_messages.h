@@ -50,7 +50,7 @@ typedef struct rp_timer_stats {
 } rp_timer_stats;
 void rp_broker_read_timer_stats(const rp_broker *broker, rp_timer_stats *stats);
 
-/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: there is none, the service was never started. */
+/* Of a master, for its slaves: the body of GET_TIMER_CHECK_POINT, of what is on disk. 1; 0: it was never started. */
 int rp_broker_read_timer_checkpoint(const rp_broker *broker, uint8_t bytes[RP_TIMER_CHECKPOINT_BYTES]);
 /* Of a slave: it follows its master, whose body this is. RP_OK; RP_E_PROTOCOL; RP_E_CLOSED: the service was never started, or delivers. */
 int rp_broker_follow_timer_checkpoint(rp_broker *broker, const uint8_t *bytes, uint32_t size);
@@ -73,8 +73,8 @@ typedef struct rp_recall {
     int64_t deliver_ms; /* of the wall clock */
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
 } rp_recall;
-/* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in the
- * commit log. RP_E_INVALID: the time is over or too far away, a text is empty, too long, or has a
+/* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in
+ * the commit log. RP_E_INVALID: the time is over or too far away, a text is empty, too long, or has a
  * separator of properties in it; RP_E_UNSUPPORTED: timer_enable is 0; RP_E_BUSY: flow control, or as of
  * rp_append_item's status, as all others. */
 int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end);

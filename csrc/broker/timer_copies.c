@@ -1,9 +1,9 @@
 /* timer_copies.c: which messages of the timer queue wait as a later copy of them (timer_service.h).
  * RocketMQ has nothing of the kind: where its timer log is lost, so is what waited.
  *
- * A message that waits longer than the wheel reaches is in the queue once more for each time that it was rolled, and all of them say the same
- * time. While wheel and log are made again from the queue, only the last one counts. It is found by all that a copy keeps: when, where and by
- * which key it was sent, its body; and it was rolled once more.
+ * A message that waits longer than the wheel reaches is in the queue once more for each time that it was rolled, and all of them say the
+ * same time. While wheel and log are made again from the queue, only the last one counts. It is found by all that a copy keeps: when,
+ * where and by which key it was sent, its body; and it was rolled once more.
  *
  * Bounds   16 bytes for each copy in the queue, while entering is below where it was when log and wheel were lost.
  */

@@ -1,8 +1,8 @@
 /* timer_deliver.c: from the slots that are due to where their messages belong (timer_service.h).
  * RocketMQ: TimerMessageStore.dequeue, doPut, convert (5.3.3 store/timer/).
  *
- * A slot is read twice: its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is tried again,
- * and the slots behind wait with it; the others of its batch are not appended twice for that.
+ * A slot is read twice: its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is tried
+ * again, and the slots behind wait with it; the others of its batch are not appended twice for that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +115,8 @@ static bool is_over(const rp_timer_delivery *delivery) {
     return delivery->count == 0 || delivery->over == UINT32_MAX >> (RP_TIMER_WINDOW - delivery->count);
 }
 
-/* Makes sure that there are records that are not over. RP_OK: there are, or *is_at_end; RP_E_TIMEOUT: a step of the walk was made; RP_E_CORRUPT;
- * else what to try again for. */
+/* Makes sure that there are records that are not over. RP_OK: there are, or *is_at_end; RP_E_TIMEOUT: a step of the walk was made;
+ * RP_E_CORRUPT; else what to try again for. */
 static int fill(rp_timer_delivery *delivery, bool *is_at_end, rp_error *error) {
     *is_at_end = false;
     if (!is_over(delivery))

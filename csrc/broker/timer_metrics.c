@@ -1,7 +1,6 @@
 /* timer_metrics.c: see timer_metrics.h. */
 #include "timer_metrics.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "../base/hash.h"
@@ -71,29 +70,27 @@ static int compare(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* The log has what was delivered, too: of the slot that a stop cut, and of times that came twice as the clock was set back. */
-static bool is_waiting(const recount *counted, int64_t position, const rp_timer_record *record) {
-    int64_t due_ms = rp_timer_record_due_ms(record);
+/* Of a slot that was left half read, the log has what was delivered, too. */
+static int is_waiting(const recount *counted, int64_t position, int64_t due_ms) {
     rp_timer_slot slot;
-    return due_ms >= counted->read_time_ms && rp_timing_wheel_slot(counted->wheel, due_ms, &slot) && position >= slot.first_position &&
-           position <= slot.last_position;
+    return due_ms >= counted->read_time_ms && rp_timing_wheel_slot(counted->wheel, due_ms, &slot) && position >= slot.first_position;
 }
 
 /* Topics of one hash share what is found: none is told from the other by a record. */
 static int take_record(void *context, int64_t position, const rp_timer_record *record) {
     recount *counted = context;
     hashed_topic wanted = {.hash = record->topic_hash};
-    if ((record->magic & RP_TIMER_DELETE) || counted->count == 0 || !is_waiting(counted, position, record))
-        return 1;
-    hashed_topic *found = bsearch(&wanted, counted->topics, counted->count, sizeof *found, compare);
+    hashed_topic *found = NULL;
+    if (!(record->magic & RP_TIMER_DELETE) && counted->count > 0 && is_waiting(counted, position, rp_timer_record_due_ms(record)))
+        found = bsearch(&wanted, counted->topics, counted->count, sizeof *found, compare);
     if (found != NULL)
         found->count++;
     return 1;
 }
 
 int rp_timer_metrics_recount(rp_broker *broker, rp_timer_files *files, int64_t read_time_ms, int64_t now_ms, rp_error *error) {
-    rp_timer_log *log = rp_timer_files_log(files);
     recount counted = {.wheel = rp_timer_files_wheel(files), .read_time_ms = read_time_ms, .status = RP_OK};
+    rp_timer_log *log = rp_timer_files_log(files);
     rp_topic_table_each(broker->topics, take_topic, &counted);
     if (counted.count > 0)
         qsort(counted.topics, counted.count, sizeof *counted.topics, compare);

@@ -1,8 +1,8 @@
 /* timer_progress.c: how far the timer service is: its checkpoint, a slave's way behind its master, figures (timer_service.h).
  * RocketMQ: TimerMessageStore.prepareTimerCheckPoint, TimerFlushService, SlaveSynchronize.syncTimerCheckPoint (5.3.3).
  *
- * A checkpoint says that messages were delivered, so it waits until the log has them on disk; while it cannot be written, more than a second's
- * messages are delivered again after a kill.
+ * A checkpoint says that messages were delivered, so it waits until the log has them on disk; while it cannot be written, more than a
+ * second's messages are delivered again after a kill.
  */
 #include "timer_service_inl.h"
 

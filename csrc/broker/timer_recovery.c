@@ -65,10 +65,14 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     pthread_mutex_lock(&service->lock);
     rp_timer_checkpoint_encode(checkpoint, service->checkpoint);
     pthread_mutex_unlock(&service->lock);
-    rp_error counting = {.message = ""};
-    if (rp_timer_metrics_recount(service->broker, rp_timer_files_of(service), read_ms, now_ms, &counting) != RP_OK)
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "timed messages are not all counted: %s", counting.message);
+    rp_timer_count_anew(service, now_ms);
     return RP_OK;
+}
+
+void rp_timer_count_anew(rp_timer_service *service, int64_t now_ms) {
+    rp_error error = {.message = ""};
+    if (rp_timer_metrics_recount(service->broker, rp_timer_files_of(service), rp_timer_get(&service->read_ms), now_ms, &error) != RP_OK)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING, "timed messages are not all counted: %s", error.message);
 }
 
 int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms) {

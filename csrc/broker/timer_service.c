@@ -197,9 +197,12 @@ int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, r
     rp_timer_service *service = broker->timers;
     if (service->thread != NULL)
         return RP_OK;
-    int status = rp_timer_files_of(service) == NULL ? open_files(service, options, error) : RP_OK;
+    bool is_open = rp_timer_files_of(service) != NULL;
+    int status = is_open ? RP_OK : open_files(service, options, error);
     if (status != RP_OK)
         return status;
+    if (is_open)
+        rp_timer_count_anew(service, rp_clock_wall_ms(service->clock));
     atomic_store_explicit(&service->delivers, options->delivers != 0, memory_order_relaxed);
     service->write_ms = 0;
     service->stopping = false;

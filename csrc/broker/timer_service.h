@@ -6,15 +6,15 @@
  *                          ▲                                                               └─ roll: due later than the wheel reaches ─┐
  *                          └──────────────────────────────────────────────────────────────────────────────────────────────────────────┘
  *
- * A slot is due when it is over, so nothing is early, and all of one slot comes in the order in which it was sent. Its recalls are looked at
- * first. The read time is that of the first slot that has not been delivered; what is entered for an earlier one is late, and delivered at
- * once. Entering and delivering are one thread's, so a message is either in a slot that will be read, or was delivered.
+ * A slot is due when it is over, so nothing is early, and all of one slot comes in the order in which it was sent. Its recalls are looked
+ * at first. The read time is that of the first slot that has not been delivered; what is entered for an earlier one is late, and
+ * delivered at once. Entering and delivering are one thread's, so a message is either in a slot that will be read, or was delivered.
  *
- * Threads  one of its own, between start and stop; rp_timer_stored, the queue, congestion and what timed_messages.h asks: any.
+ * Threads  one of its own, between start and stop; what senders ask, and what timed_messages.h says of others: any.
  * Lock     `lock`: the thread sleeps in it; the timer queue is made under it, once; the last checkpoint is read under it.
  * Bounds   RP_TIMER_WINDOW messages at once, RP_TIMER_BYTES_MAX of their records (or one); a slot of any length is walked in steps.
- * kill -9  what was delivered since the last checkpoint, a second or so, is delivered again. A clean stop leaves nothing twice, and no kill or
- *          power cut loses anything that is in the timer queue.
+ * kill -9  what was delivered since the last checkpoint, a second or so, is delivered again. A clean stop leaves nothing twice, and no
+ *          kill or power cut loses anything that is in the timer queue.
  */
 #ifndef RP_BROKER_TIMER_SERVICE_H
 #define RP_BROKER_TIMER_SERVICE_H

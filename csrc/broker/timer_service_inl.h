@@ -107,6 +107,8 @@ void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what
 
 /* Where entering and reading go on, by what the files say. RP_OK; as of rp_timer_files_last, or what reading that message said. */
 int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error);
+/* The counts of topics: a slave does not keep them. */
+void rp_timer_count_anew(rp_timer_service *service, int64_t now_ms);
 /* A chain is broken: wheel and log are made again from the timer queue. RP_OK, or why not: to be tried again. */
 int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms);
 
@@ -125,8 +127,8 @@ bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *messag
 
 /* ---- timer_deliver.c ---- */
 
-/* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else what
- * to try again for. */
+/* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else
+ * what to try again for. */
 int rp_timer_read_message(rp_timer_service *service, int64_t log_offset, int32_t size, rp_message *message, void **pin);
 void rp_timer_pass_over(rp_timer_service *service, int64_t log_offset, const char *why, rp_slice name);
 /* Takes a message that is due (magic RP_TIMER_DEFAULT), or is to wait once more (RP_TIMER_ROLL), into the batch; enqueue_ms: when it was

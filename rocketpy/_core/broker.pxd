@@ -2,8 +2,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
-from rocketpy._core.remoting cimport Handler, Server, rp_command, rp_handler, rp_server
+from rocketpy._core.remoting cimport Server, rp_handler, rp_server
 from rocketpy._core.store cimport MessageStore, rp_message_store
+from rocketpy._core.timed_messages cimport TimedMessages, rp_broker
 
 
 cdef extern from "broker/broker.h" nogil:
@@ -14,8 +15,6 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_CHECKED_SEND
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
-    ctypedef struct rp_broker:
-        pass
     ctypedef struct rp_broker_options:
         rp_message_store *store
         rp_log *log
@@ -102,33 +101,7 @@ cdef extern from "broker/transactions.h" nogil:
     int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)
 
 
-cdef extern from "broker/timed_messages.h" nogil:
-    enum: RP_TIMER_CHECKPOINT_BYTES
-    ctypedef struct rp_timer_options:
-        const char *root_path
-    ctypedef struct rp_timer_stats:
-        pass
-    ctypedef struct rp_timer_count:
-        rp_slice topic
-        int64_t count, changed_ms
-    ctypedef struct rp_recall:
-        rp_slice topic, unique_key, producer_group, born_host
-        int64_t deliver_ms
-    void rp_timer_options_default(rp_timer_options *options)
-    int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, rp_error *error)
-    int rp_broker_stop_timers(rp_broker *broker, rp_error *error)
-    void rp_broker_read_timer_stats(const rp_broker *broker, rp_timer_stats *stats)
-    int rp_broker_read_timer_checkpoint(const rp_broker *broker, uint8_t *checkpoint)
-    int rp_broker_follow_timer_checkpoint(rp_broker *broker, const uint8_t *checkpoint, uint32_t size)
-    void rp_broker_each_timer_count(rp_broker *broker, int (*visit)(void *context, const rp_timer_count *count) noexcept nogil,
-                                    void *context)
-    uint64_t rp_broker_timer_count_version(const rp_broker *broker)
-    int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64_t end_s)
-    int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end)
-
-
-cdef class Broker(Handler):
-    cdef rp_broker *native
+cdef class Broker(TimedMessages):
     cdef MessageStore store
     cdef NativeObject log
     cdef rp_broker_settings native_settings

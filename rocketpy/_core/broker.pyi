@@ -9,17 +9,16 @@ from typing_extensions import disjoint_base
 from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
-from .options import TimerOptions as TimerOptions
-from .remoting import Handler
 from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
+from .timed_messages import TimedMessages
 
 def check_sql(expression: str) -> str:
     """What of the text follows behind the whole expression, which is not looked at; "" as a rule. Raises InvalidArgument, with the place
     in it and what is wrong there, NoMemory."""
 
 @disjoint_base
-class Broker(Handler):
+class Broker(TimedMessages):
     """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
 
     def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...
@@ -86,29 +85,6 @@ class Broker(Handler):
     def put_half_again(self, log_offset: int, fate: int, check_times: int = 0) -> HalfCopy:
         """Stores a prepared message once more (fate: rp_half_fate of csrc/broker/transactions.h). Blocks on the disk. Raises NotFound:
         there is no such message; AlreadyExists: TRANS_CHECK_MAX_TIME_TOPIC has to be made first; else why it cannot be stored."""
-    def start_timers(self, root_path: str, **options: Unpack[TimerOptions]) -> None:
-        """Messages with a time of their own are entered and, where `delivers` is 1, go to where they were sent when it has come. Raises
-        InvalidArgument, StoreIOError, DiskFull, Busy, NoMemory. Nothing if it runs; after a stop, `delivers` alone counts."""
-    def stop_timers(self) -> None:
-        """Returns when nothing is entered or delivered any more and all is on disk; raises what did not get there, and has stopped all the
-        same. Idempotent."""
-    def timer_stats(self) -> dict[str, int]:
-        """The fields of rp_timer_stats (csrc/broker/timed_messages.h)."""
-    def timer_checkpoint(self) -> bytes | None:
-        """Of a master: the body of GET_TIMER_CHECK_POINT. None before the first start."""
-    def follow_timer_checkpoint(self, body: bytes) -> None:
-        """Of a slave: goes on up to where its master is. Raises ProtocolError; Closed: it was never started, or delivers."""
-    def timer_counts(self) -> list[tuple[str, int, int]]:
-        """(topic, messages that wait, when that changed last, in ms) of the topics that are there and had any since the start."""
-    @property
-    def timer_count_version(self) -> int:
-        """Grows with each change of the counts."""
-    def timers_between(self, begin_s: int, end_s: int) -> int:
-        """How many messages are due from begin_s to end_s seconds from now."""
-    def put_recall(self, topic: str, unique_key: str, producer_group: str, deliver_ms: int, born_host: str | None = None) -> int:
-        """Stores that a message with a timer is not to be delivered, and returns where its record ends in the commit log; on disk it may be
-        later. Waits as an append does. Raises InvalidArgument: its time is over, or too far away; Unsupported: timers are off; Busy: too
-        many messages are due then; else why it cannot be stored."""
     def put_group(
         self,
         group: str,

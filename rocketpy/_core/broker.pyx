@@ -3,11 +3,11 @@
 # The tables' functions take short native locks and copy little: they are called without the GIL, as every call that may lock.
 # The exports (offsets, statistics) are copied out by native visitors first and become Python objects after the visit.
 
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
-from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields
-from rocketpy._core.base cimport slice_of_text, text_of_slice, uint8_t
+from rocketpy._core.base cimport check, log_of, read_fields, rp_field_row, set_fields, slice_of_text
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
 from rocketpy._core.store import host_bytes
 from rocketpy._core.errors import Closed, InvalidArgument, NoMemory
 from rocketpy._core.options import BrokerOptions, BrokerSettings
@@ -17,7 +17,6 @@ cdef extern from *:
     """
     #include "fields_inl.h"
     #include "broker/broker.h"
-    #include "broker/timed_messages.h"
     #define ROW(member) RP_FIELD_ROW(rp_broker_options, member)
     static const rp_field_row broker_option_rows[] = {
         ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
@@ -36,17 +35,6 @@ cdef extern from *:
         ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
-    #define ROW(member) RP_FIELD_ROW(rp_timer_options, member)
-    static const rp_field_row timer_option_rows[] = {
-        ROW(log_file_size), ROW(precision_ms), ROW(roll_window_slots), ROW(flush_interval_ms), ROW(progress_interval_ms),
-        ROW(delivers), RP_FIELD_END};
-    #undef ROW
-    #define ROW(member) RP_FIELD_ROW(rp_timer_stats, member)
-    static const rp_field_row timer_stats_rows[] = {
-        ROW(read_time_ms), ROW(queue_offset), ROW(queue_max_offset), ROW(master_queue_offset), ROW(messages_waiting),
-        ROW(enqueue_behind_ms), ROW(dequeue_behind_ms), ROW(entered), ROW(delivered), ROW(rolled), ROW(recalled),
-        ROW(passed_over), ROW(is_running), RP_FIELD_END};
-    #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
     static const rp_field_row broker_stats_rows[] = {
         ROW(sends), ROW(sends_failed), ROW(sends_punted), ROW(pulls), ROW(pulls_found), ROW(pulls_missed), ROW(pulls_punted),
@@ -59,46 +47,6 @@ cdef extern from *:
     const rp_field_row *broker_option_rows
     const rp_field_row *broker_settings_rows
     const rp_field_row *broker_stats_rows
-    const rp_field_row *timer_option_rows
-    const rp_field_row *timer_stats_rows
-
-
-# One exported row: two names and up to four numbers, as the visitors copy them.
-cdef struct exported_row:
-    uint32_t name_sizes[2]
-    int64_t numbers[4]
-
-
-cdef struct export_buffer:
-    char *data
-    size_t size, room
-    bint out_of_memory
-
-
-cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil:
-    """Appends row and both names. 0, or 1 when memory is out: a visitor stops then."""
-    cdef size_t needed = sizeof(exported_row) + first.size + second.size
-    cdef size_t room = buffer.room
-    cdef char *larger
-    if buffer.size + needed > room:
-        room = (buffer.size + needed) * 2
-        larger = <char *>realloc(buffer.data, room)
-        if larger == NULL:
-            buffer.out_of_memory = True
-            return 1
-        buffer.data = larger
-        buffer.room = room
-    row.name_sizes[0] = first.size
-    row.name_sizes[1] = second.size
-    memcpy(buffer.data + buffer.size, row, sizeof(exported_row))
-    buffer.size += sizeof(exported_row)
-    if first.size > 0:
-        memcpy(buffer.data + buffer.size, first.data, first.size)
-    buffer.size += first.size
-    if second.size > 0:
-        memcpy(buffer.data + buffer.size, second.data, second.size)
-    buffer.size += second.size
-    return 0
 
 
 cdef int export_offset(void *context, const rp_offset_row *offset) noexcept nogil:
@@ -127,44 +75,6 @@ cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil
     return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
 
 
-cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept nogil:
-    cdef exported_row row
-    cdef rp_slice nothing
-    nothing.data = NULL
-    nothing.size = 0
-    row.numbers[0] = count.count
-    row.numbers[1] = count.changed_ms
-    return export_row(<export_buffer *>context, count.topic, nothing, &row)
-
-
-cdef list imported_rows(export_buffer *buffer, int names, int numbers):
-    """The buffer as tuples (names…, numbers…); frees it."""
-    cdef list rows = []
-    cdef exported_row row
-    cdef rp_slice name
-    cdef size_t position = 0
-    cdef int i
-    try:
-        if buffer.out_of_memory:
-            raise NoMemory("no memory to export the table")
-        while position < buffer.size:
-            memcpy(&row, buffer.data + position, sizeof(exported_row))
-            position += sizeof(exported_row)
-            values = []
-            for i in range(2):
-                name.data = <const uint8_t *>buffer.data + position
-                name.size = row.name_sizes[i]
-                position += name.size
-                if i < names:
-                    values.append(text_of_slice(name))
-            for i in range(numbers):
-                values.append(row.numbers[i])
-            rows.append(tuple(values))
-    finally:
-        free(buffer.data)
-    return rows
-
-
 def check_sql(str expression not None):
     cdef rp_slice text = slice_of_text(expression)
     cdef uint32_t end = 0
@@ -181,7 +91,7 @@ cdef str unread_of(str expression, uint32_t end):
     return expression.encode()[end:].decode(errors="replace")
 
 
-cdef class Broker(Handler):
+cdef class Broker(TimedMessages):
     def __init__(self, MessageStore store not None, *, log=None, **options):
         cdef rp_broker_options native_options
         cdef rp_error error
@@ -441,107 +351,6 @@ cdef class Broker(Handler):
             return HalfCopy(copy.queue_offset, copy.log_offset, copy.first_offset, question)
         finally:
             free(copy.question)
-
-    def start_timers(self, str root_path not None, **options):
-        cdef rp_timer_options native_options
-        cdef rp_error error
-        cdef list keep = []
-        cdef int status
-        cdef bytes root = root_path.encode("utf-8", "surrogateescape")
-        rp_timer_options_default(&native_options)
-        set_fields(timer_option_rows, &native_options, options, keep)
-        native_options.root_path = root
-        error.status = 0
-        self.enter()
-        with nogil:
-            status = rp_broker_start_timers(self.native, &native_options, &error)
-        self.leave()
-        check(status, &error)
-
-    def stop_timers(self):
-        cdef rp_error error
-        cdef int status
-        error.status = 0
-        self.enter()
-        with nogil:
-            status = rp_broker_stop_timers(self.native, &error)
-        self.leave()
-        check(status, &error)
-
-    def timer_stats(self):
-        cdef rp_timer_stats stats
-        self.enter()
-        with nogil:
-            rp_broker_read_timer_stats(self.native, &stats)
-        self.leave()
-        return read_fields(timer_stats_rows, &stats)
-
-    def timer_checkpoint(self):
-        cdef uint8_t body[RP_TIMER_CHECKPOINT_BYTES]
-        cdef int is_there
-        self.enter()
-        with nogil:
-            is_there = rp_broker_read_timer_checkpoint(self.native, body)
-        self.leave()
-        return <bytes>(<char *>body)[:RP_TIMER_CHECKPOINT_BYTES] if is_there else None
-
-    def follow_timer_checkpoint(self, bytes body not None):
-        cdef const uint8_t *first = body
-        cdef uint32_t size = <uint32_t>min(len(body), 4096)
-        cdef int status
-        self.enter()
-        with nogil:
-            status = rp_broker_follow_timer_checkpoint(self.native, first, size)
-        self.leave()
-        check(status, NULL)
-
-    def timer_counts(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_timer_count(self.native, export_timer_count, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 1, 2)
-
-    @property
-    def timer_count_version(self):
-        cdef uint64_t version
-        self.enter()
-        version = rp_broker_timer_count_version(self.native)
-        self.leave()
-        return version
-
-    def timers_between(self, int64_t begin_s, int64_t end_s):
-        cdef int64_t count
-        self.enter()
-        with nogil:
-            count = rp_broker_timers_between(self.native, begin_s, end_s)
-        self.leave()
-        return count
-
-    def put_recall(
-        self, str topic not None, str unique_key not None, str producer_group not None, int64_t deliver_ms, str born_host=None
-    ):
-        cdef rp_recall recall
-        cdef int64_t end
-        cdef int status
-        cdef bytes host = b""
-        if born_host is not None:
-            host, is_v6 = host_bytes(born_host)
-            host = host if is_v6 else host[:8]
-        recall.topic = slice_of_text(topic)
-        recall.unique_key = slice_of_text(unique_key)
-        recall.producer_group = slice_of_text(producer_group)
-        recall.deliver_ms = deliver_ms
-        recall.born_host.data = host
-        recall.born_host.size = <uint32_t>len(host)
-        self.enter()
-        with nogil:
-            status = rp_broker_put_recall(self.native, &recall, &end)
-        self.leave()
-        check(status, NULL)
-        return end
 
     def put_group(
         self,

@@ -129,6 +129,34 @@ static void a_delayed_one_goes_by_its_level(void) {
     fixture_close(&fx);
 }
 
+/* Whether it is taken is asked when it is committed; until then it may be anything. */
+static void a_timed_one_waits_for_its_time(void) {
+    fixture fx;
+    fixture_init(&fx);
+    open_with_transactions(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_prepared(&c, 1, PREPARED "TIMER_DELAY_SEC\00160\2", "later");
+    send_prepared(&c, 1, PREPARED "TIMER_DELAY_SEC\1x\2", "illegal");
+    send_prepared(&c, 1, PREPARED "TIMER_DELAY_SEC\0010\2", "at once");
+    CHECK(end_transaction(&c, "P", 0, log_offset_of(&fx, HALF, 0), COMMIT, false) == 1);
+    fx.settings.timer_enable = 1;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    CHECK(end_transaction(&c, "P", 0, log_offset_of(&fx, HALF, 0), COMMIT, false) == 0);
+    CHECK(end_transaction(&c, "P", 1, log_offset_of(&fx, HALF, 1), COMMIT, false) == 13);
+    CHECK(end_transaction(&c, "P", 2, log_offset_of(&fx, HALF, 2), COMMIT, false) == 0);
+    rp_message message;
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, "rmq_sys_wheel_timer", 0, 0, &message, &entry);
+    CHECK(slice_is(message.body, "later") && property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1"));
+    CHECK(rp_message_property(message.properties, "TIMER_OUT_MS").data != NULL);
+    CHECK((message.sys_flag & RP_SYSFLAG_TRANSACTION_MASK) == COMMIT);
+    rp_log_range_release(pin);
+    CHECK(end_of(&fx, "rmq_sys_wheel_timer", 0) == 1 && end_of(&fx, "T", 1) == 1 && end_of(&fx, RP_OP_TOPIC, 0) == 2);
+    client_close(&c);
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
 static void what_cannot_be_ended_is_refused_and_nothing_is_stored(void) {
     fixture fx;
     fixture_init(&fx);
@@ -354,6 +382,7 @@ static void who_may_not_send_them_is_told_by_python(void) {
 int main(void) {
     RUN(a_prepared_message_is_seen_when_it_is_committed);
     RUN(a_delayed_one_goes_by_its_level);
+    RUN(a_timed_one_waits_for_its_time);
     RUN(what_cannot_be_ended_is_refused_and_nothing_is_stored);
     RUN(whoever_does_not_know_is_asked);
     RUN(what_is_copied_keeps_what_it_was);

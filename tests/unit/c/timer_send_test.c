@@ -167,7 +167,7 @@ static void a_full_slot_is_closed_for_sends(void) {
     timers_start(&fx, &options);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     char properties[64];
-    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + 3600000);
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + 600000);
     int stored = 0;
     for (int i = 0; i < 100; i++) {
         rp_command response = send_timed(&c, "T", 0, properties, "many");

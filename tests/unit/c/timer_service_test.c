@@ -7,6 +7,7 @@
 
 #define MINUTE INT64_C(60000)
 #define SENDS 300
+#define MANY 10000
 
 static client opened(fixture *fx) {
     timer_fixture_init(fx);
@@ -147,6 +148,43 @@ static void what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_a
     }
     turn_clock(&fx, 600000);
     CHECK(end_of(&fx, "T", 0) == 2 && body_is(&fx, "T", 0, 1, "later"));
+    drop_events(&fx);
+    fixture_close(&fx);
+}
+
+/* One slot with more than a step of its chain, a recall at its begin of a message at its end; every stop is somewhere within it. */
+static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
+    fixture fx;
+    client c = opened(&fx);
+    char properties[128], body[16];
+    int64_t deliver_ms = (turned_wall_ms(NULL) + MINUTE) / PRECISION_MS * PRECISION_MS;
+    CHECK(put_recall(&fx, "T", "last", deliver_ms + 1) == RP_OK);
+    for (int i = 0; i <= MANY; i++) {
+        snprintf(properties, sizeof properties, "UNIQ_KEY\1%s\2TIMER_OUT_MS\1%" PRId64 "\2REAL_TOPIC\1T\2REAL_QID\0010\2",
+                 i == MANY ? "last" : "K", deliver_ms);
+        snprintf(body, sizeof body, "%d", i);
+        put_strange(&fx, properties, body);
+    }
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    int stops = 0;
+    for (int64_t end = end_of(&fx, "T", 0); end < MANY; end = end_of(&fx, "T", 0), stops++) {
+        wait_end(&fx, "T", 0, end + 1);
+        timers_stop(&fx);
+        CHECK(count_of(&fx, "T") >= 0);
+        if (stops == 0) {
+            client_close(&c);
+            timer_fixture_reopen(&fx);
+        }
+        rp_timer_options options = timer_options(&fx);
+        timers_start(&fx, &options);
+    }
+    turn_clock(&fx, 1000);
+    CHECK(stops > 0 && end_of(&fx, "T", 0) == MANY && stats_of(&fx).messages_waiting == 0 && count_of(&fx, "T") == 0);
+    for (int i = 0; i < MANY; i += 97) {
+        snprintf(body, sizeof body, "%d", i);
+        CHECK(body_is(&fx, "T", 0, i, body));
+    }
     drop_events(&fx);
     fixture_close(&fx);
 }
@@ -466,6 +504,7 @@ int main(void) {
     RUN(what_is_recalled_does_not_come_and_the_others_of_its_slot_do);
     RUN(what_waits_longer_than_the_window_is_rolled_and_comes_once);
     RUN(what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_again);
+    RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_is_late_comes_at_once);
     RUN(strange_messages_are_passed_over);
     RUN(a_store_with_all_its_queues_passes_over_what_needs_one_more);

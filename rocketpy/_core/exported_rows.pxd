@@ -1,0 +1,20 @@
+# exported_rows.pxd: rows of a native table on their way to Python: copied by a visitor without the GIL, made objects of after the visit.
+from libc.stdint cimport int64_t, uint32_t
+
+from rocketpy._core.base cimport rp_slice
+
+
+# One exported row: two names and up to four numbers, as the visitors copy them.
+cdef struct exported_row:
+    uint32_t name_sizes[2]
+    int64_t numbers[4]
+
+
+cdef struct export_buffer:
+    char *data
+    size_t size, room
+    bint out_of_memory
+
+
+cdef int export_row(export_buffer *buffer, rp_slice first, rp_slice second, exported_row *row) noexcept nogil
+cdef list imported_rows(export_buffer *buffer, int names, int numbers)

@@ -1,0 +1,36 @@
+"""Stub of rocketpy._core.timed_messages: messages with a time of their own (csrc/broker/timed_messages.h)."""
+
+from typing import Unpack
+
+from typing_extensions import disjoint_base
+
+from .options import TimerOptions as TimerOptions
+from .remoting import Handler
+
+@disjoint_base
+class TimedMessages(Handler):
+    """What Broker has of it; nothing by itself."""
+
+    def start_timers(self, root_path: str, **options: Unpack[TimerOptions]) -> None:
+        """Messages with a time of their own are entered and, where `delivers` is 1, go to where they were sent when it has come. Raises
+        InvalidArgument, StoreIOError, DiskFull, Busy, NoMemory. Nothing if it runs; after a stop, `delivers` alone counts."""
+    def stop_timers(self) -> None:
+        """Returns when nothing is entered or delivered any more and all is on disk; raises what did not get there, and has stopped all the
+        same. Idempotent."""
+    def timer_stats(self) -> dict[str, int]:
+        """The fields of rp_timer_stats (csrc/broker/timed_messages.h)."""
+    def timer_checkpoint(self) -> bytes | None:
+        """Of a master: the body of GET_TIMER_CHECK_POINT. None before the first start."""
+    def follow_timer_checkpoint(self, body: bytes) -> None:
+        """Of a slave: goes on up to where its master is. Raises ProtocolError; Closed: it was never started, or delivers."""
+    def timer_counts(self) -> list[tuple[str, int, int]]:
+        """(topic, messages that wait, when that changed last, in ms) of the topics that are there and had any since the start."""
+    @property
+    def timer_count_version(self) -> int:
+        """Grows with each change of the counts."""
+    def timers_between(self, begin_s: int, end_s: int) -> int:
+        """How many messages are due from begin_s to end_s seconds from now."""
+    def put_recall(self, topic: str, unique_key: str, producer_group: str, deliver_ms: int, born_host: str | None = None) -> int:
+        """Stores that a message with a timer is not to be delivered, and returns where its record ends in the commit log; on disk it may be
+        later. Waits as an append does. Raises InvalidArgument: its time is over, or too far away; Unsupported: timers are off; Busy: too
+        many messages are due then; else why it cannot be stored."""

@@ -1,0 +1,140 @@
+# timed_messages.pyx: messages with a time of their own, the part of the broker that csrc/broker/timed_messages.h is about.
+
+from libc.string cimport memset
+
+from rocketpy._core.base cimport check, read_fields, rp_field_row, set_fields, slice_of_text
+from rocketpy._core.exported_rows cimport export_buffer, export_row, exported_row, imported_rows
+from rocketpy._core.options import TimerOptions
+from rocketpy._core.store import host_bytes
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "broker/timed_messages.h"
+    #define ROW(member) RP_FIELD_ROW(rp_timer_options, member)
+    static const rp_field_row timer_option_rows[] = {
+        ROW(log_file_size), ROW(precision_ms), ROW(roll_window_slots), ROW(flush_interval_ms), ROW(progress_interval_ms),
+        ROW(delivers), RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_timer_stats, member)
+    static const rp_field_row timer_stats_rows[] = {
+        ROW(read_time_ms), ROW(queue_offset), ROW(queue_max_offset), ROW(master_queue_offset), ROW(messages_waiting),
+        ROW(enqueue_behind_ms), ROW(dequeue_behind_ms), ROW(entered), ROW(delivered), ROW(rolled), ROW(recalled),
+        ROW(passed_over), ROW(is_running), RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *timer_option_rows
+    const rp_field_row *timer_stats_rows
+
+
+cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept nogil:
+    cdef exported_row row
+    cdef rp_slice nothing
+    nothing.data = NULL
+    nothing.size = 0
+    row.numbers[0] = count.count
+    row.numbers[1] = count.changed_ms
+    return export_row(<export_buffer *>context, count.topic, nothing, &row)
+
+
+cdef class TimedMessages(Handler):
+    def start_timers(self, str root_path not None, **options):
+        cdef rp_timer_options native_options
+        cdef rp_error error
+        cdef list keep = []
+        cdef int status
+        cdef bytes root = root_path.encode("utf-8", "surrogateescape")
+        rp_timer_options_default(&native_options)
+        set_fields(timer_option_rows, &native_options, options, keep)
+        native_options.root_path = root
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_start_timers(self.native, &native_options, &error)
+        self.leave()
+        check(status, &error)
+
+    def stop_timers(self):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_broker_stop_timers(self.native, &error)
+        self.leave()
+        check(status, &error)
+
+    def timer_stats(self):
+        cdef rp_timer_stats stats
+        self.enter()
+        with nogil:
+            rp_broker_read_timer_stats(self.native, &stats)
+        self.leave()
+        return read_fields(timer_stats_rows, &stats)
+
+    def timer_checkpoint(self):
+        cdef uint8_t body[RP_TIMER_CHECKPOINT_BYTES]
+        cdef int is_there
+        self.enter()
+        with nogil:
+            is_there = rp_broker_read_timer_checkpoint(self.native, body)
+        self.leave()
+        return <bytes>(<char *>body)[:RP_TIMER_CHECKPOINT_BYTES] if is_there else None
+
+    def follow_timer_checkpoint(self, bytes body not None):
+        cdef const uint8_t *first = body
+        cdef uint32_t size = <uint32_t>min(len(body), 4096)
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_follow_timer_checkpoint(self.native, first, size)
+        self.leave()
+        check(status, NULL)
+
+    def timer_counts(self):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            rp_broker_each_timer_count(self.native, export_timer_count, &buffer)
+        self.leave()
+        return imported_rows(&buffer, 1, 2)
+
+    @property
+    def timer_count_version(self):
+        cdef uint64_t version
+        self.enter()
+        version = rp_broker_timer_count_version(self.native)
+        self.leave()
+        return version
+
+    def timers_between(self, int64_t begin_s, int64_t end_s):
+        cdef int64_t count
+        self.enter()
+        with nogil:
+            count = rp_broker_timers_between(self.native, begin_s, end_s)
+        self.leave()
+        return count
+
+    def put_recall(
+        self, str topic not None, str unique_key not None, str producer_group not None, int64_t deliver_ms, str born_host=None
+    ):
+        cdef rp_recall recall
+        cdef int64_t end
+        cdef int status
+        cdef bytes host = b""
+        if born_host is not None:
+            host, is_v6 = host_bytes(born_host)
+            host = host if is_v6 else host[:8]
+        recall.topic = slice_of_text(topic)
+        recall.unique_key = slice_of_text(unique_key)
+        recall.producer_group = slice_of_text(producer_group)
+        recall.deliver_ms = deliver_ms
+        recall.born_host.data = host
+        recall.born_host.size = <uint32_t>len(host)
+        self.enter()
+        with nogil:
+            status = rp_broker_put_recall(self.native, &recall, &end)
+        self.leave()
+        check(status, NULL)
+        return end
