@@ -135,6 +135,7 @@ static int fill(rp_timer_delivery *delivery, bool *is_at_end, rp_error *error) {
 static void close_slot(rp_timer_delivery *delivery) {
     rp_timer_chain_close(delivery->chain);
     rp_key_set_clear(&delivery->recalled);
+    rp_key_set_clear(&delivery->taken);
     delivery->chain = NULL;
     delivery->count = delivery->over = 0;
     delivery->has_begun = false;
@@ -191,7 +192,10 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_gone = !is_rolled && is_recalled(service, message.properties);
     if (is_gone)
         rp_count(&service->recalled, 1);
-    status = is_gone ? RP_E_NOT_FOUND : rp_timer_take(service, &message, pin, record->magic, record->write_time_ms, now_ms);
+    int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
+    status = is_gone || comes_second > 0 ? RP_E_NOT_FOUND
+             : comes_second < 0          ? comes_second
+                                         : rp_timer_take(service, &message, pin, record->magic, record->write_time_ms, now_ms);
     if (status == RP_OK)
         service->outgoing[service->outgoing_count - 1].index = index;
     if (status == RP_E_NOT_FOUND)
@@ -258,6 +262,7 @@ static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     }
     rp_timer_set(&service->read_ms, next_ms);
     rp_key_set_init(&service->delivery.recalled, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
+    rp_key_set_init(&service->delivery.taken, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     service->delivery.kind = RP_TIMER_CHAIN_RECALLS;
     return rp_timer_chain_open(rp_timer_files_log(files), &slot, service->precision_ms, &service->delivery.chain, NULL);
 }

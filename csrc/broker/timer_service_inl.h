@@ -32,6 +32,7 @@ typedef struct rp_timer_delivery {
     rp_timer_chain *chain; /* owned; NULL: none is */
     int kind;              /* rp_timer_chain_kind */
     rp_key_set recalled;
+    rp_key_set taken; /* of messages that waited long enough for a copy of theirs to be in the slot, too */
     rp_timer_chain_record records[RP_TIMER_WINDOW]; /* the next of its chain */
     uint32_t count, over; /* of records; bit i says that the i-th of them is over */
     bool has_begun;       /* one of its messages was appended */
@@ -124,6 +125,10 @@ int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms);
 int rp_timer_find_copies(rp_timer_service *service, rp_consume_queue *queue, bool *is_found);
 /* It was rolled since: its copy is the one that waits. */
 bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *message);
+
+/* Of a message that is due: whether the one that it is a copy of is in its slot, too, and comes instead; it is remembered for copies of
+ * its own. 1; 0; RP_E_NO_MEMORY. */
+int rp_timer_comes_second(rp_timer_service *service, const rp_message *message);
 
 /* ---- timer_deliver.c ---- */
 
