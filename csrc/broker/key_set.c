@@ -59,17 +59,31 @@ int rp_key_set_add(rp_key_set *set, rp_slice key) {
     return RP_OK;
 }
 
-int rp_key_set_holds(const rp_key_set *set, rp_slice key) {
+int rp_key_set_has(const rp_key_set *set, rp_slice key) {
     return set->count > 0 && slot_of(set->slots, set->room, hash_of(set, key.data, key.size))->first != 0;
 }
 
-int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
-    uint8_t key[KEY_SIZE_MAX];
+/* "topic+key". 0: too long, or one of them is empty. */
+static uint32_t join(rp_slice topic, rp_slice unique_key, uint8_t key[KEY_SIZE_MAX]) {
     size_t size = (size_t)topic.size + 1 + unique_key.size;
-    if (set->count == 0 || topic.size == 0 || unique_key.size == 0 || size > sizeof key)
+    if (topic.size == 0 || unique_key.size == 0 || size > KEY_SIZE_MAX)
         return 0;
     memcpy(key, topic.data, topic.size);
     key[topic.size] = '+';
     memcpy(key + topic.size + 1, unique_key.data, unique_key.size);
-    return rp_key_set_holds(set, (rp_slice){key, (uint32_t)size});
+    return (uint32_t)size;
+}
+
+int rp_key_set_add_recalled(rp_key_set *set, rp_slice topic, rp_slice named) {
+    uint8_t key[KEY_SIZE_MAX];
+    if (named.size > topic.size && named.data[topic.size] == '+' && memcmp(named.data, topic.data, topic.size) == 0)
+        return rp_key_set_add(set, named);
+    uint32_t size = join(topic, named, key);
+    return size > 0 ? rp_key_set_add(set, (rp_slice){key, size}) : RP_OK;
+}
+
+int rp_key_set_has_recalled(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
+    uint8_t key[KEY_SIZE_MAX];
+    uint32_t size = set->count > 0 ? join(topic, unique_key, key) : 0;
+    return size > 0 && rp_key_set_has(set, (rp_slice){key, size});
 }

@@ -87,7 +87,7 @@ static uint8_t *put_times(uint8_t *start, uint8_t *at, int64_t enqueue_ms, int64
 }
 
 uint8_t *rp_timer_put_delivered(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms) {
-    static const char *const replaced[] = {"REAL_TOPIC", "REAL_QID", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
+    static const char *const replaced[] = {"TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
     return put_times(at, rp_copy_pairs_without(at, waited, replaced), enqueue_ms, now_ms);
 }
 

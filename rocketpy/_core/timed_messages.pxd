@@ -1,5 +1,5 @@
 # timed_messages.pxd: csrc/broker/timed_messages.h in Cython's words.
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_error, rp_slice
 from rocketpy._core.remoting cimport Handler
@@ -21,6 +21,7 @@ cdef extern from "broker/timed_messages.h" nogil:
     ctypedef struct rp_recall:
         rp_slice topic, unique_key, producer_group, born_host
         int64_t deliver_ms
+        int32_t names_topic
     void rp_timer_options_default(rp_timer_options *options)
     int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, rp_error *error)
     int rp_broker_stop_timers(rp_broker *broker, rp_error *error)

@@ -117,7 +117,14 @@ cdef class TimedMessages(Handler):
         return count
 
     def put_recall(
-        self, str topic not None, str unique_key not None, str producer_group not None, int64_t deliver_ms, str born_host=None
+        self,
+        str topic not None,
+        str unique_key not None,
+        str producer_group not None,
+        int64_t deliver_ms,
+        str born_host=None,
+        *,
+        bint names_topic=False,
     ):
         cdef rp_recall recall
         cdef int64_t end
@@ -130,6 +137,7 @@ cdef class TimedMessages(Handler):
         recall.unique_key = slice_of_text(unique_key)
         recall.producer_group = slice_of_text(producer_group)
         recall.deliver_ms = deliver_ms
+        recall.names_topic = names_topic
         recall.born_host.data = host
         recall.born_host.size = <uint32_t>len(host)
         self.enter()
