@@ -5,7 +5,10 @@
  * same time. While wheel and log are made again from the queue, only the last one counts. It is found by all that a copy keeps: when,
  * where and by which key it was sent, its body; and it was rolled once more.
  *
- * Bounds   16 bytes for each copy in the queue, while entering is below where it was when log and wheel were lost.
+ * A slave rolls by its own clock and may not roll what its master did, so that a slot may hold both: the one that was sent first comes.
+ *
+ * Bounds   32 bytes for each of a slot's messages that waited for half of what the wheel is used for, or more; 16 bytes for each copy in
+ *          the queue, while entering is below where it was when log and wheel were lost.
  */
 #include "../base/hash.h"
 #include "stored_message.h"
@@ -42,6 +45,9 @@ static identity identity_of(const rp_message *message, int32_t times) {
     rp_timer_out_ms(message->properties, &found.out_ms);
     return found;
 }
+
+/* Without one, two messages may be the same in all that is looked at, and one of them would be lost. */
+static bool has_unique_key(const rp_message *message) { return rp_message_property(message->properties, "UNIQ_KEY").size > 0; }
 
 /* Of a copy: what it is a copy of. RP_OK; else what to try again for. */
 static int note_copy(rp_timer_service *service, const rp_queue_entry *entry) {
@@ -97,8 +103,21 @@ int rp_timer_find_copies(rp_timer_service *service, rp_consume_queue *queue, boo
 }
 
 bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *message) {
-    if (!service->copies.is_begun)
+    if (!service->copies.is_begun || !has_unique_key(message))
         return false;
     identity wanted = identity_of(message, number_of(message->properties, "TIMER_ROLL_TIMES"));
-    return rp_key_set_holds(&service->copies.originals, (rp_slice){(const uint8_t *)&wanted, sizeof wanted});
+    return rp_key_set_has(&service->copies.originals, (rp_slice){(const uint8_t *)&wanted, sizeof wanted});
+}
+
+int rp_timer_comes_second(rp_timer_service *service, const rp_message *message) {
+    int32_t times = number_of(message->properties, "TIMER_ROLL_TIMES");
+    int64_t out_ms, waited_ms, window_ms = (int64_t)service->window_slots * service->precision_ms;
+    rp_timer_out_ms(message->properties, &out_ms);
+    if (__builtin_sub_overflow(out_ms, message->store_timestamp_ms, &waited_ms) || (times <= 0 && waited_ms < window_ms / 2) ||
+        !has_unique_key(message))
+        return 0;
+    identity own = identity_of(message, times), original = identity_of(message, times > 0 ? times - 1 : 0);
+    bool is_second = times > 0 && rp_key_set_holds(&service->delivery.taken, (rp_slice){(const uint8_t *)&original, sizeof original});
+    int status = rp_key_set_add(&service->delivery.taken, (rp_slice){(const uint8_t *)&own, sizeof own});
+    return status != RP_OK ? status : is_second;
 }

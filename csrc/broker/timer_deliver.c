@@ -64,7 +64,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     rp_append_item *item = &service->items[service->outgoing_count];
     rp_slice waited = message->properties;
     *item = rp_item_of_message(message);
-    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC")};
+    *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC"), .log_offset = message->physical_offset};
     int status = open_queue(service, message, magic, out, item);
     if (status != RP_OK)
         return status;
@@ -96,7 +96,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             count_stored(out->topic, item);
             rp_count(out->topic == service->topic ? &service->rolled : &service->delivered, 1);
         } else if (item->status == RP_E_TOO_LARGE) {
-            rp_timer_pass_over(service, -1, "its record does not fit into the log any more; it was sent to topic ", out->name);
+            rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {
             refused = refused == RP_OK ? item->status : refused;
         }
@@ -135,6 +135,7 @@ static int fill(rp_timer_delivery *delivery, bool *is_at_end, rp_error *error) {
 static void close_slot(rp_timer_delivery *delivery) {
     rp_timer_chain_close(delivery->chain);
     rp_key_set_clear(&delivery->recalled);
+    rp_key_set_clear(&delivery->taken);
     delivery->chain = NULL;
     delivery->count = delivery->over = 0;
     delivery->has_begun = false;
@@ -157,8 +158,8 @@ static int take_recall(rp_timer_service *service, const rp_timer_record *record)
     if (status != RP_OK)
         return status == RP_E_NOT_FOUND ? RP_OK : status;
     rp_slice key = rp_message_property(message.properties, "TIMER_DEL_UNIQKEY");
-    if (key.data != NULL)
-        status = rp_key_set_add_recall(&service->delivery.recalled, rp_message_property(message.properties, "REAL_TOPIC"), key);
+    rp_slice topic = rp_message_property(message.properties, "REAL_TOPIC");
+    status = topic.size > 0 ? rp_key_set_add_recalled(&service->delivery.recalled, topic, key) : RP_OK;
     rp_log_range_release(pin);
     return status;
 }
@@ -175,8 +176,8 @@ static int take_recalls(rp_timer_service *service) {
 }
 
 static bool is_recalled(const rp_timer_service *service, rp_slice properties) {
-    return rp_key_set_has(&service->delivery.recalled, rp_message_property(properties, "REAL_TOPIC"),
-                          rp_message_property(properties, "UNIQ_KEY"));
+    return rp_key_set_has_recalled(&service->delivery.recalled, rp_message_property(properties, "REAL_TOPIC"),
+                                   rp_message_property(properties, "UNIQ_KEY"));
 }
 
 /* ---- the others ---- */
@@ -192,7 +193,10 @@ static int take_due(rp_timer_service *service, uint32_t index, int64_t now_ms) {
     bool is_rolled = (record->magic & RP_TIMER_ROLL) != 0, is_gone = !is_rolled && is_recalled(service, message.properties);
     if (is_gone)
         rp_count(&service->recalled, 1);
-    status = is_gone ? RP_E_NOT_FOUND : rp_timer_take(service, &message, pin, record->magic, record->write_time_ms, now_ms);
+    int comes_second = is_gone || is_rolled ? 0 : rp_timer_comes_second(service, &message);
+    status = is_gone || comes_second > 0 ? RP_E_NOT_FOUND
+             : comes_second < 0          ? comes_second
+                                         : rp_timer_take(service, &message, pin, record->magic, record->write_time_ms, now_ms);
     if (status == RP_OK)
         service->outgoing[service->outgoing_count - 1].index = index;
     if (status == RP_E_NOT_FOUND)
@@ -259,6 +263,7 @@ static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     }
     rp_timer_set(&service->read_ms, next_ms);
     rp_key_set_init(&service->delivery.recalled, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
+    rp_key_set_init(&service->delivery.taken, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     service->delivery.kind = RP_TIMER_CHAIN_RECALLS;
     return rp_timer_chain_open(rp_timer_files_log(files), &slot, service->precision_ms, &service->delivery.chain, NULL);
 }
@@ -314,22 +319,28 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- a stop within a slot ---- */
 
-/* Those that could not be delivered while others behind them were: they wait for the next slot, as their recalls are known here. */
-static int put_off_refused(rp_timer_service *service, rp_error *error) {
+/* Those that could not be delivered while others behind them were go to the end of their slot, where its recalls still count, and where nobody
+ * takes them for delivered. *first: where the first of them is now; RP_TIMER_NO_POSITION: there are none. */
+static int put_behind_refused(rp_timer_service *service, int64_t *first, rp_error *error) {
     rp_timer_delivery *delivery = &service->delivery;
+    rp_timer_files *files = rp_timer_files_of(service);
+    *first = RP_TIMER_NO_POSITION;
     for (uint32_t i = 0; i < delivery->count && delivery->over >> i != 0; i++) {
         const rp_timer_record *record = &delivery->records[i].record;
+        if (delivery->over >> i & 1)
+            continue;
         rp_timer_entry entry = {
-            .due_ms = rp_timer_get(&service->read_ms) + service->precision_ms,
+            .due_ms = rp_timer_get(&service->read_ms),
             .write_time_ms = rp_timer_get(&service->read_ms),
             .commit_log_offset = record->commit_log_offset,
             .size = record->size,
             .magic = record->magic,
             .topic_hash = record->topic_hash,
         };
-        int status = delivery->over >> i & 1 ? RP_OK : rp_timer_files_enter(rp_timer_files_of(service), &entry, error);
+        int status = rp_timer_files_enter(files, &entry, error);
         if (status != RP_OK)
             return status;
+        *first = *first == RP_TIMER_NO_POSITION ? rp_timer_log_last(rp_timer_files_log(files)) : *first;
         delivery->over |= UINT32_C(1) << i;
     }
     return RP_OK;
@@ -340,14 +351,18 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error) {
     bool is_at_end = false;
     int status = RP_OK;
     if (delivery->chain != NULL && delivery->has_begun) {
-        status = put_off_refused(service, error);
+        int64_t position = RP_TIMER_NO_POSITION;
+        status = rp_timer_wait_durable(service, RP_TIMER_STOP_WAIT_MS, error); /* what is cut off is read by nobody any more */
+        if (status == RP_OK)
+            status = put_behind_refused(service, &position, error);
         while (status == RP_OK && (status = fill(delivery, &is_at_end, error)) == RP_E_TIMEOUT)
             status = RP_OK; /* a chain ends */
-        if (status == RP_OK && is_at_end)
+        if (status == RP_OK && !is_at_end)
+            position = delivery->records[__builtin_ctz(~delivery->over)].position;
+        if (status == RP_OK && position == RP_TIMER_NO_POSITION)
             finish_slot(service);
         else if (status == RP_OK)
-            status = rp_timer_files_cut_slot(rp_timer_files_of(service), rp_timer_get(&service->read_ms),
-                                             delivery->records[__builtin_ctz(~delivery->over)].position, error);
+            status = rp_timer_files_cut_slot(rp_timer_files_of(service), rp_timer_get(&service->read_ms), position, error);
     }
     if (delivery->chain != NULL)
         close_slot(delivery);

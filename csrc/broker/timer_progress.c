@@ -7,18 +7,25 @@
 #include "timer_service_inl.h"
 
 #define FLUSH_WAIT_MS 1000
-#define STOP_WAIT_MS 5000
 #define EXPIRE_INTERVAL_MS 30000
 
 /* ---- the checkpoint ---- */
 
-static int flush(rp_timer_service *service, int64_t now_ms, bool is_clean, uint32_t wait_ms, rp_error *error) {
-    rp_timer_files *files = rp_timer_files_of(service);
-    int64_t end = rp_commit_log_max_offset(service->broker->commit_log), queue_offset = rp_timer_get(&service->queue_offset);
-    bool delivers = rp_timer_is_on(&service->delivers);
+int rp_timer_wait_durable(rp_timer_service *service, uint32_t wait_ms, rp_error *error) {
+    int64_t end = rp_commit_log_max_offset(service->broker->commit_log);
     int status = rp_message_store_wait_flushed(service->broker->store, end, wait_ms);
     if (status != RP_OK)
         return rp_error_set(error, status, 0, NULL, end, "the commit log is not on disk: %s", rp_status_text(status));
+    return RP_OK;
+}
+
+static int flush(rp_timer_service *service, int64_t now_ms, bool is_clean, uint32_t wait_ms, rp_error *error) {
+    rp_timer_files *files = rp_timer_files_of(service);
+    int64_t queue_offset = rp_timer_get(&service->queue_offset);
+    bool delivers = rp_timer_is_on(&service->delivers);
+    int status = rp_timer_wait_durable(service, wait_ms, error);
+    if (status != RP_OK)
+        return status;
     rp_timer_progress progress = {
         .read_time_ms = rp_timer_get(&service->read_ms),
         .queue_offset = queue_offset,
@@ -39,7 +46,7 @@ static int flush(rp_timer_service *service, int64_t now_ms, bool is_clean, uint3
 }
 
 int rp_timer_flush_at_stop(rp_timer_service *service, int64_t now_ms, bool is_clean, rp_error *error) {
-    return flush(service, now_ms, is_clean, STOP_WAIT_MS, error);
+    return flush(service, now_ms, is_clean, RP_TIMER_STOP_WAIT_MS, error);
 }
 
 static void tell_progress(rp_timer_service *service) {

@@ -35,18 +35,16 @@ static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoin
     return status;
 }
 
-/* Without a checkpoint nobody knows what was delivered: then all that a wheel can hold is. */
+/* Without a checkpoint nobody knows what was delivered: then all that a wheel can hold is, in its slots, so that what was recalled stays so. */
 static int64_t find_read_time(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
     int64_t now_slot_ms = rp_timer_floor(service, now_ms);
     rp_consume_queue *queue = rp_timer_known_queue(service);
     if (checkpoint->is_there && checkpoint->read_time_ms > 0)
         return rp_timer_floor(service, checkpoint->read_time_ms);
-    if (queue != NULL && rp_consume_queue_max_offset(queue) > rp_consume_queue_min_offset(queue))
-        rp_log_write(service->broker->options.log, RP_LOG_WARNING,
-                     "there is no checkpoint of timed messages: those whose time is over are delivered, perhaps once more");
-    int state = rp_timer_files_state_of(rp_timer_files_of(service));
-    if (state != RP_TIMER_FILES_GOOD && state != RP_TIMER_FILES_SHORT)
+    if (queue == NULL || rp_consume_queue_max_offset(queue) == rp_consume_queue_min_offset(queue))
         return now_slot_ms;
+    rp_log_write(service->broker->options.log, RP_LOG_WARNING,
+                 "there is no checkpoint of timed messages: those whose time is over are delivered, perhaps once more");
     return rp_timer_floor(service, now_ms - (int64_t)RP_TIMING_WHEEL_ROLL_WINDOW_MAX * service->precision_ms);
 }
 
@@ -79,11 +77,14 @@ void rp_timer_count_anew(rp_timer_service *service, int64_t now_ms) {
 
 int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t now_ms) {
     rp_error error = {.message = ""};
-    if (!service->deliver_refused)
+    if (!service->anew_refused)
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
-                     "the timer log is damaged (%s): it is made again from the messages that wait; none is lost", why->message);
+                     "wheel and timer log are made again from the messages that wait, of which none is lost: %s", why->message);
     (void)rp_timer_flush_at_stop(service, now_ms, false,
                                  NULL); /* what was delivered by now is not delivered again, where that can be said */
     int status = rp_timer_files_make_anew(rp_timer_files_of(service), &error);
-    return status == RP_OK ? rp_timer_recover(service, now_ms, &error) : status;
+    if (status == RP_OK)
+        status = rp_timer_recover(service, now_ms, &error);
+    rp_timer_tell(service, &service->anew_refused, "wheel and timer log cannot be made again", status);
+    return status;
 }

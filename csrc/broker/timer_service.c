@@ -32,11 +32,19 @@ void rp_timer_tell(rp_timer_service *service, bool *is_refused, const char *what
     *is_refused = status != RP_OK;
 }
 
+/* What was sent while the clock was far ahead holds the places of slots that come sooner: all that waits is placed anew. */
+static int free_places(rp_timer_service *service, int64_t now_slot_ms, int64_t now_ms) {
+    int64_t reach_ms = now_slot_ms + (int64_t)RP_TIMING_WHEEL_SLOTS * service->precision_ms;
+    rp_error why = {.message = "the clock was set back, and what waits is due later than the wheel reaches"};
+    bool is_free = rp_timing_wheel_next(rp_timer_files_wheel(rp_timer_files_of(service)), reach_ms) < 0;
+    return is_free ? RP_OK : rp_timer_make_anew(service, &why, now_ms);
+}
+
 /* Slots that were delivered are empty, so that their time may come again. */
-static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms) {
+static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms, int64_t now_ms) {
     int64_t read_ms = rp_timer_get(&service->read_ms);
     if (!rp_timer_is_on(&service->delivers) || service->delivery.chain != NULL ||
-        read_ms <= now_slot_ms + (int64_t)SET_BACK_SLOTS * service->precision_ms)
+        read_ms <= now_slot_ms + (int64_t)SET_BACK_SLOTS * service->precision_ms || free_places(service, now_slot_ms, now_ms) != RP_OK)
         return;
     rp_log_write(service->broker->options.log, RP_LOG_WARNING,
                  "the clock was set back by %" PRId64
@@ -50,7 +58,7 @@ static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms) {
 /* The wheel has one place for times that lie its size apart: while reading is far behind, no more is entered ahead of it than fits. */
 static void move_times(rp_timer_service *service, int64_t now_ms) {
     int64_t now_slot_ms = rp_timer_floor(service, now_ms);
-    follow_clock_back(service, now_slot_ms);
+    follow_clock_back(service, now_slot_ms, now_ms);
     int64_t read_ms = rp_timer_get(&service->read_ms);
     int64_t last_ms = read_ms + (int64_t)RP_TIMING_WHEEL_ROLL_WINDOW_MAX * service->precision_ms;
     int64_t write_ms = now_slot_ms < read_ms ? read_ms : earlier(now_slot_ms, last_ms);

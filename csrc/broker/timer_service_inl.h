@@ -25,12 +25,14 @@
 #define RP_TIMER_NEXT_AWAKE INT64_MIN /* there is more to do at once */
 #define RP_TIMER_REFUSED_MS 100       /* until the next try of what could not be done */
 #define RP_TIMER_NOT_WRITABLE_MS 1000
+#define RP_TIMER_STOP_WAIT_MS 5000 /* for the commit log */
 
 /* The slot that is being delivered. */
 typedef struct rp_timer_delivery {
     rp_timer_chain *chain; /* owned; NULL: none is */
     int kind;              /* rp_timer_chain_kind */
     rp_key_set recalled;
+    rp_key_set taken; /* of messages that waited long enough for a copy of theirs to be in the slot, too */
     rp_timer_chain_record records[RP_TIMER_WINDOW]; /* the next of its chain */
     uint32_t count, over; /* of records; bit i says that the i-th of them is over */
     bool has_begun;       /* one of its messages was appended */
@@ -49,6 +51,7 @@ typedef struct rp_timer_outgoing {
     uint8_t *text;   /* its properties; owned */
     rp_topic *topic; /* whose messages are counted; NULL: it is not in the table */
     rp_slice name;   /* REAL_TOPIC */
+    int64_t log_offset; /* where it waited */
     uint32_t index;  /* in the records */
 } rp_timer_outgoing;
 
@@ -76,7 +79,7 @@ struct rp_timer_service {
     bool is_changed;         /* since the last checkpoint */
     int64_t flush_again_ms, expire_again_ms, progress_again_ms;
     uint64_t progress_count; /* entered and delivered as of the last line */
-    bool enter_refused, deliver_refused, flush_refused; /* and the log has a line about it */
+    bool enter_refused, deliver_refused, flush_refused, anew_refused; /* and the log has a line about it */
     rp_timer_delivery delivery;
     rp_timer_copies copies;
     rp_append_item items[RP_TIMER_WINDOW];
@@ -123,6 +126,10 @@ int rp_timer_find_copies(rp_timer_service *service, rp_consume_queue *queue, boo
 /* It was rolled since: its copy is the one that waits. */
 bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *message);
 
+/* Of a message that is due: whether the one that it is a copy of is in its slot, too, and comes instead; it is remembered for copies of
+ * its own. 1; 0; RP_E_NO_MEMORY. */
+int rp_timer_comes_second(rp_timer_service *service, const rp_message *message);
+
 /* ---- timer_deliver.c ---- */
 
 /* The record at that place of the commit log, pinned. RP_OK; RP_E_NOT_FOUND: there is none, and the log says that it is passed over; else
@@ -141,6 +148,8 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
 
 /* ---- timer_progress.c ---- */
 
+/* What was delivered by now is on disk. RP_OK, or why that is not known. */
+int rp_timer_wait_durable(rp_timer_service *service, uint32_t wait_ms, rp_error *error);
 /* What a slave's master said since the last turn. */
 void rp_timer_follow(rp_timer_service *service);
 /* The checkpoint, when it is time for one, and what is done now and then. */

@@ -42,7 +42,7 @@ static int link_record(void *context, int64_t position, const rp_timer_record *r
     rp_timing_wheel *wheel = recovery->files->wheel;
     int64_t time_ms = rp_timing_wheel_floor(wheel, rp_timer_record_due_ms(record));
     recovery->last_seen = position;
-    if (time_ms < recovery->keep_from_ms || rp_timing_wheel_holds(wheel, time_ms) > time_ms) {
+    if (time_ms < recovery->keep_from_ms || rp_timing_wheel_is_past(wheel, time_ms, position)) {
         return 1;
     }
     if (!is_sound_link(recovery, time_ms, position, record->previous)) {

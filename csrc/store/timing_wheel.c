@@ -86,6 +86,14 @@ int64_t rp_timing_wheel_holds(const rp_timing_wheel *wheel, int64_t time_ms) {
     return units == 0 ? -1 : units * wheel->precision_ms;
 }
 
+/* Not by the times: with a clock that was set back the earlier one may be the newer. A place is taken again only when it is empty. */
+int rp_timing_wheel_is_past(const rp_timing_wheel *wheel, int64_t time_ms, int64_t position) {
+    int64_t held = rp_timing_wheel_holds(wheel, time_ms);
+    rp_timer_slot slot;
+    return held >= 0 && held != rp_timing_wheel_floor(wheel, time_ms) && rp_timing_wheel_slot(wheel, held, &slot) &&
+           position <= slot.last_position;
+}
+
 void rp_timing_wheel_put(rp_timing_wheel *wheel, const rp_timer_slot *slot) {
     int64_t units = units_of(wheel, slot->time_ms);
     wheel_slot values = {.first = slot->first_position, .last = slot->last_position, .magic = slot->magic};
@@ -105,10 +113,10 @@ void rp_timing_wheel_clear(rp_timing_wheel *wheel, int64_t time_ms) {
 
 void rp_timing_wheel_add(rp_timing_wheel *wheel, int64_t time_ms, int64_t position, int64_t previous, int32_t magic) {
     int32_t one = (magic & RP_TIMER_DELETE) != 0 ? -1 : 1;
-    int64_t held = rp_timing_wheel_holds(wheel, time_ms), time = rp_timing_wheel_floor(wheel, time_ms);
+    int64_t time = rp_timing_wheel_floor(wheel, time_ms);
     rp_timer_slot slot;
-    if (held > time) {
-        return; /* of the round before, and long past */
+    if (rp_timing_wheel_is_past(wheel, time, position)) {
+        return;
     }
     if (!rp_timing_wheel_slot(wheel, time, &slot)) {
         slot = (rp_timer_slot){.time_ms = time, .first_position = position};

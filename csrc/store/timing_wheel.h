@@ -47,6 +47,8 @@ int64_t rp_timing_wheel_floor(const rp_timing_wheel *wheel, int64_t time_ms);
 int rp_timing_wheel_slot(const rp_timing_wheel *wheel, int64_t time_ms, rp_timer_slot *slot);
 /* Whose time's messages the place of time_ms holds; -1: nobody's. */
 int64_t rp_timing_wheel_holds(const rp_timing_wheel *wheel, int64_t time_ms);
+/* 1: the place of time_ms holds another time's messages, which were entered behind the record at position: that one is long past. */
+int rp_timing_wheel_is_past(const rp_timing_wheel *wheel, int64_t time_ms, int64_t position);
 /* Sets the slot of slot->time_ms, whatever it held. */
 void rp_timing_wheel_put(rp_timing_wheel *wheel, const rp_timer_slot *slot);
 /* Nothing waits there any more. A slot that holds another time stays. */

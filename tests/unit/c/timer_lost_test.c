@@ -94,6 +94,19 @@ static void files_that_are_gone_are_made_again(void) {
     }
 }
 
+/* Nothing but the queue is left, and the time of what was recalled is over. */
+static void what_was_recalled_stays_so_though_nothing_is_known(void) {
+    fixture fx;
+    fill(&fx);
+    close_all(&fx);
+    remove_all(&fx, "timerwheel");
+    remove_all(&fx, "timerlog");
+    remove_all(&fx, "config/timercheck");
+    atomic_fetch_add(&clock_ahead_ms, 20000);
+    start(&fx, PRECISION_MS, 500);
+    check_rest(&fx, true);
+}
+
 static void another_precision_loses_nothing(void) {
     fixture fx;
     fill(&fx);
@@ -145,8 +158,34 @@ static void what_a_kill_leaves_loses_nothing(void) {
     check_rest(&fx, true);
 }
 
+/* A slave that joins later finds in the queue what its master rolled, and the copy: both say the same time. */
+static void what_a_slave_entered_besides_its_copy_comes_once(void) {
+    fixture fx;
+    fill(&fx);
+    close_all(&fx);
+    remove_all(&fx, "timerwheel");
+    remove_all(&fx, "timerlog");
+    remove_all(&fx, "config/timercheck");
+    fixture_open(&fx);
+    rp_timer_options options = timer_options(&fx);
+    options.delivers = 0;
+    options.roll_window_slots = 2000;
+    timers_start(&fx, &options);
+    uint8_t master[RP_TIMER_CHECKPOINT_BYTES] = {0};
+    rp_put_u64(master, (uint64_t)(turned_wall_ms(NULL) / PRECISION_MS * PRECISION_MS));
+    rp_put_u64(master + 24, (uint64_t)end_of(&fx, RP_TIMER_TOPIC, 0));
+    CHECK(rp_broker_follow_timer_checkpoint(fx.broker, master, sizeof master) == RP_OK);
+    wait_entered(&fx);
+    timers_stop(&fx);
+    options.delivers = 1;
+    timers_start(&fx, &options);
+    check_rest(&fx, false);
+}
+
 int main(void) {
+    RUN(what_a_slave_entered_besides_its_copy_comes_once);
     RUN(files_that_are_gone_are_made_again);
+    RUN(what_was_recalled_stays_so_though_nothing_is_known);
     RUN(another_precision_loses_nothing);
     RUN(a_damaged_timer_log_is_made_again_while_it_runs);
     RUN(what_a_kill_leaves_loses_nothing);
