@@ -71,7 +71,6 @@ int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64
 typedef struct rp_recall {
     rp_slice topic, unique_key, producer_group;
     int64_t deliver_ms; /* of the wall clock */
-    int32_t names_topic; /* 1: as 5.3 stores it, 0: as 5.5 does (appendTopicForTimerDeleteKey); both are understood here */
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
     int32_t names_topic; /* appendTopicForTimerDeleteKey: the key is stored behind the topic's name, as by RocketMQ 5.3; both are read */
 } rp_recall;

@@ -20,7 +20,6 @@ cdef extern from "broker/timed_messages.h" nogil:
         int64_t count, changed_ms
     ctypedef struct rp_recall:
         rp_slice topic, unique_key, producer_group, born_host
-        int32_t names_topic
         int64_t deliver_ms
         int32_t names_topic
     void rp_timer_options_default(rp_timer_options *options)
