@@ -117,7 +117,7 @@ int rp_timer_comes_second(rp_timer_service *service, const rp_message *message) 
         !has_unique_key(message))
         return 0;
     identity own = identity_of(message, times), original = identity_of(message, times > 0 ? times - 1 : 0);
-    bool is_second = times > 0 && rp_key_set_holds(&service->delivery.taken, (rp_slice){(const uint8_t *)&original, sizeof original});
+    bool is_second = times > 0 && rp_key_set_has(&service->delivery.taken, (rp_slice){(const uint8_t *)&original, sizeof original});
     int status = rp_key_set_add(&service->delivery.taken, (rp_slice){(const uint8_t *)&own, sizeof own});
     return status != RP_OK ? status : is_second;
 }

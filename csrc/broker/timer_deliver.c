@@ -319,8 +319,8 @@ int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms) {
 
 /* ---- a stop within a slot ---- */
 
-/* Those that could not be delivered while others behind them were go to the end of their slot, where its recalls still count, and where nobody
- * takes them for delivered. *first: where the first of them is now; RP_TIMER_NO_POSITION: there are none. */
+/* Those that could not be delivered while others behind them were go to the end of their slot, where its recalls still count, and where
+ * nobody takes them for delivered. *first: where the first of them is now; RP_TIMER_NO_POSITION: there are none. */
 static int put_behind_refused(rp_timer_service *service, int64_t *first, rp_error *error) {
     rp_timer_delivery *delivery = &service->delivery;
     rp_timer_files *files = rp_timer_files_of(service);

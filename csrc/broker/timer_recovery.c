@@ -35,7 +35,8 @@ static int find_queue_offset(rp_timer_service *service, const rp_timer_checkpoin
     return status;
 }
 
-/* Without a checkpoint nobody knows what was delivered: then all that a wheel can hold is, in its slots, so that what was recalled stays so. */
+/* Without a checkpoint nobody knows what was delivered: then all that a wheel can hold is, in its slots, so that what was recalled stays
+ * so. */
 static int64_t find_read_time(rp_timer_service *service, const rp_timer_checkpoint *checkpoint, int64_t now_ms) {
     int64_t now_slot_ms = rp_timer_floor(service, now_ms);
     rp_consume_queue *queue = rp_timer_known_queue(service);

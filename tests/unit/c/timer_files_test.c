@@ -264,28 +264,6 @@ static void test_any_bytes_in_a_checkpoint_are_borne(void) {
     }
 }
 
-/* The clock was a wheel ahead for a while: the slot's record lies behind one of a later time at the same place, which was delivered. */
-static void test_a_place_that_was_taken_again_by_an_earlier_time_is_its_own(void) {
-    char directory[256];
-    rp_timer_files_options options;
-    begin(directory, &options);
-    rp_timer_files *files = timer_open(&options);
-    const int64_t later = (int64_t)RP_TIMING_WHEEL_SLOTS * 1000;
-    rp_timer_entry entry = timer_entry(0, SPREAD);
-    entry.due_ms += later;
-    entry.write_time_ms += later;
-    CHECK(rp_timer_files_enter(files, &entry, NULL) == RP_OK);
-    rp_timing_wheel_clear(rp_timer_files_wheel(files), TIMER_NOW + later);
-    timer_enter(files, 1, 2, 1);
-    CHECK(timer_flush(files, TIMER_NOW, 2, 0) == RP_OK);
-    rp_timer_files_close(files);
-    remove_file(directory, "timerwheel");
-    files = timer_open(&options);
-    timer_slot_holds(files, 1, 2, 1);
-    rp_timer_files_close(files);
-    fixture_remove(directory);
-}
-
 static void test_what_was_delivered_leaves_the_wheel(void) {
     char directory[256];
     rp_timer_files_options options;
@@ -595,7 +573,6 @@ int main(void) {
     RUN(test_nothing_is_known_of_offsets_that_are_given_again);
     RUN(test_a_log_that_lost_its_end_says_so);
     RUN(test_any_bytes_in_a_checkpoint_are_borne);
-    RUN(test_a_place_that_was_taken_again_by_an_earlier_time_is_its_own);
     RUN(test_what_was_delivered_leaves_the_wheel);
     RUN(test_a_slot_that_was_cut_stays_cut);
     RUN(test_times_out_of_reach_are_refused);

@@ -336,6 +336,30 @@ static void test_a_long_slot_is_read_oldest_first(void) {
     fixture_remove(directory);
 }
 
+/* The clock was a wheel ahead for a while: the slot's record lies behind one of a later time at the same place, which was delivered. */
+static void test_a_place_that_was_taken_again_by_an_earlier_time_is_its_own(void) {
+    char directory[256], wheel[512];
+    rp_timer_files_options options;
+    fixture_directory(directory, sizeof directory);
+    timer_options(&options, directory, NULL);
+    rp_timer_files *files = timer_open(&options);
+    const int64_t later = (int64_t)RP_TIMING_WHEEL_SLOTS * 1000;
+    rp_timer_entry entry = timer_entry(0, 1);
+    entry.due_ms += later;
+    entry.write_time_ms += later;
+    CHECK(rp_timer_files_enter(files, &entry, NULL) == RP_OK);
+    rp_timing_wheel_clear(rp_timer_files_wheel(files), TIMER_NOW + later);
+    timer_enter(files, 1, 2, 1);
+    CHECK(timer_flush(files, TIMER_NOW, 2, 0) == RP_OK);
+    rp_timer_files_close(files);
+    timer_path(wheel, directory, "timerwheel");
+    CHECK(unlink(wheel) == 0);
+    files = timer_open(&options);
+    timer_slot_holds(files, 1, 2, 1);
+    rp_timer_files_close(files);
+    fixture_remove(directory);
+}
+
 int main(void) {
     RUN(test_files_are_byte_for_byte_rocketmqs);
     RUN(test_a_torn_log_ends_before_the_first_torn_record);
@@ -345,6 +369,7 @@ int main(void) {
     RUN(test_files_expire_by_what_is_in_them);
     RUN(test_a_file_that_cannot_be_read_goes_with_the_one_behind);
     RUN(test_a_row_that_is_none_is_refused);
+    RUN(test_a_place_that_was_taken_again_by_an_earlier_time_is_its_own);
     RUN(test_a_long_slot_is_read_oldest_first);
     return 0;
 }

@@ -333,8 +333,8 @@ static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void
     }
 }
 
-/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must not
- * take the rest for delivered. */
+/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must
+ * not take the rest for delivered. */
 static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
     rp_file_ops full = full_ops();
     fixture fx;
