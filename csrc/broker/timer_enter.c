@@ -13,16 +13,22 @@
 #define WINDOWS_IN_TIME 64 /* of one turn, while what was stored before this slot is not entered yet */
 #define WINDOWS_AHEAD 4    /* while it is */
 
+/* A slave rolls nothing that the wheel can hold: by a clock that is behind it would roll what its master did not, and read over it there. */
+static int32_t window_slots(const rp_timer_service *service) {
+    return rp_timer_is_on(&service->delivers) ? service->window_slots : RP_TIMING_WHEEL_ROLL_WINDOW_MAX;
+}
+
 /* Where the message goes that is due further away than the wheel is to be used for: half of that when little of it would be left. */
 static int64_t roll_time(const rp_timer_service *service, int64_t slot_ms) {
-    int64_t window_ms = (int64_t)service->window_slots * service->precision_ms, left_ms = slot_ms - service->write_ms - window_ms;
-    bool is_near = left_ms < (int64_t)(service->window_slots / 3) * service->precision_ms;
-    return service->write_ms + (is_near ? (int64_t)(service->window_slots / 2) * service->precision_ms : window_ms);
+    int32_t slots = window_slots(service);
+    int64_t window_ms = (int64_t)slots * service->precision_ms, left_ms = slot_ms - service->write_ms - window_ms;
+    bool is_near = left_ms < (int64_t)(slots / 3) * service->precision_ms;
+    return service->write_ms + (is_near ? (int64_t)(slots / 2) * service->precision_ms : window_ms);
 }
 
 static int put_into_wheel(rp_timer_service *service, const rp_queue_entry *queued, rp_slice topic, int64_t slot_ms, bool is_recall,
                           int64_t now_ms) {
-    bool is_rolled = slot_ms - service->write_ms >= (int64_t)service->window_slots * service->precision_ms;
+    bool is_rolled = slot_ms - service->write_ms >= (int64_t)window_slots(service) * service->precision_ms;
     rp_timer_entry entry = {
         .due_ms = is_rolled ? roll_time(service, slot_ms) : slot_ms,
         .commit_log_offset = queued->commit_log_offset,

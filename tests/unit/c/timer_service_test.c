@@ -433,6 +433,36 @@ static void a_slave_enters_up_to_its_master_and_delivers_once_it_is_one(void) {
     ended(&fx, &c);
 }
 
+/* Whatever its own clock says: its master may have read over the time at which this one would have rolled it. */
+static void a_slave_rolls_nothing(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_timer_options options = timer_options(&fx);
+    options.delivers = 0;
+    options.roll_window_slots = 10;
+    timers_start(&fx, &options);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "x");
+    uint8_t master[RP_TIMER_CHECKPOINT_BYTES] = {0};
+    int64_t read_ms = turned_wall_ms(NULL) / PRECISION_MS * PRECISION_MS;
+    rp_put_u64(master, (uint64_t)read_ms);
+    rp_put_u64(master + 24, 1);
+    CHECK(rp_broker_follow_timer_checkpoint(fx.broker, master, sizeof master) == RP_OK);
+    wait_entered(&fx);
+    rp_put_u64(master, (uint64_t)(read_ms + MINUTE / 2));
+    CHECK(rp_broker_follow_timer_checkpoint(fx.broker, master, sizeof master) == RP_OK);
+    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
+    for (int64_t until = now_ms() + WAIT_MS; stats_of(&fx).read_time_ms < read_ms + MINUTE / 2; sched_yield())
+        CHECK(now_ms() < until);
+    timers_stop(&fx);
+    CHECK(end_of(&fx, "T", 0) == 0);
+    options.delivers = 1;
+    timers_start(&fx, &options);
+    wait_end(&fx, "T", 0, 1);
+    ended(&fx, &c);
+}
+
 static void options_out_of_range_and_unknown_topics(void) {
     fixture fx;
     rp_error error;
@@ -532,6 +562,7 @@ int main(void) {
     RUN(switches_hold_entering_and_delivering);
     RUN(a_clock_that_is_set_back_is_waited_for);
     RUN(a_slave_enters_up_to_its_master_and_delivers_once_it_is_one);
+    RUN(a_slave_rolls_nothing);
     RUN(options_out_of_range_and_unknown_topics);
     RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken);
