@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.crash.broker_process import BrokerProcess, Server
 from tests.processes import free_port, wait_until
 
@@ -12,6 +14,7 @@ from .namespaces import Network, require_namespaces
 FOR_EVER_MS = 3_600_000
 
 
+@pytest.mark.slow  # it waits out the time-outs of both ends
 def test_a_name_server_that_is_cut_off_is_given_up_and_found_again(tmp_path: Path) -> None:
     """Else its connection stays: the kernel keeps what was not acknowledged for a quarter of an hour, and asks ever more rarely."""
     require_namespaces()
