@@ -13,7 +13,8 @@
 #define WINDOWS_IN_TIME 64 /* of one turn, while what was stored before this slot is not entered yet */
 #define WINDOWS_AHEAD 4    /* while it is */
 
-/* A slave rolls nothing that the wheel can hold: by a clock that is behind it would roll what its master did not, and read over it there. */
+/* A slave rolls nothing that the wheel can hold: by a clock that is behind it would roll what its master did not, and read over it
+ * there. */
 static int32_t window_slots(const rp_timer_service *service) {
     return rp_timer_is_on(&service->delivers) ? service->window_slots : RP_TIMING_WHEEL_ROLL_WINDOW_MAX;
 }
