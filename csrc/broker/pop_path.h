@@ -1,0 +1,58 @@
+/* pop_path.h: answers pops, and what goes with them. Private to csrc/broker.
+ * RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, PeekMessageProcessor, NotificationProcessor,
+ * PollingInfoProcessor (5.3.3 broker/processor/). Design: docs/design-pop.md.
+ *
+ * Punts    unknown topic or group, a retry topic that is not there yet (once: Python makes it and gives the request back), expressions that
+ *          are neither tags nor SQL92, SQL92 while it is not enabled.
+ * Threads  the reactor's.
+ */
+#ifndef RP_BROKER_POP_PATH_H
+#define RP_BROKER_POP_PATH_H
+
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "answers.h"
+#include "group_table.h"
+#include "pop_records.h"
+#include "topic_table.h"
+
+struct rp_lane;
+
+enum rp_pop_kind { RP_POP_MESSAGES, RP_POP_NOTIFICATION };
+
+/* A pop or a notification as this broker understands it; attempt id and filter lie in the arena until it waits. */
+typedef struct rp_pop {
+    rp_topic *topic;
+    rp_group *group;
+    rp_topic *retry_topics[2]; /* by version; NULL: it is not there */
+    int64_t invisible_ms;
+    int64_t poll_ms;
+    uint64_t connection_id;
+    rp_message_filter filter;
+    rp_slice attempt_id;
+    int64_t look_ms; /* when a blocked queue is free, wall clock; 0: none is */
+    int32_t queue_id; /* below 0: any */
+    int32_t max_messages;
+    int32_t opaque;
+    uint8_t kind; /* rp_pop_kind */
+    uint8_t order;
+    uint8_t from_min; /* initMode */
+    uint8_t serialize_type;
+    uint8_t oneway;
+    uint8_t cold_asked;
+    uint8_t more; /* some queue was not looked at to its end: to be tried again in the next turn */
+} rp_pop;
+
+int rp_pop_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, int resubmitted);
+int rp_pop_ack_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_batch_ack_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_change_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_peek_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_notification_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_polling_info_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* Tries a waiting one again; `last`: its time is up. 1: answered, or its connection is gone. */
+int rp_pop_retry(struct rp_lane *lane, rp_pop *pop, int last);
+
+#endif
