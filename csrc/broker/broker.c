@@ -184,6 +184,10 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .store_reply_enable = 1,
         .transaction_enable = 1,
         .transaction_timeout_ms = 6000,
+        .retry_topic_version = 1,
+        .retry_topic_v1_too = 1,
+        .pop_from_retry_percent = 20,
+        .pop_begins_in_memory = 1,
         .store_writable = 1,
     };
 }
@@ -218,6 +222,10 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->store_reply_enable, from->store_reply_enable, memory_order_relaxed);
     atomic_store_explicit(&live->transaction_enable, from->transaction_enable, memory_order_relaxed);
     atomic_store_explicit(&live->transaction_timeout_ms, from->transaction_timeout_ms, memory_order_relaxed);
+    atomic_store_explicit(&live->retry_topic_version, from->retry_topic_version, memory_order_relaxed);
+    atomic_store_explicit(&live->retry_topic_v1_too, from->retry_topic_v1_too, memory_order_relaxed);
+    atomic_store_explicit(&live->pop_from_retry_percent, from->pop_from_retry_percent, memory_order_relaxed);
+    atomic_store_explicit(&live->pop_begins_in_memory, from->pop_begins_in_memory, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;

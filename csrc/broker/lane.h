@@ -72,7 +72,8 @@ typedef struct rp_lane {
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, property_filter_enable, store_writable,
-        flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable;
+        flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable, retry_topic_version,
+        retry_topic_v1_too, pop_from_retry_percent, pop_begins_in_memory;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
     _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms;

@@ -31,7 +31,8 @@ cdef extern from *:
         ROW(message_size_max), ROW(transfer_bytes_max_memory), ROW(transfer_count_max_memory), ROW(transfer_bytes_max_disk),
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
         ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
-        ROW(transaction_timeout_ms), ROW(store_writable),
+        ROW(transaction_timeout_ms), ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(pop_from_retry_percent),
+        ROW(pop_begins_in_memory), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
