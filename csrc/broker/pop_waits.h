@@ -27,12 +27,13 @@ typedef struct rp_pop_list rp_pop_list;
 
 #define RP_POP_BUCKETS 1024u
 typedef struct rp_pop_waits {
-    rp_pop_list **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
-    rp_waiting_pop **heap;
+    struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
+    rp_pop_list *lists;          /* one a (group, topic), kept until the lane ends */
+    rp_waiting_pop **heap;       /* by when to look */
     uint32_t heap_size, heap_capacity;
 } rp_pop_waits;
 
-void rp_pop_waits_free(rp_pop_waits *waits);
+void rp_pop_waits_free(struct rp_lane *lane);
 /* 1: it waits, or was answered meanwhile; 0: bound or memory. */
 int rp_pop_waits_add(struct rp_lane *lane, const struct rp_pop *pop);
 void rp_pop_waits_arrived(struct rp_lane *lane, const rp_queue_slot *slot);
