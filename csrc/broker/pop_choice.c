@@ -15,6 +15,8 @@
 
 #define ROUNDS_MAX 4 /* gets of one queue whose messages do not match; what is left is for the next turn */
 
+#define UNREADABLE_MS 100 /* what cannot be read just now is looked at again then */
+
 /* One queue while it is looked at. */
 typedef struct choice {
     rp_lane *lane;
@@ -92,12 +94,17 @@ static int64_t begin_of_peek(const choice *choice) {
 
 /* ---- what an order consumer has ---- */
 
+static void look_again_at(rp_pop *pop, int64_t wall_ms) {
+    if (pop->look_ms == 0 || wall_ms < pop->look_ms)
+        pop->look_ms = wall_ms;
+}
+
 static int is_blocked(const choice *choice) {
     rp_pop *pop = choice->pop;
     int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     int64_t free_ms = rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, now_ms);
-    if (free_ms != 0 && (pop->look_ms == 0 || free_ms < pop->look_ms))
-        pop->look_ms = free_ms;
+    if (free_ms != 0)
+        look_again_at(pop, free_ms);
     return free_ms != 0;
 }
 
@@ -235,6 +242,8 @@ static int ask_disk(const choice *choice) {
     return 1;
 }
 
+static int is_sql(const rp_pop *pop) { return pop->filter.kind == RP_FILTER_SQL; }
+
 static void get(choice *choice, rp_get_result *result) {
     rp_lane *lane = choice->lane;
     rp_get_request request = {
@@ -251,7 +260,21 @@ static void get(choice *choice, rp_get_result *result) {
         .offsets = choice->offsets,
     };
     rp_get_scratch_reserve(&lane->scratch, &choice->caught->limits);
+    int64_t begun_ns = is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) : 0;
     rp_get_message(&request, &choice->caught->limits, &lane->scratch, result);
+    lane->filter_ns += is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) - begun_ns : 0;
+}
+
+/* The turn's time for filters that look into records is spent: who sends waits for its end. */
+static int is_for_later(rp_lane *lane, const rp_pop *pop) {
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
+    if (!is_sql(pop))
+        return 0;
+    if (lane->filter_turn_ns != turn_ns) {
+        lane->filter_turn_ns = turn_ns;
+        lane->filter_ns = 0;
+    }
+    return lane->filter_ns >= RP_FILTER_TURN_NS;
 }
 
 /* Behind messages that do not match, or to where the queue begins or ends. 1: to be looked at from there. */
@@ -277,11 +300,16 @@ static int moves_on(choice *choice, const rp_get_result *result) {
 
 static void look(choice *choice) {
     rp_pop *pop = choice->pop;
+    int64_t first = choice->offset;
     int64_t entries = rp_get_entries_max(&choice->caught->limits, pop->max_messages);
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE};
     if (!pop->cold_asked && rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, 0) && ask_disk(choice))
         return;
     for (int round = 0; round < ROUNDS_MAX; round++) {
+        if (is_for_later(choice->lane, pop)) {
+            pop->more = 1;
+            return;
+        }
         get(choice, &result);
         if (result.status == RP_GET_FOUND || !moves_on(choice, &result))
             break;
@@ -298,7 +326,10 @@ static void look(choice *choice) {
         ask_disk(choice);
     if (result.max_offset > choice->offset) {
         choice->caught->rest += result.max_offset - choice->offset;
-        pop->more = 1;
+        if (choice->offset > first)
+            pop->more = 1;
+        else
+            look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + UNREADABLE_MS);
     }
 }
 
@@ -308,9 +339,9 @@ static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
 
 static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
+    choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
     if (choice->pop->order && !caught->is_peek && is_blocked(choice))
         return;
-    choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
     int64_t max = rp_consume_queue_max_offset(choice->queue);
     if (!is_full(choice->pop, caught) && caught->status == RP_OK)
         look(choice);
