@@ -11,11 +11,11 @@
 #include "pull_path.h"
 #include "response_writer_inl.h"
 
-#define QUEUES_MAX 4096      /* that one pop looks at */
 #define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 #define UNSENT_BYTES_MAX (16u << 20) /* as of pulls */
 #define CHOKED_MS 100
 #define BUSY_MS_MAX 5 /* an append takes microseconds */
+#define BUSY_LOOK_MS 10
 
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
@@ -77,8 +77,7 @@ int rp_pop_check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to) {
 
 /* ---- reading the request ---- */
 
-/* The retry topics there are. 0: the one that what is not acked goes to is missing. */
-static int find_retry_topics(const rp_broker *broker, rp_pop *pop) {
+int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop) {
     int wanted = setting(&broker->settings.retry_topic_version) == 2 ? 2 : 1;
     for (int version = 1; version <= 2; version++) {
         uint8_t name[RP_POP_RETRY_NAME_MAX];
@@ -144,14 +143,15 @@ static int each_queue(rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_pop_catch 
     if (topic == NULL || !rp_topic_is_live(topic))
         return 0;
     int32_t queues = setting(&topic->read_queues), first = queues > 0 ? (int32_t)(random_of(lane) % (uint32_t)queues) : 0;
-    for (int32_t i = 0; i < queues && i < QUEUES_MAX; i++) {
+    for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
         if (look(lane, pop, topic, (first + i) % queues, caught))
             return 1;
     }
     return 0;
 }
 
-/* What is tried again, and what is not, in RocketMQ's order; of the two kinds of retry topics one, as their places in the answer have one name. */
+/* Messages and those that come again, in RocketMQ's order; of the two kinds of retry topics one, and the other when there is nothing else:
+ * who waits then must not have missed it. */
 static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, look_at_queue *look) {
     const rp_live_settings *settings = &lane->broker->settings;
     int is_v2 = setting(&settings->retry_topic_version) == 2;
@@ -164,9 +164,9 @@ static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, loo
         return 1;
     if (!retry_first && each_queue(lane, pop, retry, caught, look))
         return 1;
-    if (old_one || !is_v2 || caught->count > 0)
+    if (retry == NULL || !is_v2 || caught->count > 0 || (!old_one && !setting(&settings->retry_topic_v1_too)))
         return 0;
-    return each_queue(lane, pop, pop->retry_topics[0], caught, look); /* nothing else: who waits must not miss the old ones */
+    return each_queue(lane, pop, pop->retry_topics[old_one], caught, look);
 }
 
 /* ---- answers ---- */
@@ -227,15 +227,12 @@ void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) 
     rp_pull_read_limits(lane->broker, &caught->limits);
 }
 
-static int answer_busy(rp_answer_to to, int64_t held_ms) {
-    return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED RP_SLOW_APPEND, held_ms);
-}
-
 /* RP_OK: nothing for it yet. */
 static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
-    int64_t held_ms = rp_commit_log_held_ms(lane->broker->commit_log);
-    if (held_ms > BUSY_MS_MAX) /* the checkpoint would wait, and all other requests of this reactor with it */
-        return answer_busy(to, held_ms);
+    if (rp_commit_log_held_ms(lane->broker->commit_log) > BUSY_MS_MAX) { /* the checkpoint would wait, and all other requests with it */
+        pop->look_ms = wall_ms() + BUSY_LOOK_MS;
+        return RP_OK;
+    }
     look_everywhere(lane, pop, caught, take_messages);
     if (caught->count == 0 && caught->status != RP_OK)
         return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the checkpoint of what was popped cannot be stored: %s",
@@ -289,7 +286,7 @@ int rp_pop_request(rp_lane *lane, rp_connection *connection, const rp_command *c
     int outcome = rp_pop_read(lane, connection, command, &pop, &header);
     if (outcome == RP_OK && pop.max_messages < 1)
         outcome = rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "maxMsgNums[%d] is less than 1", pop.max_messages);
-    if (outcome == RP_OK && !find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order)
+    if (outcome == RP_OK && !rp_pop_find_retry_topics(lane->broker, &pop) && !resubmitted && !pop.order)
         outcome = RP_PULL_PUNTED;
     if (outcome == RP_OK && header.expression.size > 0)
         outcome = rp_pull_read_filter(lane, header.expression, header.expression_type, to, &pop.filter);
@@ -310,7 +307,7 @@ int rp_pop_notification_request(rp_lane *lane, rp_connection *connection, const 
         return RP_PUNT;
     if (outcome == RP_OK) {
         pop.kind = RP_POP_NOTIFICATION;
-        find_retry_topics(lane->broker, &pop);
+        rp_pop_find_retry_topics(lane->broker, &pop);
         outcome = begin(lane, connection, &pop);
     }
     return outcome < 0 ? outcome : RP_HANDLED;

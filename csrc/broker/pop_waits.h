@@ -43,6 +43,6 @@ int64_t rp_pop_waits_deadline(const rp_pop_waits *waits);
 void rp_pop_waits_dismiss(struct rp_lane *lane); /* each is refused: the broker stops */
 void rp_pop_waits_connection_closed(struct rp_lane *lane, uint64_t connection_id);
 /* How many of a group wait for a topic, on this lane. */
-uint32_t rp_pop_waits_count(const struct rp_lane *lane, const rp_topic *topic, rp_slice group, int32_t queue_id);
+uint32_t rp_pop_waits_count(const struct rp_lane *lane, const rp_topic *topic, const struct rp_group *group, int32_t queue_id);
 
 #endif
