@@ -10,6 +10,7 @@
 #include "offset_requests.h"
 #include "pop_log.h"
 #include "pop_path.h"
+#include "pop_revive.h"
 #include "pull_path.h"
 #include "reply_path.h"
 #include "response_writer_inl.h"
@@ -331,10 +332,11 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->groups = rp_group_table_create();
     broker->producers = rp_producer_table_create();
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
+    broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->revive == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -374,6 +376,7 @@ void rp_broker_close(rp_broker *broker) {
     if (broker == NULL)
         return;
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
+    rp_pop_revive_destroy(broker->revive);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */
