@@ -53,10 +53,11 @@ static int append(rp_broker *broker, int32_t revive_queue_id, const rp_pop_recor
 int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint) {
     uint8_t *room = malloc(rp_pop_checkpoint_room(checkpoint));
     rp_pop_record record;
-    int last;
+    int last = RP_OK;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     if (room == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_checkpoint_write(checkpoint, room, &record);
+    rp_pop_checkpoint_write(checkpoint, now_ms, room, &record);
     int status = append(broker, revive_queue_id, &record, 1, &last);
     free(room);
     return status;
@@ -65,10 +66,11 @@ int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const 
 int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_ack *ack) {
     uint8_t *room = malloc(rp_pop_ack_room(ack));
     rp_pop_record record;
-    int last;
+    int last = RP_OK;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     if (room == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_ack_write(ack, room, &record);
+    rp_pop_ack_write(ack, now_ms, room, &record);
     int status = append(broker, revive_queue_id, &record, 1, &last);
     free(room);
     return status;
@@ -79,10 +81,11 @@ int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
     uint8_t *room = malloc((size_t)first_room + rp_pop_ack_room(ack));
     rp_pop_record records[RECORDS_MAX];
     int last = RP_OK;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     if (room == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_checkpoint_write(checkpoint, room, &records[0]);
-    rp_pop_ack_write(ack, room + first_room, &records[1]);
+    rp_pop_checkpoint_write(checkpoint, now_ms, room, &records[0]);
+    rp_pop_ack_write(ack, now_ms, room + first_room, &records[1]);
     int status = append(broker, revive_queue_id, records, RECORDS_MAX, &last);
     free(room);
     if (status == RP_OK && last != RP_OK && rp_log_is_due(&broker->pop_log_due_ns))

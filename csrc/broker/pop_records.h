@@ -4,7 +4,7 @@
  *   tag ck    {"bm":0,"bn":"broker-a","c":"GROUP","d":[0,1],"it":60000,"n":2,"pt":…,"q":3,"ro":0,"so":1000,"t":"TOPIC"}   as fastjson writes it
  *   tag ack   {"ao":1001,"bn":…,"c":…,"pt":…,"q":3,"so":1000,"t":…}
  *   tag bAck  the same with "aol":[1000,1001]
- *   properties  TAGS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck, …); no TIMER_DELIVER_MS: docs/design-pop.md
+ *   properties  TAGS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck, …); TIMER_DELIVER_MS: docs/design-pop.md
  *
  * What is read may be anybody's: any JSON, any number; a record that lacks what it is for is RP_E_PROTOCOL.
  *
@@ -55,9 +55,9 @@ typedef struct rp_pop_record {
 /* Bytes that the record takes at most, escapes included. */
 uint32_t rp_pop_checkpoint_room(const rp_pop_checkpoint *checkpoint);
 uint32_t rp_pop_ack_room(const rp_pop_ack *ack);
-/* Write into as many bytes. */
-void rp_pop_checkpoint_write(const rp_pop_checkpoint *checkpoint, uint8_t *room, rp_pop_record *record);
-void rp_pop_ack_write(const rp_pop_ack *ack, uint8_t *room, rp_pop_record *record);
+/* Write into as many bytes. now_ms: TIMER_DELIVER_MS, which never is in the future: by it RocketMQ tells how far it has read. */
+void rp_pop_checkpoint_write(const rp_pop_checkpoint *checkpoint, int64_t now_ms, uint8_t *room, rp_pop_record *record);
+void rp_pop_ack_write(const rp_pop_ack *ack, int64_t now_ms, uint8_t *room, rp_pop_record *record);
 
 /* RP_OK; RP_E_PROTOCOL; RP_E_TOO_LARGE: more messages or offsets than the bounds; RP_E_NO_MEMORY. */
 int rp_pop_checkpoint_read(rp_slice body, rp_arena *arena, rp_pop_checkpoint *checkpoint);

@@ -21,6 +21,7 @@
 
 struct rp_lane;
 struct rp_pop;
+struct rp_group;
 
 typedef struct rp_waiting_pop rp_waiting_pop;
 typedef struct rp_pop_list rp_pop_list;
