@@ -13,6 +13,7 @@
 #include "pop_records.h"
 #include "topic_table.h"
 
+#define RP_POP_REVIVE_TOPIC "rmq_sys_REVIVE_LOG_" /* and the cluster's name */
 #define RP_POP_REVIVE_GROUP "CID_RMQ_SYS_REVIVE_GROUP"
 #define RP_POP_ORDER_QUEUE 999 /* in place of a revive queue: the handle is an order consumer's */
 

@@ -19,6 +19,8 @@
 
 struct rp_lane;
 
+#define RP_POP_QUEUES_MAX 4096 /* of a topic, that one pop looks at */
+
 enum rp_pop_kind { RP_POP_MESSAGES, RP_POP_NOTIFICATION };
 
 /* A pop or a notification as this broker understands it; attempt id and filter lie in the arena until it waits. */
@@ -51,6 +53,16 @@ int rp_pop_change_request(struct rp_lane *lane, rp_connection *connection, const
 int rp_pop_peek_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 int rp_pop_notification_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 int rp_pop_polling_info_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* Steps of these requests. Read and check: RP_OK, RP_PULL_PUNTED, or answered. */
+struct rp_pop_catch;
+int rp_pop_read(struct rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pop *pop, rp_pop_header *header);
+int rp_pop_check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to);
+/* The retry topics there are. 0: the one that what is not acked goes to is missing. */
+int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop);
+void rp_pop_catch_begin(struct rp_lane *lane, const rp_pop *pop, struct rp_pop_catch *caught);
+/* The answer with what was caught, which goes with it. RP_HANDLED, or a negative status: the connection must be closed. */
+int rp_pop_answer(struct rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t code, struct rp_pop_catch *caught);
 
 /* Tries a waiting one again; `last`: its time is up. 1: answered, or its connection is gone. */
 int rp_pop_retry(struct rp_lane *lane, rp_pop *pop, int last);

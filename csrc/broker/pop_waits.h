@@ -21,18 +21,20 @@
 
 struct rp_lane;
 struct rp_pop;
+struct rp_group;
 
 typedef struct rp_waiting_pop rp_waiting_pop;
 typedef struct rp_pop_list rp_pop_list;
 
 #define RP_POP_BUCKETS 1024u
 typedef struct rp_pop_waits {
-    rp_pop_list **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
-    rp_waiting_pop **heap;
+    struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
+    rp_pop_list *lists;          /* one a (group, topic), kept until the lane ends */
+    rp_waiting_pop **heap;       /* by when to look */
     uint32_t heap_size, heap_capacity;
 } rp_pop_waits;
 
-void rp_pop_waits_free(rp_pop_waits *waits);
+void rp_pop_waits_free(struct rp_lane *lane);
 /* 1: it waits, or was answered meanwhile; 0: bound or memory. */
 int rp_pop_waits_add(struct rp_lane *lane, const struct rp_pop *pop);
 void rp_pop_waits_arrived(struct rp_lane *lane, const rp_queue_slot *slot);
@@ -42,6 +44,6 @@ int64_t rp_pop_waits_deadline(const rp_pop_waits *waits);
 void rp_pop_waits_dismiss(struct rp_lane *lane); /* each is refused: the broker stops */
 void rp_pop_waits_connection_closed(struct rp_lane *lane, uint64_t connection_id);
 /* How many of a group wait for a topic, on this lane. */
-uint32_t rp_pop_waits_count(const struct rp_lane *lane, const rp_topic *topic, rp_slice group, int32_t queue_id);
+uint32_t rp_pop_waits_count(const struct rp_lane *lane, const rp_topic *topic, const struct rp_group *group, int32_t queue_id);
 
 #endif
