@@ -1,10 +1,14 @@
 /* pop_records.h: the texts of checkpoints and acks in the revive topic, and of batch acks in requests. Private to csrc/broker.
  * RocketMQ: PopCheckPoint, AckMsg, BatchAckMsg (5.3.3 store/pop/), PopMessageProcessor.genCkUniqueId and its like, BatchAck (remoting/).
  *
- *   tag ck    {"bm":0,"bn":"broker-a","c":"GROUP","d":[0,1],"it":60000,"n":2,"pt":…,"q":3,"ro":0,"so":1000,"t":"TOPIC"}   as fastjson writes it
+ *   tag ck    {"bm":0,"bn":"broker-a","c":"GROUP","d":[0,1],"it":60000,"n":2,"pt":…,"q":3,"reviveTime":…,"ro":0,"so":1000,"t":"TOPIC"}
  *   tag ack   {"ao":1001,"bn":…,"c":…,"pt":…,"q":3,"so":1000,"t":…}
- *   tag bAck  the same with "aol":[1000,1001]
- *   properties  TAGS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck, …); TIMER_DELIVER_MS: docs/design-pop.md
+ *   tag bAck  the same with "ao":-1,"aol":[1000,1001]
+ *   properties  TAGS, TIMER_DELIVER_MS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck; topic@queue@ao@group@popTime@broker@ack)
+ *
+ * as fastjson 1 writes them. There TIMER_DELIVER_MS is when the timer brings the record to the topic, shortly before it is due; here it is
+ * when it was put, which is earlier. A RocketMQ that reads on takes the latest of them for the time up to which it has everything, and
+ * without any it revives nothing.
  *
  * What is read may be anybody's: any JSON, any number; a record that lacks what it is for is RP_E_PROTOCOL.
  *
@@ -20,6 +24,7 @@
 
 #define RP_POP_MESSAGES_MAX 32
 #define RP_POP_ACKS_MAX 4096 /* offsets of one ack; RocketMQ's clients send 32 at most */
+#define RP_POP_RE_PUTS_MAX 127 /* what RocketMQ takes a text for that is no number */
 #define RP_POP_CK_TAG "ck"
 #define RP_POP_ACK_TAG "ack"
 #define RP_POP_BATCH_ACK_TAG "bAck"
@@ -31,7 +36,7 @@ typedef struct rp_pop_checkpoint {
     int64_t revive_offset; /* "ro": read and written back only, 0 in what is new */
     int32_t queue_id;
     int32_t bits;          /* "bm" */
-    int32_t re_puts;       /* "rp", a text there: how often it was put again; 0: absent */
+    int32_t re_puts;       /* "rp", a text there: how often it was put again; 0: absent. 0..RP_POP_RE_PUTS_MAX */
     uint32_t count;        /* "n": messages, 0..RP_POP_MESSAGES_MAX */
     uint32_t diff_count;   /* "d": 0 in records of old versions, whose messages lie side by side; else count */
     int32_t diffs[RP_POP_MESSAGES_MAX]; /* offset of each, from start_offset */
@@ -55,7 +60,7 @@ typedef struct rp_pop_record {
 /* Bytes that the record takes at most, escapes included. */
 uint32_t rp_pop_checkpoint_room(const rp_pop_checkpoint *checkpoint);
 uint32_t rp_pop_ack_room(const rp_pop_ack *ack);
-/* Write into as many bytes. now_ms: TIMER_DELIVER_MS, which never is in the future: by it RocketMQ tells how far it has read. */
+/* Write into as many bytes. */
 void rp_pop_checkpoint_write(const rp_pop_checkpoint *checkpoint, int64_t now_ms, uint8_t *room, rp_pop_record *record);
 void rp_pop_ack_write(const rp_pop_ack *ack, int64_t now_ms, uint8_t *room, rp_pop_record *record);
 
