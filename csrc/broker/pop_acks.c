@@ -38,7 +38,8 @@ static int refuse_slave(const rp_lane *lane, rp_answer_to to) {
     const rp_broker *broker = lane->broker;
     if (atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE)
         return RP_OK;
-    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this", broker->options.broker_ip);
+    return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this",
+                     broker->options.broker_ip);
 }
 
 /* The queue that is acked. RP_OK, or answered. */
@@ -50,8 +51,9 @@ static int open_acking(acking *acking, rp_slice topic) {
                          (int)topic.size, (const char *)topic.data);
     int32_t queues = atomic_load_explicit(&acking->topic->read_queues, memory_order_relaxed);
     if (acking->queue_id < 0 || acking->queue_id >= queues)
-        return rp_answer(acking->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d]",
-                         acking->queue_id, (int)topic.size, (const char *)topic.data, queues);
+        return rp_answer(acking->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0,
+                         "queueId[%d] is illegal, topic:[%.*s] topicConfig.readQueueNums:[%d]", acking->queue_id, (int)topic.size,
+                         (const char *)topic.data, queues);
     acking->slot = rp_topic_open_queue(broker->topics, acking->topic, acking->queue_id, &acking->queue);
     return acking->slot != NULL ? RP_OK : rp_answer(acking->to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the queue cannot be opened");
 }
@@ -115,8 +117,9 @@ static int ack_order(const acking *acking, int64_t offset, int64_t pop_time_ms, 
 static int answer_out_of_order(const acking *acking, int64_t offset) {
     rp_slice topic = acking->topic->head.name;
     rp_count(&acking->lane->counters.acks_failed, 1);
-    return rp_answer(acking->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "offset is illegal, key:%.*s@%.*s@%d, commit:%" PRId64, (int)topic.size,
-                     (const char *)topic.data, (int)acking->group.size, (const char *)acking->group.data, acking->queue_id, offset);
+    return rp_answer(acking->to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "offset is illegal, key:%.*s@%.*s@%d, commit:%" PRId64,
+                     (int)topic.size, (const char *)topic.data, (int)acking->group.size, (const char *)acking->group.data, acking->queue_id,
+                     offset);
 }
 
 /* ---- one ack ---- */
@@ -210,7 +213,8 @@ static int ack_batch(rp_lane *lane, rp_slice broker_name, rp_batch_ack *batch) {
     rp_broker *broker = lane->broker;
     acking acking = {.lane = lane, .group = batch->group, .queue_id = batch->queue_id};
     acking.topic = topic.data != NULL ? rp_topic_table_find(broker->topics, topic) : NULL;
-    if (acking.topic == NULL || batch->queue_id < 0 || batch->queue_id >= atomic_load_explicit(&acking.topic->read_queues, memory_order_relaxed))
+    if (acking.topic == NULL || batch->queue_id < 0 ||
+        batch->queue_id >= atomic_load_explicit(&acking.topic->read_queues, memory_order_relaxed))
         return RP_OK;
     acking.slot = rp_topic_open_queue(broker->topics, acking.topic, batch->queue_id, &acking.queue);
     uint32_t count = acking.slot != NULL ? keep_possible(&acking, batch) : 0;
@@ -296,9 +300,7 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
 /* A new checkpoint for the one message, then the ack of the old one's. */
 static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
-    int64_t invisible_ms = header->invisible_ms < 0                  ? 0
-                           : header->invisible_ms > INVISIBLE_MS_MAX ? INVISIBLE_MS_MAX
-                                                                     : header->invisible_ms;
+    int64_t invisible_ms = header->invisible_ms < 0 ? 0 : header->invisible_ms > INVISIBLE_MS_MAX ? INVISIBLE_MS_MAX : header->invisible_ms;
     if (header->offset < rp_consume_queue_min_offset(acking->queue) || header->offset >= rp_consume_queue_max_offset(acking->queue))
         return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, NULL);
     if (rp_pop_extra_info_read(header->extra_info, &info) != RP_OK)

@@ -147,7 +147,8 @@ static int note_order(const choice *choice, uint32_t count) {
     rp_offset_cell *cell = choice->cell;
     if (cell->order == NULL && (cell->order = calloc(1, sizeof *cell->order)) == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_order_update(cell->order, choice->pop->attempt_id, choice->caught->pop_time_ms, choice->pop->invisible_ms, choice->offsets, count);
+    rp_pop_order_update(cell->order, choice->pop->attempt_id, choice->caught->pop_time_ms, choice->pop->invisible_ms, choice->offsets,
+                        count);
     atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
     commit(choice, choice->offset);
     put_counts(choice, cell->order);

@@ -31,7 +31,8 @@ static int check_broker(const rp_broker *broker, const rp_pop *pop, rp_answer_to
     if (atomic_load_explicit(&broker->pulls_dismissed, memory_order_acquire))
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_STOPPING);
     if (setting(&broker->settings.role) == RP_ROLE_SLAVE)
-        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this", broker->options.broker_ip);
+        return rp_answer(to, RP_RESPONSE_SYSTEM_ERROR, NULL, 0, "the broker[%s] is a slave: its master answers this",
+                         broker->options.broker_ip);
     if (!(setting(&broker->settings.permission) & RP_PERMISSION_READ))
         return rp_answer(to, RP_RESPONSE_NO_PERMISSION, NULL, 0, "the broker[%s] %s message is forbidden", broker->options.broker_ip, what);
     if (pop->max_messages > RP_POP_MESSAGES_MAX)
@@ -112,7 +113,8 @@ int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *comm
     };
     if (header->attempt_id.size > RP_POP_ATTEMPT_ID_MAX)
         return rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "attemptId is longer than %d bytes", RP_POP_ATTEMPT_ID_MAX);
-    if (pop->topic == NULL || pop->group == NULL || !(atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL))
+    if (pop->topic == NULL || pop->group == NULL ||
+        !(atomic_load_explicit(&pop->topic->flags, memory_order_relaxed) & RP_TOPIC_NATIVE_PULL))
         return RP_PULL_PUNTED;
     return RP_OK;
 }

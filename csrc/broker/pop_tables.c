@@ -111,8 +111,7 @@ int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row) {
     }
     rp_group *group = rp_group_table_entry(broker->groups, row->group);
     rp_topic *topic = rp_topic_table_entry(broker->topics, row->topic);
-    rp_consumption *consumption =
-        group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
+    rp_consumption *consumption = group != NULL && topic != NULL ? rp_group_table_consumption_entry(broker->groups, group, topic) : NULL;
     rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, row->queue_id) : NULL;
     rp_pop_order *made = cell != NULL ? malloc(sizeof *made) : NULL;
     if (made == NULL)

@@ -89,12 +89,9 @@ static const field_rule pop[] = {
 };
 
 static const field_rule notification[] = {
-    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),
-    RULE("topic", TEXT, 1, rp_pop_header, topic),
-    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id),
-    RULE("pollTime", NUMBER_64, 1, rp_pop_header, poll_ms),
-    RULE("order", BOOLEAN, 0, rp_pop_header, order),
-    RULE("attemptId", TEXT, 0, rp_pop_header, attempt_id),
+    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),   RULE("topic", TEXT, 1, rp_pop_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id), RULE("pollTime", NUMBER_64, 1, rp_pop_header, poll_ms),
+    RULE("order", BOOLEAN, 0, rp_pop_header, order),        RULE("attemptId", TEXT, 0, rp_pop_header, attempt_id),
 };
 
 static const field_rule peek[] = {
@@ -111,9 +108,9 @@ static const field_rule polling_info[] = {
 };
 
 static const field_rule pop_ack[] = {
-    RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group), RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
+    RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group),   RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
     RULE("queueId", NUMBER_32, 1, rp_pop_ack_header, queue_id), RULE("extraInfo", TEXT, 1, rp_pop_ack_header, extra_info),
-    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset), RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
+    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),    RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
 };
 
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
