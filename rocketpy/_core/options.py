@@ -106,6 +106,10 @@ class BrokerSettings(TypedDict, total=False):
     store_reply_enable: int
     transaction_enable: int
     transaction_timeout_ms: int
+    retry_topic_version: int
+    retry_topic_v1_too: int
+    pop_from_retry_percent: int
+    pop_begins_in_memory: int
     store_writable: int
     store_reason: str
 
