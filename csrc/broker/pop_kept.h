@@ -36,6 +36,7 @@ struct rp_kept_checkpoint {
     uint32_t over;         /* bit of each message: acked, in the retry topic, or gone */
     uint32_t heap_place;
     uint8_t kind, count, diff_count;
+    uint8_t is_dropped; /* its messages are nobody's any more */
     int32_t diffs[];
 };
 
