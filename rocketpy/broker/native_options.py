@@ -125,6 +125,10 @@ def native_settings(config: Config) -> NativeSettings:
         "store_reply_enable": int(config.boolean("storeReplyMessageEnable")),
         "transaction_enable": int(not config.boolean("rejectTransactionMessage")),
         "transaction_timeout_ms": config.integer("transactionTimeOut"),
+        "retry_topic_version": 2 if config.boolean("enableRetryTopicV2") else 1,
+        "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
+        "pop_from_retry_percent": config.integer("popFromRetryProbability"),
+        "pop_begins_in_memory": int(config.boolean("initPopOffsetByCheckMsgInMem")),
     }
 
 

@@ -27,6 +27,7 @@ from . import names
 from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
+from .consumer_orders import ConsumerOrders
 from .delay_offsets import DelayOffsets
 from .persistence import SavedState
 from .rebalance_locks import MessageQueue, RebalanceLocks
@@ -65,9 +66,10 @@ class SavedStates:
     offsets: SavedState
     request_modes: SavedState
     delay_offsets: SavedState
+    consumer_orders: SavedState
 
     def __iter__(self) -> Any:
-        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets))
+        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets, self.consumer_orders))
 
 
 class SettingsHolder:
@@ -95,6 +97,7 @@ class Parts:
     producers: ProducerTable
     locks: RebalanceLocks
     request_modes: RequestModes
+    consumer_orders: ConsumerOrders
     stats: BrokerStats
     saved: SavedStates
     releasing: asyncio.Lock

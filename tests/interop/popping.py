@@ -40,7 +40,7 @@ class Popped:
 
     @property
     def kind(self) -> str:
-        """"0"; "1" and "2" of a message that comes again, by the name of its retry topic."""
+        """ "0"; "1" and "2" of a message that comes again, by the name of its retry topic."""
         return self.handle.split(" ")[4]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.processes import PATIENCE_S, wait_until
 
 from . import wire
-from .popping import ORDER_QUEUE, POLLING_TIMEOUT, POP, NOTIFY, Popped, Popper, handles
+from .popping import NOTIFY, ORDER_QUEUE, POLLING_TIMEOUT, Popped, Popper, handles
 from .products import Cluster, NameServer, Product
 from .stored import queue_end, records
 
@@ -218,8 +218,8 @@ def test_what_is_given_up_is_a_dead_letter(cluster: Cluster, popper: Popper) -> 
     popper.pop_until(1, invisibleTime=SOON_MS)
     (again,) = popper.pop_until(1)
     fields = {
-        "offset": str(again.record.physical_offset), "group": popper.group, "delayLevel": "-1", "originMsgId": "", "originTopic": popper.topic,
-        "unitMode": "false", "maxReconsumeTimes": "0",
+        "offset": str(again.record.physical_offset), "group": popper.group, "delayLevel": "-1", "originMsgId": "",
+        "originTopic": popper.topic, "unitMode": "false", "maxReconsumeTimes": "0",
     }  # fmt: skip
     reply = wire.call(popper.address, SEND_BACK, fields)
     assert reply.code == 0, reply

@@ -190,7 +190,9 @@ BATCHES: dict[str, Any] = {
     "no acks": {"brokerName": "broker-a"},
     "none of them": {"brokerName": "broker-a", "acks": []},
     "no bit": {"acks": [{"c": GROUP, "t": TOPIC, "r": "0", "so": 0, "q": 0, "rq": 0, "pt": 1700000000000, "it": 1500, "b": ""}]},
-    "unknown topic": {"acks": [{"c": GROUP, "t": UNKNOWN, "r": "0", "so": 0, "q": 0, "rq": 0, "pt": 1700000000000, "it": 1500, "b": "AQ=="}]},
+    "unknown topic": {
+        "acks": [{"c": GROUP, "t": UNKNOWN, "r": "0", "so": 0, "q": 0, "rq": 0, "pt": 1700000000000, "it": 1500, "b": "AQ=="}]
+    },
     "unknown queue": {"acks": [{"c": GROUP, "t": TOPIC, "r": "0", "so": 0, "q": 9, "rq": 0, "pt": 1700000000000, "it": 1500, "b": "AQ=="}]},
     "past the end": {"acks": [{"c": GROUP, "t": TOPIC, "r": "0", "so": 99, "q": 0, "rq": 0, "pt": 1700000000000, "it": 1500, "b": "AQ=="}]},
 }
