@@ -1,4 +1,7 @@
-/* pop_extra_info.h: the handle of a popped message: "start popTime invisibleTime reviveQid retry broker queueId [offset]". Private to csrc/broker.
+/* pop_extra_info.h: the handle of a popped message. Private to csrc/broker.
+ *
+ *   "start popTime invisibleTime reviveQid retry broker queueId [offset]"
+ *
  * RocketMQ: ExtraInfoUtil (5.3.3 remoting/protocol/header/).
  *
  * Threads  pure.

@@ -2,7 +2,8 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
-from rocketpy._core.remoting cimport Handler, Server, rp_command, rp_handler, rp_server
+from rocketpy._core.popped_messages cimport PoppedMessages, rp_broker
+from rocketpy._core.remoting cimport Server, rp_command, rp_handler, rp_server
 from rocketpy._core.store cimport MessageStore, rp_message_store
 
 
@@ -14,8 +15,6 @@ cdef extern from "broker/broker.h" nogil:
     enum: RP_TOPIC_CHECKED_SEND
     enum: RP_SENT_BACK_TO_DEAD_LETTERS
     enum: RP_SUBSCRIPTION_CODES_MAX
-    ctypedef struct rp_broker:
-        pass
     ctypedef struct rp_broker_options:
         rp_message_store *store
         rp_log *log
@@ -81,28 +80,6 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
 
 
-cdef extern from "broker/pop.h" nogil:
-    ctypedef struct rp_pop_order_row:
-        rp_slice group, topic, attempt_id
-        int32_t queue_id
-        uint32_t count
-        int64_t pop_time_ms, invisible_ms, last_consume_ms
-        uint64_t acked
-        const int64_t *offsets
-        const int64_t *visible_ms
-        const int32_t *times
-    ctypedef struct rp_pop_stats:
-        pass
-    int rp_broker_start_revive(rp_broker *broker, rp_error *error)
-    void rp_broker_stop_revive(rp_broker *broker)
-    uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name)
-    void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, const rp_pop_order_row *row) noexcept nogil,
-                                  void *context)
-    int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row)
-    uint64_t rp_broker_pop_order_version(const rp_broker *broker)
-    void rp_broker_read_pop_stats(const rp_broker *broker, rp_pop_stats *stats)
-
-
 cdef extern from "broker/transactions.h" nogil:
     ctypedef struct rp_end_transaction:
         rp_slice producer_group
@@ -124,8 +101,7 @@ cdef extern from "broker/transactions.h" nogil:
     int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)
 
 
-cdef class Broker(Handler):
-    cdef rp_broker *native
+cdef class Broker(PoppedMessages):
     cdef MessageStore store
     cdef NativeObject log
     cdef rp_broker_settings native_settings

@@ -9,8 +9,8 @@ from typing_extensions import disjoint_base
 from .base import LogTap
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
-from .remoting import Handler
-from .results import HalfCopy, PopOrder, UndecidedHalf
+from .popped_messages import PoppedMessages
+from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
 
 def check_sql(expression: str) -> str:
@@ -18,7 +18,7 @@ def check_sql(expression: str) -> str:
     in it and what is wrong there, NoMemory."""
 
 @disjoint_base
-class Broker(Handler):
+class Broker(PoppedMessages):
     """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
 
     def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...
@@ -57,20 +57,6 @@ class Broker(Handler):
     def delay_offsets(self) -> list[tuple[int, int]]:
         """(offset, end of the queue) by level, the first is level 1's. Offset -1: nothing of it was ever delivered. What lies below an
         offset was appended to its target's queue before, which may not be on disk yet."""
-    def start_revive(self) -> None:
-        """What was popped and not acked in time goes to its retry topic. A master's. Idempotent. Raises Busy, NoMemory."""
-    def stop_revive(self) -> None:
-        """Returns when nothing is revived any more. Idempotent."""
-    def wanted_retry_topic(self) -> str | None:
-        """A retry topic that is missing; what goes there waits for it."""
-    def pop_orders(self) -> list[PopOrder]:
-        """What order consumers have: of consumerOrderInfo.json."""
-    def put_pop_order(self, order: PopOrder) -> None:
-        """In place of what is there. Raises InvalidArgument: names, queue, 1 to 32 messages or attempt id cannot be; NoMemory."""
-    def pop_order_version(self) -> int:
-        """Grows with each change of pop_orders()."""
-    def pop_stats(self) -> dict[str, int]:
-        """Counters by the names of rp_pop_stats."""
     def send_back(
         self,
         log_offset: int,
