@@ -19,6 +19,8 @@
 
 #define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 
+#define CHANGES_AHEAD_MS 1000 /* one a millisecond; a pop time further ahead is a stranger's, or of a clock that was set back */
+
 /* One acked queue of a group. */
 typedef struct acking {
     rp_lane *lane;
@@ -297,6 +299,12 @@ static int change_in_order(const acking *acking, const rp_pop_ack_header *header
     return answer_change(acking->to, pop_time_ms, told_ms, revive_queue_id);
 }
 
+/* Checkpoints are told apart by their start and their pop time: an ack of the old one, which may begin with the same message, in the same
+ * millisecond, must not be taken for one of the new. */
+static int64_t changed_at(int64_t now_ms, int64_t before_ms) {
+    return before_ms >= now_ms && before_ms - now_ms < CHANGES_AHEAD_MS ? before_ms + 1 : now_ms;
+}
+
 /* A new checkpoint for the one message, then the ack of the old one's. */
 static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
@@ -312,7 +320,7 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
         .group = acking->group,
         .broker_name = info.broker_name,
         .start_offset = header->offset,
-        .pop_time_ms = wall_ms(),
+        .pop_time_ms = changed_at(wall_ms(), info.pop_time_ms),
         .invisible_ms = invisible_ms,
         .queue_id = acking->queue_id,
         .count = 1,

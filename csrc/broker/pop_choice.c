@@ -228,7 +228,7 @@ static void take(const choice *choice, const rp_get_result *result) {
     caught->range_count += result->range_count;
     caught->count += result->count;
     caught->bytes += result->bytes;
-    caught->rest += result->max_offset - result->next_offset;
+    caught->rest += result->max_offset - (caught->is_peek ? choice->offset : result->next_offset); /* those that are shown are left */
     count_out(choice, result);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -82,6 +83,7 @@ def test_what_is_popped_is_hidden_from_its_group_alone(cluster: Cluster, popper:
     assert popper.pop() == []
 
 
+@pytest.mark.slow
 def test_what_is_not_acked_comes_again_and_is_counted(popper: Popper) -> None:
     send(popper, *(f"message {number}" for number in range(6)), queue=2, tags="T")
     found = popper.pop_until(6, invisibleTime=SOON_MS)
@@ -99,6 +101,7 @@ def test_what_is_not_acked_comes_again_and_is_counted(popper: Popper) -> None:
     all_settled(popper)
 
 
+@pytest.mark.slow
 def test_a_consumer_changes_when_a_message_comes_again(popper: Popper) -> None:
     send(popper, "sooner", "later", queue=1)
     sooner, later = popper.pop_until(2, invisibleTime=LONG_MS)
@@ -148,6 +151,7 @@ def test_a_peek_hides_nothing(popper: Popper) -> None:
     assert bodies(popper.pop_until(2)) == ["and seen", "seen"]
 
 
+@pytest.mark.slow
 def test_a_consumer_by_tags_gets_its_messages_alone(popper: Popper) -> None:
     for tags in ("a", "b", "c"):
         send(popper, *(f"{tags} {number}" for number in range(4)), tags=tags)
@@ -250,7 +254,8 @@ def test_all_of_many_messages_are_acked_though_consumers_forget_some(popper: Pop
     lock = threading.Lock()
 
     def consume(dice: random.Random) -> None:
-        while len(acked) < len(sent):
+        end = time.monotonic() + PATIENCE_S
+        while len(acked) < len(sent) and time.monotonic() < end:
             found = popper.pop(pollTime=1000, invisibleTime=10_000, maxMsgNums=dice.randrange(1, 33))
             kept = [each for each in found if each.times > 0 or dice.random() < 0.8]
             for each in found:
