@@ -245,12 +245,12 @@ int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_
     if (outcome != RP_OK)
         return outcome;
     if (command->body.size == 0)
-        return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, NULL);
+        return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is nothing to ack");
     int status = rp_batch_acks_read(command->body, rp_reactor_arena(lane->reactor), &acks);
     if (status != RP_OK)
         return rp_answer(to, RP_RESPONSE_MESSAGE_ILLEGAL, NULL, 0, "the body is no list of acks: %s", rp_status_text(status));
     if (acks.count == 0)
-        return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, NULL);
+        return rp_answer(to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is nothing to ack");
     for (uint32_t i = 0; i < acks.count; i++) {
         int one = ack_batch(lane, acks.broker_name, &acks.acks[i]);
         status = status == RP_OK ? one : status;
@@ -310,7 +310,7 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
     rp_pop_extra_info info;
     int64_t invisible_ms = header->invisible_ms < 0 ? 0 : header->invisible_ms > INVISIBLE_MS_MAX ? INVISIBLE_MS_MAX : header->invisible_ms;
     if (header->offset < rp_consume_queue_min_offset(acking->queue) || header->offset >= rp_consume_queue_max_offset(acking->queue))
-        return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, NULL);
+        return rp_answer(acking->to, RP_RESPONSE_NO_MESSAGE, NULL, 0, "there is no message at offset %" PRId64, header->offset);
     if (rp_pop_extra_info_read(header->extra_info, &info) != RP_OK)
         return refuse_info(acking->to, header->extra_info);
     if (info.revive_queue_id == RP_POP_ORDER_QUEUE)
