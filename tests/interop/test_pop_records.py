@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -89,8 +90,9 @@ def masked(value: Any) -> Any:
 def masked_record(record: Record) -> Record:
     """What is stored, of a retry as it lies in its topic: RocketMQ recodes it on its way out."""
     is_retry = "1ST_POP_TIME" in record.pairs
-    properties = "\x02".join(sorted(pair for pair in record.properties.split("\x02") if not pair.startswith("POP_CK\x01")))
-    changes: dict[str, Any] = {"topic": "", "size": 0, "store_host": b"", "born_host": b""} if is_retry else {}
+    left_out = ("POP_CK\x01", "ORIGIN_GROUP\x01")
+    properties = "\x02".join(sorted(pair for pair in record.properties.split("\x02") if not pair.startswith(left_out)))
+    changes: dict[str, Any] = {"topic": "", "size": 0, "born_host": b""} if is_retry else {}
     return replace(record.evened(), properties=masked(properties.strip("\x02")), store_host=b"", **changes)
 
 
@@ -275,19 +277,26 @@ def what_is_stored(sides: tuple[Side, Side]) -> None:
     ours, theirs = (revived(side) for side in sides)
     assert [each.body.decode() for each in ours] == [each.body.decode() for each in theirs] == expected
     for our, their in zip(ours, theirs, strict=True):
-        assert replace(our.evened(), queue_offset=0, properties=masked(our.evened().properties)) == replace(
-            their.evened(), queue_offset=0, properties=masked(their.evened().properties)
-        )
+        assert as_revived(our) == as_revived(their), our.body
 
     def checkpoints(side: Side) -> list[tuple[str, str, str]]:
+        """Without what 5.5.0 adds to 5.3.3's."""
         found = records(side.cluster.broker.address, revive_topic(), 0)
-        rows = ((each.pairs["TAGS"], each.pairs["UNIQ_KEY"], each.body.decode()) for each in found)
+        rows = ((each.pairs["TAGS"], each.pairs["UNIQ_KEY"], each.body.decode().replace(',"sp":false', "")) for each in found)
         return sorted(tuple(masked(text) for text in row) for row in rows)  # type: ignore[misc]
 
-    assert checkpoints(sides[0]) == checkpoints(sides[1])
-    assert [tag for tag, *_ in checkpoints(sides[0])] == ["ack"] * 3 + ["bAck"] * 2 + ["ck"] * 6
+    mine, others = (Counter(checkpoints(side)) for side in sides)
+    assert not others - mine
+    assert {tag for tag, *_ in mine - others} <= {"bAck"}, "what came again is acked, so that it does not once more after a kill"
+    assert [tag for tag, *_ in sorted(others.elements())] == ["ack"] * 3 + ["bAck"] * 2 + ["ck"] * 6
     answer = both(sides, lambda side: sorted_pop(side.pop(queueId=3)))
     assert len(answer[3]) == len(expected) and {kind for kind, _ in answer[4]} == {"1"}
+
+
+def as_revived(record: Record) -> Record:
+    """5.5.0 notes the group, for its own waking; 5.3.3 does not."""
+    pairs = sorted(pair for pair in record.properties.split("\x02") if pair and not pair.startswith("ORIGIN_GROUP\x01"))
+    return replace(record.evened(), size=0, queue_offset=0, properties=masked("\x02".join(pairs)))
 
 
 def sorted_pop(answer: Any) -> Any:
