@@ -122,7 +122,8 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     atomic_store_explicit(&revive->oldest_due_ms, next == INT64_MAX ? 0 : next - REVIVE_GRACE_MS, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, (uint64_t)revive->kept.count[RP_KEPT_SHORT] + revive->kept.count[RP_KEPT_LONG],
                           memory_order_relaxed);
-    return !goes_on || wait_ms > REVIVE_ROUND_MS ? REVIVE_ROUND_MS : wait_ms < 0 ? 0 : wait_ms;
+    return !goes_on || wait_ms <= 0 || wait_ms > REVIVE_ROUND_MS ? REVIVE_ROUND_MS
+                                                                 : wait_ms; /* what is due still has to wait for something */
 }
 
 /* ---- the thread ---- */

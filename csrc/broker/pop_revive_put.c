@@ -250,7 +250,7 @@ static void revive_checkpoint(due_batch *batch, rp_kept_checkpoint *kept) {
 }
 
 /* A new checkpoint for each message that is left, with an invisible time that grows each time: the group's offset need not wait for it.
- * RocketMQ: PopReviveService.rePutCK. */
+ * RocketMQ: PopReviveService.rePutCK. Its pop time is another one: the ack of what is over, which follows, is not about it. */
 static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoint *kept) {
     static const uint16_t longer_s[] = {10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200};
     const int32_t last = sizeof longer_s / sizeof longer_s[0] - 1;
@@ -271,7 +271,7 @@ static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoin
             .group = record->group,
             .broker_name = record->broker_name,
             .start_offset = rp_pop_checkpoint_offset(record, i),
-            .pop_time_ms = record->pop_time_ms,
+            .pop_time_ms = record->pop_time_ms < INT64_MAX ? record->pop_time_ms + 1 : 0,
             .queue_id = record->queue_id,
             .re_puts = times < RP_POP_RE_PUTS_MAX ? times + 1 : times,
             .count = 1,
