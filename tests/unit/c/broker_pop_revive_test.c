@@ -365,6 +365,35 @@ static void what_finds_no_room_is_read_when_there_is_some(void) {
     close_revive(&fx, &c);
 }
 
+static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 0, NULL, "body");
+    rp_pop_checkpoint takes_long = checkpoint_of(0, 2, 3000000);
+    put(&fx, 0, &takes_long);
+    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1);
+    for (int64_t i = 0; i < 6; i++)
+        put_text(&fx, 0, "TAGS\1other\2", "{}");
+    turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 8 && group_offset(&fx, 0) < 0);
+    fx.broker->revive->carry_records = 8;
+    turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 9 && group_offset(&fx, 0) == 7);
+    restart(&fx, -1); /* the offset was not on disk: both records are read, as one */
+    turn(&fx, POP_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == 1);
+    restart(&fx, 7);
+    turn(&fx, DUE_MS(3000000));
+    CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_done == 1);
+    rp_message message;
+    void *pin = read_message(&fx, REVIVE, 0, 8, &message);
+    CHECK(slice_starts(message.body, "{\"bm\":1,") && slice_contains(message.body, "\"so\":0"));
+    rp_log_range_release(pin);
+    close_revive(&fx, &c);
+}
+
 static void an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed(void) {
     fixture fx;
     client c;
@@ -446,6 +475,7 @@ int main(void) {
     RUN(what_nobody_wants_any_more_is_dropped);
     RUN(a_store_that_takes_nothing_is_waited_for);
     RUN(what_finds_no_room_is_read_when_there_is_some);
+    RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
     RUN(the_thread_stops_and_starts_while_checkpoints_come);
     return 0;
