@@ -175,7 +175,7 @@ int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error) {
         return RP_OK;
     forget(revive);
     set_stopping(revive, false);
-    int status = rp_thread_start(&revive->thread, "revive", run, revive);
+    int status = rp_thread_start(&revive->thread, "pop-revive", run, revive);
     return status == RP_OK ? RP_OK
                            : rp_error_set(error, status, 0, NULL, -1, "no thread to revive popped messages: %s", rp_thread_refusal(status));
 }

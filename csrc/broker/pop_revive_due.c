@@ -1,8 +1,8 @@
 /* pop_revive_due.c: checkpoints of a revive queue that are due, and those that stand in its way (pop_revive.h).
  *
- *   due ─ its record, once more ─ topic, group, retry topic ─ each message that is not over ─► batch ─┬─ all over: an ack of what went, done
- *                                                                                                     └─ else looked at again;
- *                                                  after PATIENCE_MS: a new checkpoint of each message that is left ◄─────┘
+ *   due ─ its record, once more ─ topic, group, retry topic ─ each message that is left ─► batch ─┬─ none is: an ack of what went, done
+ *                                                                                                 └─ else looked at again;
+ *                                              after PATIENCE_MS: a new checkpoint of each message that is left ◄─────┘
  *   not due for long, and far behind where is read: the same once more at the end of the queue: the group's offset goes on
  */
 #include <inttypes.h>
@@ -115,8 +115,8 @@ static void put_again(rp_pop_revive *revive, int32_t queue_id, rp_kept_checkpoin
     rp_stored_message_close(&due.stored);
 }
 
-/* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: who reads the queue once more, from before
- * a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. */
+/* Acks in the name of the group what has gone to the retry topic, or into a checkpoint of its own: who reads the queue once more, from
+ * before a checkpoint that is not due for long, does not revive it twice. It may fail, then that happens. */
 static void ack_over(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept, uint32_t over) {
     due_checkpoint due;
     int64_t offsets[RP_POP_MESSAGES_MAX];

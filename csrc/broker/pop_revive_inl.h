@@ -1,5 +1,5 @@
-/* pop_revive_inl.h: what the files of the revive thread share: reading (pop_revive_read.c), what is due (pop_revive_due.c), putting messages
- * into retry topics (pop_revive_put.c), and the rounds of all (pop_revive.c). C only. Private to csrc/broker.
+/* pop_revive_inl.h: what the files of the revive thread share: reading (pop_revive_read.c), what is due (pop_revive_due.c), putting
+ * messages into retry topics (pop_revive_put.c), and the rounds of all (pop_revive.c). C only. Private to csrc/broker.
  */
 #ifndef RP_BROKER_POP_REVIVE_INL_H
 #define RP_BROKER_POP_REVIVE_INL_H
@@ -60,7 +60,7 @@ static inline bool revive_is_stopping(const rp_pop_revive *revive) {
     return atomic_load_explicit(&revive->is_stopping, memory_order_relaxed);
 }
 
-/* Reads a revive queue to its end. 1: all of it was; 0: a file could not be read, or the thread is to stop: nothing is due before it was. */
+/* Reads a revive queue to its end. 1: all of it was; 0: a file could not be read, or the thread is to stop: nothing is due before. */
 bool revive_read(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state, int64_t now_ms);
 /* What is due goes to its retry topics. 1: there was no reason to wait; 0: the log takes no more just now. */
 bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t now_ms);
