@@ -34,8 +34,8 @@ typedef struct rp_pop_revive rp_pop_revive;
 
 rp_pop_revive *rp_pop_revive_create(rp_broker *broker); /* NULL: no memory */
 void rp_pop_revive_destroy(rp_pop_revive *revive);      /* stops it; NULL is allowed */
-/* A master's. RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Stop returns when the thread has ended; both may be repeated. Offsets are in the offset table
- * all the time. */
+/* A master's. RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. Stop returns when the thread has ended; both may be repeated. Offsets are in the offset
+ * table all the time. */
 int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error);
 void rp_pop_revive_stop(rp_pop_revive *revive);
 /* One round with the clock passed in, for tests; not while the thread runs. How long it may sleep. */
