@@ -8,7 +8,7 @@
 #include "../base/hash.h"
 
 #define LONG_MS (INT64_C(3600) * 1000)
-#define SAME_POP_MAX 64u /* one, and each of its messages put again, twice */
+#define SAME_POP_MAX 64u /* far more than consumers make */
 #define BUCKETS_MIN 1024u
 #define HEAP_MIN 256u
 
@@ -132,11 +132,29 @@ static rp_kept_checkpoint *copy_of(const rp_pop_checkpoint *checkpoint) {
     return kept;
 }
 
-static int is_crowded(const rp_kept_table *table, uint64_t pop) {
-    uint32_t same = 0;
-    for (const rp_kept_checkpoint *kept = *bucket_of(table, pop); kept != NULL; kept = kept->next)
-        same += kept->pop == pop;
-    return same >= SAME_POP_MAX;
+static int is_same(const rp_kept_checkpoint *kept, const rp_pop_checkpoint *checkpoint) {
+    if (kept->count != checkpoint->count)
+        return 0;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        int32_t diff = kept->diff_count > 0 ? kept->diffs[i] : (int32_t)i,
+                other = checkpoint->diff_count > 0 ? checkpoint->diffs[i] : (int32_t)i;
+        if (diff != other)
+            return 0;
+    }
+    return 1;
+}
+
+/* RP_OK; RP_E_NOT_FOUND: it is not there yet; RP_E_EXISTS: nor does it have to be, so many are there of that pop. */
+static int merge(const rp_kept_table *table, uint64_t pop, const rp_pop_checkpoint *checkpoint) {
+    uint32_t of_pop = 0;
+    for (rp_kept_checkpoint *kept = *bucket_of(table, pop); kept != NULL; kept = kept->next) {
+        of_pop += kept->pop == pop;
+        if (kept->pop == pop && is_same(kept, checkpoint)) {
+            kept->over |= (uint32_t)checkpoint->bits;
+            return RP_OK;
+        }
+    }
+    return of_pop < SAME_POP_MAX ? RP_E_NOT_FOUND : RP_E_EXISTS;
 }
 
 static void link_newest(rp_kept_queue *queue, rp_kept_checkpoint *kept) {
@@ -150,10 +168,11 @@ int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpo
     enum rp_kept_kind kind = rp_kept_kind_of(checkpoint);
     pop_key key = {0, checkpoint->start_offset, checkpoint->pop_time_ms, checkpoint->queue_id};
     uint64_t pop = hash_pop(table, checkpoint->topic, checkpoint->group, checkpoint->broker_name, broker_name, key);
+    int status = merge(table, pop, checkpoint);
+    if (status != RP_E_NOT_FOUND)
+        return status;
     if (table->count[kind] >= table->count_max[kind])
         return RP_E_BUSY;
-    if (is_crowded(table, pop))
-        return RP_E_EXISTS;
     rp_kept_checkpoint *kept = make_heap_room(queue) == RP_OK ? copy_of(checkpoint) : NULL;
     if (kept == NULL)
         return RP_E_NO_MEMORY;

@@ -60,7 +60,8 @@ void rp_kept_queue_free(rp_kept_table *table, rp_kept_queue *queue);
 
 enum rp_kept_kind rp_kept_kind_of(const rp_pop_checkpoint *checkpoint);
 
-/* Of one kind in one queue in the order in which they lie. broker_name: this one's, where the checkpoint has none. RP_OK; RP_E_BUSY: the
+/* Of one kind in one queue in the order in which they lie. One that was written again, while its first record was still to be read, is the
+ * same. broker_name: this one's, where the checkpoint has none. RP_OK; RP_E_BUSY: the
  * bound; RP_E_NO_MEMORY; RP_E_EXISTS: there are SAME_POP_MAX of that pop, which is nobody's. */
 int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpoint *checkpoint, rp_slice broker_name,
                 int64_t revive_offset, int64_t log_offset, int64_t look_ms);

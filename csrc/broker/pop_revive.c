@@ -7,6 +7,7 @@
 #include "../base/log_inl.h"
 #include "pop_revive_inl.h"
 
+#define CARRY_RECORDS 1000000
 #define ARENA_KEEP ((size_t)64 << 10)
 #define ARENA_MAX ((size_t)8 * REVIVE_RECORD_MAX)
 
@@ -94,8 +95,10 @@ static bool turn_queue(rp_pop_revive *revive, rp_topic *topic, int32_t queue_id,
     look_at_offset(revive, cell, state);
     bool is_writable = atomic_load_explicit(&revive->broker->settings.store_writable, memory_order_relaxed) != 0;
     bool goes_on = true;
-    if (revive_read(revive, queue, state, now_ms) && is_writable)
+    if (revive_read(revive, queue, state, now_ms) && is_writable) {
         goes_on = revive_put_due(revive, queue_id, state, now_ms);
+        revive_carry(revive, queue_id, state, now_ms);
+    }
     commit(revive, cell, state);
     return goes_on;
 }
@@ -122,7 +125,8 @@ int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms) {
     atomic_store_explicit(&revive->oldest_due_ms, next == INT64_MAX ? 0 : next - REVIVE_GRACE_MS, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, (uint64_t)revive->kept.count[RP_KEPT_SHORT] + revive->kept.count[RP_KEPT_LONG],
                           memory_order_relaxed);
-    return !goes_on || wait_ms > REVIVE_ROUND_MS ? REVIVE_ROUND_MS : wait_ms < 0 ? 0 : wait_ms;
+    bool is_blocked = !goes_on || wait_ms <= 0; /* what is due has to wait for something */
+    return is_blocked || wait_ms > REVIVE_ROUND_MS ? REVIVE_ROUND_MS : wait_ms;
 }
 
 /* ---- the thread ---- */
@@ -171,7 +175,7 @@ int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error) {
         return RP_OK;
     forget(revive);
     set_stopping(revive, false);
-    int status = rp_thread_start(&revive->thread, "revive", run, revive);
+    int status = rp_thread_start(&revive->thread, "pop-revive", run, revive);
     return status == RP_OK ? RP_OK
                            : rp_error_set(error, status, 0, NULL, -1, "no thread to revive popped messages: %s", rp_thread_refusal(status));
 }
@@ -191,6 +195,7 @@ rp_pop_revive *rp_pop_revive_create(rp_broker *broker) {
     if (revive == NULL)
         return NULL;
     revive->broker = broker;
+    revive->carry_records = CARRY_RECORDS;
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -337,6 +337,65 @@ static void a_store_that_takes_nothing_is_waited_for(void) {
     close_revive(&fx, &c);
 }
 
+static _Atomic bool is_full;
+
+static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size) {
+    if (!atomic_load(&is_full))
+        return rp_file_ops_system()->allocate(context, fd, offset, size);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* Sends until one is taken: who makes files ahead has seen that there is room. */
+static void wait_room(client *c, const char *body) {
+    number_text queue;
+    for (int64_t until = now_ms() + WAIT_MS; now_ms() < until; sched_yield()) {
+        rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body), &queue);
+        if (client_call(c, &request).code == 0)
+            return;
+    }
+    CHECK(!"the log takes messages again");
+}
+
+static void what_a_full_disk_refuses_is_tried_again_and_comes_once(void) {
+    enum { COUNT = 32, BODY = 60000 }; /* more than two files of the log */
+    rp_file_ops full = *rp_file_ops_system();
+    full.allocate = allocate_or_full;
+    fixture fx;
+    client c;
+    fixture_init(&fx);
+    fx.store_options.file_ops = &full;
+    fixture_open(&fx);
+    c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
+    char *body = malloc(BODY + 1);
+    memset(body, 'x', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < COUNT; i++)
+        send_message(&c, "T", 0, NULL, body);
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, COUNT, 1000), is_first = checkpoint_of(0, 1, 0);
+    put(&fx, 0, &checkpoint);
+    atomic_store(&is_full, true);
+    turn(&fx, DUE_MS(1000)); /* the retry queue cannot begin */
+    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1);
+    atomic_store(&is_full, false);
+    is_first.pop_time_ms = POP_MS - 10000;
+    put(&fx, 1, &is_first);
+    turn(&fx, POP_MS);
+    CHECK(end_of(&fx, RETRY, 0) == 1);
+    atomic_store(&is_full, true);
+    turn(&fx, DUE_MS(1000) + 1000); /* the log has no file any more */
+    int64_t end = end_of(&fx, RETRY, 0);
+    CHECK(end < 1 + COUNT && stats_of(&fx).append_failures > 0 && stats_of(&fx).checkpoints_kept == 1 && group_offset(&fx, 0) < 0);
+    atomic_store(&is_full, false);
+    wait_room(&c, body);
+    turn(&fx, DUE_MS(1000) + 3000);
+    CHECK(end_of(&fx, RETRY, 0) == 1 + COUNT && stats_of(&fx).put_again == 0 && stats_of(&fx).checkpoints_kept == 0);
+    free(body);
+    close_revive(&fx, &c);
+}
+
 static void what_finds_no_room_is_read_when_there_is_some(void) {
     enum { COUNT = 50 };
     fixture fx;
@@ -362,6 +421,35 @@ static void what_finds_no_room_is_read_when_there_is_some(void) {
         turn(&fx, DUE_MS(7200000));
     CHECK(end_of(&fx, RETRY, 0) == COUNT - acked && stats_of(&fx).checkpoints_kept == 0);
     CHECK(group_offset(&fx, 0) == end_of(&fx, REVIVE, 0) - 1);
+    close_revive(&fx, &c);
+}
+
+static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 0, NULL, "body");
+    rp_pop_checkpoint takes_long = checkpoint_of(0, 2, 3000000);
+    put(&fx, 0, &takes_long);
+    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1);
+    for (int64_t i = 0; i < 6; i++)
+        put_text(&fx, 0, "TAGS\1other\2", "{}");
+    turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 8 && group_offset(&fx, 0) < 0);
+    fx.broker->revive->carry_records = 8;
+    turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 9 && group_offset(&fx, 0) == 7);
+    restart(&fx, -1); /* the offset was not on disk: both records are read, as one */
+    turn(&fx, POP_MS);
+    CHECK(stats_of(&fx).checkpoints_kept == 1);
+    restart(&fx, 7);
+    turn(&fx, DUE_MS(3000000));
+    CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_done == 1);
+    rp_message message;
+    void *pin = read_message(&fx, REVIVE, 0, 8, &message);
+    CHECK(slice_starts(message.body, "{\"bm\":1,") && slice_contains(message.body, "\"so\":0"));
+    rp_log_range_release(pin);
     close_revive(&fx, &c);
 }
 
@@ -445,7 +533,9 @@ int main(void) {
     RUN(a_missing_retry_topic_is_waited_for);
     RUN(what_nobody_wants_any_more_is_dropped);
     RUN(a_store_that_takes_nothing_is_waited_for);
+    RUN(what_a_full_disk_refuses_is_tried_again_and_comes_once);
     RUN(what_finds_no_room_is_read_when_there_is_some);
+    RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
     RUN(the_thread_stops_and_starts_while_checkpoints_come);
     return 0;
