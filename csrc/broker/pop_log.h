@@ -28,7 +28,7 @@ int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const 
 int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_ack *ack);
 int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack);
 
-/* %RETRY%GROUP_TOPIC, or %RETRY%GROUP+TOPIC for version 2, into name[RP_POP_RETRY_NAME_MAX]; its size, 0 when it is too long for a topic. */
+/* %RETRY%GROUP_TOPIC, or %RETRY%GROUP+TOPIC for version 2, into name[RP_POP_RETRY_NAME_MAX]; its size, 0 when it is too long. */
 #define RP_POP_RETRY_NAME_MAX 256
 uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, uint8_t *name);
 

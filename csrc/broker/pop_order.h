@@ -31,7 +31,8 @@ int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int
 /* These are out now; counts how often each was before. count 1..RP_POP_MESSAGES_MAX. */
 void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,
                          uint32_t count);
-/* The offset to commit after an ack; RP_POP_ORDER_ILLEGAL: not one of those that are out; RP_POP_ORDER_STALE: another pop's. order may be NULL. */
+/* The offset to commit after an ack; RP_POP_ORDER_ILLEGAL: not one of those that are out; RP_POP_ORDER_STALE: another pop's. order may be
+ * NULL. */
 #define RP_POP_ORDER_ILLEGAL (-1)
 #define RP_POP_ORDER_STALE (-2)
 int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms);

@@ -279,9 +279,7 @@ _POP_KEYS: tuple[Key, ...] = (
     number("popReviveMaxAttemptTimes", 16, "Times a message is delivered again.", "times", least=1, idle=ROCKSDB),
     switch("popReviveSkipIfGroupAbsent", True, "Drop what a deleted group left behind.", idle="always so"),
     switch("useSeparateRetryQueue", False, "One retry queue for every queue.", idle="a retry topic has one queue"),
-    switch(
-        "useMessageFilterForNotification", True, "Wake only those whose filter matches.", idle=POP_TOLD
-    ),
+    switch("useMessageFilterForNotification", True, "Wake only those whose filter matches.", idle=POP_TOLD),
     number(
         "maxMessageFilterNumForNotification",
         64,
