@@ -1,5 +1,5 @@
-/* pop_records_fuzz.c: libFuzzer target for checkpoints, acks and bodies of batch acks. Built by clang -fsanitize=fuzzer,address,undefined; not
- * in the library.
+/* pop_records_fuzz.c: libFuzzer target for checkpoints, acks and bodies of batch acks. Built by clang
+ * -fsanitize=fuzzer,address,undefined; not in the library.
  *
  * Input   one byte that chooses the reader, then its text.
  * Claims  nothing is read outside of the text (it is copied to a block of its exact size); what is read, written in its room and read
