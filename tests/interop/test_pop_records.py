@@ -285,15 +285,14 @@ def what_is_stored(sides: tuple[Side, Side]) -> None:
         assert as_revived(our) == as_revived(their), our.body
 
     def checkpoints(side: Side) -> list[tuple[str, str, str]]:
-        """Without what 5.5.0 adds to 5.3.3's."""
-        found = records(side.cluster.broker.address, revive_topic(), 0)
+        """Without what 5.5.0 adds to 5.3.3's, and without acks of what was never popped, which RocketMQ stores whatever their topic is."""
+        found = [each for each in records(side.cluster.broker.address, revive_topic(), 0) if b"1700000000000" not in each.body]
         rows = ((each.pairs["TAGS"], each.pairs["UNIQ_KEY"], each.body.decode().replace(',"sp":false', "")) for each in found)
         return sorted(tuple(masked(text) for text in row) for row in rows)  # type: ignore[misc]
 
-    address = sides[1].cluster.broker.address
-    wait_until(lambda: queue_end(address, revive_topic(), 0) >= 11, what="RocketMQ's timer has brought all records")
+    wait_until(lambda: len(checkpoints(sides[1])) >= 11, what="RocketMQ's timer has brought all records")
     mine, others = (Counter(checkpoints(side)) for side in sides)
-    assert not others - mine
+    assert sorted((others - mine).elements()) == []
     assert {tag for tag, *_ in mine - others} <= {"bAck"}, "what came again is acked, so that it does not once more after a kill"
     assert [tag for tag, *_ in sorted(others.elements())] == ["ack"] * 3 + ["bAck"] * 2 + ["ck"] * 6
     is_even = all(queue_end(side.cluster.broker.address, retries, 0) == len(expected) for side in sides)
