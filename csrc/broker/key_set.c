@@ -59,36 +59,31 @@ int rp_key_set_add(rp_key_set *set, rp_slice key) {
     return RP_OK;
 }
 
-int rp_key_set_holds(const rp_key_set *set, rp_slice key) {
+int rp_key_set_has(const rp_key_set *set, rp_slice key) {
     return set->count > 0 && slot_of(set->slots, set->room, hash_of(set, key.data, key.size))->first != 0;
 }
 
-/* Topic, '+' and unique key in `key`; nothing where there is one of them not, or no room. */
-static rp_slice join(uint8_t key[KEY_SIZE_MAX], rp_slice topic, rp_slice unique_key) {
+/* "topic+key". 0: too long, or one of them is empty. */
+static uint32_t join(rp_slice topic, rp_slice unique_key, uint8_t key[KEY_SIZE_MAX]) {
     size_t size = (size_t)topic.size + 1 + unique_key.size;
     if (topic.size == 0 || unique_key.size == 0 || size > KEY_SIZE_MAX)
-        return (rp_slice){NULL, 0};
+        return 0;
     memcpy(key, topic.data, topic.size);
     key[topic.size] = '+';
     memcpy(key + topic.size + 1, unique_key.data, unique_key.size);
-    return (rp_slice){key, (uint32_t)size};
+    return (uint32_t)size;
 }
 
-int rp_key_set_add_recall(rp_key_set *set, rp_slice topic, rp_slice key) {
-    uint8_t joined[KEY_SIZE_MAX];
-    rp_slice with_topic = join(joined, topic, key);
-    if (with_topic.size == 0)
-        return RP_OK;
-    if (key.size > topic.size && key.data[topic.size] == '+' && memcmp(key.data, topic.data, topic.size) == 0) {
-        int status = rp_key_set_add(set, key);
-        if (status != RP_OK)
-            return status;
-    }
-    return rp_key_set_add(set, with_topic);
-}
-
-int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
+int rp_key_set_add_recalled(rp_key_set *set, rp_slice topic, rp_slice named) {
     uint8_t key[KEY_SIZE_MAX];
-    rp_slice joined = set->count > 0 ? join(key, topic, unique_key) : (rp_slice){NULL, 0};
-    return joined.size > 0 && rp_key_set_holds(set, joined);
+    if (named.size > topic.size && named.data[topic.size] == '+' && memcmp(named.data, topic.data, topic.size) == 0)
+        return rp_key_set_add(set, named);
+    uint32_t size = join(topic, named, key);
+    return size > 0 ? rp_key_set_add(set, (rp_slice){key, size}) : RP_OK;
+}
+
+int rp_key_set_has_recalled(const rp_key_set *set, rp_slice topic, rp_slice unique_key) {
+    uint8_t key[KEY_SIZE_MAX];
+    uint32_t size = set->count > 0 ? join(topic, unique_key, key) : 0;
+    return size > 0 && rp_key_set_has(set, (rp_slice){key, size});
 }

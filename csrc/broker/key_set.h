@@ -28,11 +28,10 @@ void rp_key_set_init(rp_key_set *set, uint64_t random);
 void rp_key_set_clear(rp_key_set *set);
 /* RP_OK, RP_E_NO_MEMORY: it is not in the set, the others are. */
 int rp_key_set_add(rp_key_set *set, rp_slice key);
-/* What a recall of a message of this topic names, in either of RocketMQ's spellings: 5.3 has topic, '+' and unique key, 5.5 the unique key
- * alone. Of other topics nothing is recalled by it. As rp_key_set_add. */
-int rp_key_set_add_recall(rp_key_set *set, rp_slice topic, rp_slice key);
-int rp_key_set_holds(const rp_key_set *set, rp_slice key);
-/* 1: the key of a message of this topic with this unique key is in it. */
-int rp_key_set_has(const rp_key_set *set, rp_slice topic, rp_slice unique_key);
+int rp_key_set_has(const rp_key_set *set, rp_slice key);
+/* The same for messages of a topic: what a recall that was sent to the topic names, with the topic before the key or without; whether the
+ * message with that key is recalled. An empty topic or key is never in it. */
+int rp_key_set_add_recalled(rp_key_set *set, rp_slice topic, rp_slice named);
+int rp_key_set_has_recalled(const rp_key_set *set, rp_slice topic, rp_slice unique_key);
 
 #endif

@@ -71,8 +71,8 @@ int64_t rp_broker_timers_between(const rp_broker *broker, int64_t begin_s, int64
 typedef struct rp_recall {
     rp_slice topic, unique_key, producer_group;
     int64_t deliver_ms; /* of the wall clock */
-    int32_t names_topic; /* 1: as 5.3 stores it, 0: as 5.5 does (appendTopicForTimerDeleteKey); both are understood here */
     rp_slice born_host; /* address and 4-byte port: 8 or 20 bytes; data NULL: the store's */
+    int32_t names_topic; /* appendTopicForTimerDeleteKey: the key is stored behind the topic's name, as by RocketMQ 5.3; both are read */
 } rp_recall;
 /* Appends, and wants it on disk without waiting for that; waits for the log no longer than any append. RP_OK, and *end: of its record in
  * the commit log. RP_E_INVALID: the time is over or too far away, a text is empty, too long, or has a

@@ -100,5 +100,5 @@ bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *messag
     if (!service->copies.is_begun)
         return false;
     identity wanted = identity_of(message, number_of(message->properties, "TIMER_ROLL_TIMES"));
-    return rp_key_set_holds(&service->copies.originals, (rp_slice){(const uint8_t *)&wanted, sizeof wanted});
+    return rp_key_set_has(&service->copies.originals, (rp_slice){(const uint8_t *)&wanted, sizeof wanted});
 }

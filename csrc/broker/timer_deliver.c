@@ -157,8 +157,8 @@ static int take_recall(rp_timer_service *service, const rp_timer_record *record)
     if (status != RP_OK)
         return status == RP_E_NOT_FOUND ? RP_OK : status;
     rp_slice key = rp_message_property(message.properties, "TIMER_DEL_UNIQKEY");
-    if (key.data != NULL)
-        status = rp_key_set_add_recall(&service->delivery.recalled, rp_message_property(message.properties, "REAL_TOPIC"), key);
+    rp_slice topic = rp_message_property(message.properties, "REAL_TOPIC");
+    status = topic.size > 0 ? rp_key_set_add_recalled(&service->delivery.recalled, topic, key) : RP_OK;
     rp_log_range_release(pin);
     return status;
 }
@@ -175,8 +175,8 @@ static int take_recalls(rp_timer_service *service) {
 }
 
 static bool is_recalled(const rp_timer_service *service, rp_slice properties) {
-    return rp_key_set_has(&service->delivery.recalled, rp_message_property(properties, "REAL_TOPIC"),
-                          rp_message_property(properties, "UNIQ_KEY"));
+    return rp_key_set_has_recalled(&service->delivery.recalled, rp_message_property(properties, "REAL_TOPIC"),
+                                   rp_message_property(properties, "UNIQ_KEY"));
 }
 
 /* ---- the others ---- */

@@ -5,7 +5,8 @@
  *   as sent         TIMER_DELAY_SEC, TIMER_DELAY_MS or TIMER_DELIVER_MS
  *   while it waits  the same, and TIMER_OUT_MS, REAL_TOPIC, REAL_QID; TIMER_ROLL_TIMES once it waited longer than the wheel reaches
  *   as delivered    the same, and TIMER_ENQUEUE_MS, TIMER_DEQUEUE_MS where there is room for them
- *   a recall        TIMER_DEL_UNIQKEY: the unique key of a message of its slot, which is not delivered (key_set.h)
+ *   a recall        TIMER_DEL_UNIQKEY: the unique key of a message of its slot and topic, which is not delivered; with the topic and '+'
+ * before it where RocketMQ 5.3 wrote it
  *
  * Threads  pure functions.
  */

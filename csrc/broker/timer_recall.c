@@ -33,14 +33,17 @@ static int check(rp_broker *broker, const rp_recall *recall) {
 
 /* The properties as its sender would say them, before it waits. */
 static uint8_t *put_properties(uint8_t *at, const rp_recall *recall, int64_t now_ms) {
-    uint8_t key[KEY_SIZE_MAX];
-    memcpy(key, recall->topic.data, recall->topic.size);
-    key[recall->topic.size] = '+';
-    memcpy(key + recall->topic.size + 1, recall->unique_key.data, recall->unique_key.size);
-    rp_slice with_topic = {key, recall->topic.size + 1 + recall->unique_key.size};
+    uint8_t key[KEY_SIZE_MAX], *key_end = key;
+    if (recall->names_topic) {
+        memcpy(key, recall->topic.data, recall->topic.size);
+        key_end += recall->topic.size;
+        *key_end++ = '+';
+    }
+    memcpy(key_end, recall->unique_key.data, recall->unique_key.size);
+    key_end += recall->unique_key.size;
     at = rp_put_pair(at, "TAGS", (rp_slice){(const uint8_t *)TAG, sizeof TAG - 1});
     at = rp_put_pair(at, "UNIQ_KEY", recall->unique_key);
-    at = rp_put_pair(at, "TIMER_DEL_UNIQKEY", recall->names_topic ? with_topic : recall->unique_key);
+    at = rp_put_pair(at, "TIMER_DEL_UNIQKEY", (rp_slice){key, (uint32_t)(key_end - key)});
     at = rp_put_number_pair(at, "TIMER_DELIVER_MS", recall->deliver_ms);
     at = rp_put_number_pair(at, "BORN_TIMESTAMP", now_ms);
     return recall->producer_group.size > 0 ? rp_put_pair(at, "PGROUP", recall->producer_group) : at;
@@ -90,6 +93,7 @@ int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *en
     int when = rp_timer_when(broker->timers, sent, (uint32_t)(now_ms % 1000), &out_ms);
     if (when == RP_TIMER_IS_LATER) {
         uint8_t *last = rp_timer_put_waiting(waiting, sent, out_ms, recall->topic, 0);
+        last = rp_put_pair(last, "TRACE_CONTEXT", (rp_slice){text, 0}); /* which RocketMQ stores, and no reader sees */
         status = append(broker, recall, (rp_slice){waiting, (uint32_t)(last - waiting)}, now_ms, end);
     } else {
         status = when == RP_TIMER_IS_NOW ? RP_E_INVALID : when;

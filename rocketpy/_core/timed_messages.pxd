@@ -20,8 +20,8 @@ cdef extern from "broker/timed_messages.h" nogil:
         int64_t count, changed_ms
     ctypedef struct rp_recall:
         rp_slice topic, unique_key, producer_group, born_host
-        int32_t names_topic
         int64_t deliver_ms
+        int32_t names_topic
     void rp_timer_options_default(rp_timer_options *options)
     int rp_broker_start_timers(rp_broker *broker, const rp_timer_options *options, rp_error *error)
     int rp_broker_stop_timers(rp_broker *broker, rp_error *error)

@@ -31,7 +31,14 @@ class TimedMessages(Handler):
     def timers_between(self, begin_s: int, end_s: int) -> int:
         """How many messages are due from begin_s to end_s seconds from now."""
     def put_recall(
-        self, topic: str, unique_key: str, producer_group: str, deliver_ms: int, born_host: str | None = None, *, names_topic: bool = False
+        self,
+        topic: str,
+        unique_key: str,
+        producer_group: str,
+        deliver_ms: int,
+        born_host: str | None = None,
+        *,
+        names_topic: bool = False,
     ) -> int:
         """Stores that a message with a timer is not to be delivered, and returns where its record ends in the commit log; on disk it may be
         later. Waits as an append does. Raises InvalidArgument: its time is over, or too far away; Unsupported: timers are off; Busy: too

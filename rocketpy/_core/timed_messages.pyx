@@ -117,8 +117,14 @@ cdef class TimedMessages(Handler):
         return count
 
     def put_recall(
-        self, str topic not None, str unique_key not None, str producer_group not None, int64_t deliver_ms, str born_host=None,
-        *, bint names_topic=False
+        self,
+        str topic not None,
+        str unique_key not None,
+        str producer_group not None,
+        int64_t deliver_ms,
+        str born_host=None,
+        *,
+        bint names_topic=False,
     ):
         cdef rp_recall recall
         cdef int64_t end

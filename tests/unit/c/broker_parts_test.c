@@ -23,10 +23,10 @@ static int is(rp_slice slice, const char *chars) {
 }
 
 static void properties_are_kept_unless_the_broker_owns_them(void) {
-    enum { PREPARED = 2 };
+    enum { PREPARED = 2, TIMED = 3, SAYS_NO = 4 };
     static const struct {
         const char *sent, *stored;
-        int special, wait; /* special: 1, or PREPARED */
+        int special, wait; /* special: 1, PREPARED, TIMED, or SAYS_NO: a timer that does */
     } cases[] = {
         {"", "", 0, 1},
         {"A\1b\2", "A\1b\2", 0, 1},
@@ -49,8 +49,8 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"DELAY\0010\2DELAY\0013\2", "DELAY\0010\2DELAY\0013\2", 0, 1},
         {"INNER_NUM\0013\2DELAY\0010\2", "INNER_NUM\0013\2DELAY\0010\2", 1, 1},
         {"TRAN_MSG\1true\2TRAN_MSG\1false\2", "TRAN_MSG\1true\2TRAN_MSG\1false\2", 0, 1},
-        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", 0, 1},
-        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", 1, 1},
+        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_MS\0010\2", SAYS_NO, 1},
+        {"TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", "TIMER_DELAY_MS\0015\2TIMER_DELAY_SEC\0010\2", TIMED, 1},
         {"DELAY\1-2\2", "DELAY\1-2\2", 0, 1},
         {"DELAY\1false\2", "DELAY\1false\2", 1, 1},
         {"TIMER_OUT_MS\0015\2", "TIMER_OUT_MS\0015\2", 0, 1},
@@ -61,9 +61,9 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         {"DELAY\0013\2DELAY\1soon\2", "DELAY\0013\2DELAY\1soon\2", 1, 1},
         {"DELAY\0012147483648\2", "DELAY\0012147483648\2", 1, 1},
         {"DELAY\0013\2TRAN_MSG\1true\2", "DELAY\0013\2TRAN_MSG\1true\2", PREPARED, 1},
-        {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", 1, 1},
-        {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", 1, 1},
-        {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", 1, 1},
+        {"TIMER_DELIVER_MS\0015\2", "TIMER_DELIVER_MS\0015\2", TIMED, 1},
+        {"TIMER_DELAY_MS\0015\2", "TIMER_DELAY_MS\0015\2", TIMED, 1},
+        {"TIMER_DELAY_SEC\0015\2", "TIMER_DELAY_SEC\0015\2", TIMED, 1},
         {"CLUSTER\1x\2INNER_NUM\0012\2", "INNER_NUM\0012\2", 1, 1},
     };
     rp_arena *arena = rp_arena_create(1 << 12, 1 << 20);
@@ -72,6 +72,7 @@ static void properties_are_kept_unless_the_broker_owns_them(void) {
         CHECK(rp_sent_properties_scan(text(cases[i].sent), arena, &properties) == RP_OK);
         CHECK(is(properties.text, cases[i].stored));
         CHECK((properties.special != 0) == (cases[i].special == 1) && (properties.prepared != 0) == (cases[i].special == PREPARED));
+        CHECK(properties.timed == (cases[i].special == TIMED ? 2 : cases[i].special == SAYS_NO));
         CHECK(properties.wait == cases[i].wait);
     }
     rp_sent_properties properties;
