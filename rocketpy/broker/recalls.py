@@ -116,7 +116,7 @@ class RecallRequests:
             group,
             handle.deliver_ms,
             sender,
-            names_topic=parts.config.boolean("appendTopicForTimerDeleteKey"),
+            names_topic=parts.settings.recall_names_topic,
         )
         try:
             end = await parts.copies.run(lambda _: put(), PATIENCE_S)

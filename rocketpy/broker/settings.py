@@ -49,6 +49,7 @@ class BrokerSettings:
     transaction_check_interval_ms: int = 30_000
     recall_enable: bool = False
     recall_when_read_only: bool = True
+    recall_names_topic: bool = False
     timer_delay_max_ms: int = 3 * 24 * 3_600_000
     region_id: str = "DefaultRegion"
     trace_on: bool = True
@@ -94,6 +95,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         transaction_checks_max=config.integer("transactionCheckMax"),
         transaction_check_interval_ms=config.integer("transactionCheckInterval"),
         recall_enable=config.boolean("recallMessageEnable"),
+        recall_names_topic=config.boolean("appendTopicForTimerDeleteKey"),
         recall_when_read_only=config.boolean("allowRecallWhenBrokerNotWriteable"),
         timer_delay_max_ms=config.integer("timerMaxDelaySec") * 1000,
         region_id=config.text("regionId"),

@@ -52,14 +52,15 @@ def entered(address: str) -> int:
 
 
 def fill(producer: Producer, word: str, delays_s: tuple[int, ...]) -> set[str]:
-    """Messages of each delay, a quarter of them recalled: the others."""
+    """Messages of each delay, a quarter of those that wait for longer recalled: the others."""
     left: set[str] = set()
     for delay_s in delays_s:
         bodies = [f"{word} {delay_s} {number}" for number in range(12)]
         sent = producer.send(TOPIC, *({"body": body, "delayTimeSec": delay_s, "tags": "T"} for body in bodies))
-        for result in sent[::4]:
-            producer.call("recall", topic=TOPIC, handle=result["recallHandle"])
-        left |= {body for number, body in enumerate(bodies) if number % 4}
+        recalled = range(0, 12, 4) if delay_s > 1 else ()
+        for number in recalled:
+            producer.call("recall", topic=TOPIC, handle=sent[number]["recallHandle"])
+        left |= {body for number, body in enumerate(bodies) if number not in recalled}
     return left
 
 
@@ -81,7 +82,7 @@ def test_timed_messages_are_delivered_by_who_has_the_store(
             lambda: {each for each in everything if f"{word} round 1 " in each} <= set(delivered(cluster.broker)),  # noqa: B023
             what="what is due soon is delivered",
         )
-        wait_until(lambda: entered(cluster.broker.address) == waits_from + 45, what="all are in the wheel")  # noqa: B023
+        wait_until(lambda: entered(cluster.broker.address) == waits_from + 42, what="all are in the wheel")  # noqa: B023
         end_of(cluster, kill)
         hand_over(cluster, other)
         wait_until(lambda: set(delivered(cluster.broker)) >= everything, 2 * PATIENCE_S, "what waited under the other is delivered")  # noqa: B023
@@ -111,7 +112,7 @@ def test_messages_beyond_the_roll_window_are_stored_again_on_their_way(
     wait_until(lambda: set(delivered(cluster.broker)) == bodies, 2 * PATIENCE_S, "they are delivered")
     found = [each for queue in range(4) for each in records(cluster.broker.address, TOPIC, queue)]
     for each in found:  # RocketMQ may deliver them again after a restart
-        assert each.store_timestamp >= begun_ms + 14_500 and int(each.pairs["TIMER_ROLL_TIMES"]) >= 2
+        assert each.store_timestamp >= begun_ms + 14_500 and int(each.pairs["TIMER_ROLL_TIMES"]) >= 1
 
 
 def test_the_file_of_counts_has_their_shape(
@@ -148,8 +149,8 @@ def test_a_lost_file_loses_no_message(
     cluster.create_topic(TOPIC)
     producer = clients(cluster).producer()
     waiting = fill(producer, "kept", (1, 15))
-    wait_until(lambda: entered(cluster.broker.address) == 30, what="all are in the wheel")
-    wait_until(lambda: len(delivered(cluster.broker)) == 9, what="what is due soon is delivered")
+    wait_until(lambda: entered(cluster.broker.address) == 27, what="all are in the wheel")
+    wait_until(lambda: len(delivered(cluster.broker)) == 12, what="what is due soon is delivered")
     cluster.broker.stop()
     lost = cluster.broker.store / gone
     shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
@@ -176,7 +177,7 @@ def test_a_slave_that_becomes_the_master_goes_on_delivering(
     follower = Broker(slave, tmp_path / "slave", cluster.address, SETTINGS, "broker-a", 1).start(cluster.namesrv)
     cluster.brokers.append(follower)
     everything = fill(clients(cluster).producer(), "replicated", (1, 40))
-    wait_until(lambda: len(delivered(cluster.broker)) == 9, what="what is due soon is delivered")
+    wait_until(lambda: len(delivered(cluster.broker)) == 12, what="what is due soon is delivered")
     delivered_ms = now_ms()
     kept = follower.store / "config/timercheck"
 
@@ -184,7 +185,7 @@ def test_a_slave_that_becomes_the_master_goes_on_delivering(
         if not kept.exists():
             return False
         read_ms, _, queue_offset = struct.unpack_from(">3q", kept.read_bytes())
-        return read_ms > delivered_ms and queue_offset >= 30
+        return read_ms > delivered_ms and queue_offset >= 27
 
     wait_until(knows, 35, "the slave has entered what its master has, and knows how far that has delivered")
     wait_until(lambda: wire.call(follower.address, GET_TOPIC, {"topic": TOPIC}).code == 0, 150, "the slave has its master's topics")
