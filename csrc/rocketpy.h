@@ -29,6 +29,7 @@
 #include "store/store_verify.h"
 
 #include "broker/broker.h"
+#include "broker/pop.h"
 #include "broker/timed_messages.h"
 #include "broker/transactions.h"
 

@@ -8,6 +8,9 @@
 #include "half_messages.h"
 #include "lane.h"
 #include "offset_requests.h"
+#include "pop_log.h"
+#include "pop_path.h"
+#include "pop_revive.h"
 #include "pull_path.h"
 #include "reply_path.h"
 #include "response_writer_inl.h"
@@ -49,6 +52,20 @@ static int on_request(void *context, rp_reactor *reactor, rp_connection *connect
         return rp_offset_request(lane, connection, command);
     case RP_CODE_END_TRANSACTION:
         return rp_end_transaction_request(lane, connection, command);
+    case RP_CODE_POP_MESSAGE:
+        return rp_pop_request(lane, connection, command, resubmitted);
+    case RP_CODE_ACK_MESSAGE:
+        return rp_pop_ack_request(lane, connection, command);
+    case RP_CODE_BATCH_ACK_MESSAGE:
+        return rp_pop_batch_ack_request(lane, connection, command);
+    case RP_CODE_CHANGE_INVISIBLE_TIME:
+        return rp_pop_change_request(lane, connection, command);
+    case RP_CODE_PEEK_MESSAGE:
+        return rp_pop_peek_request(lane, connection, command);
+    case RP_CODE_NOTIFICATION:
+        return rp_pop_notification_request(lane, connection, command);
+    case RP_CODE_POLLING_INFO:
+        return rp_pop_polling_info_request(lane, connection, command);
     default:
         return RP_PUNT;
     }
@@ -92,6 +109,7 @@ static int64_t on_deadline(void *context, rp_reactor *reactor, int64_t now_ns) {
     if (lane == NULL)
         return INT64_MAX;
     rp_long_polling_expire(lane, now_ns);
+    rp_pop_waits_expire(lane, now_ns);
     rp_pushes_expire(lane, now_ns);
     rp_lane_complete(lane);
     return rp_lane_deadline(lane);
@@ -103,6 +121,7 @@ static void on_close(void *context, rp_reactor *reactor, rp_connection *connecti
         return;
     rp_send_path_connection_closed(lane, connection);
     rp_long_polling_connection_closed(lane, rp_connection_id(connection));
+    rp_pop_waits_connection_closed(lane, rp_connection_id(connection));
     rp_pushes_connection_closed(lane, rp_connection_id(connection));
 }
 
@@ -187,6 +206,10 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .timer_precision_ms = 1000,
         .timer_delay_max_ms = INT64_C(3) * 86400 * 1000,
         .timer_slot_messages_max = INT32_MAX,
+        .retry_topic_version = 1,
+        .retry_topic_v1_too = 1,
+        .pop_from_retry_percent = 20,
+        .pop_begins_in_memory = 1,
         .store_writable = 1,
     };
 }
@@ -227,6 +250,10 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->timer_slot_messages_max, from->timer_slot_messages_max, memory_order_relaxed);
     atomic_store_explicit(&live->timer_stop_enqueue, from->timer_stop_enqueue, memory_order_relaxed);
     atomic_store_explicit(&live->timer_stop_dequeue, from->timer_stop_dequeue, memory_order_relaxed);
+    atomic_store_explicit(&live->retry_topic_version, from->retry_topic_version, memory_order_relaxed);
+    atomic_store_explicit(&live->retry_topic_v1_too, from->retry_topic_v1_too, memory_order_relaxed);
+    atomic_store_explicit(&live->pop_from_retry_percent, from->pop_from_retry_percent, memory_order_relaxed);
+    atomic_store_explicit(&live->pop_begins_in_memory, from->pop_begins_in_memory, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -260,8 +287,9 @@ static void append_text(uint8_t **at, const char *text) {
 static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     size_t size =
         strlen(options->cluster_name) + strlen(options->broker_name) + strlen(options->broker_ip) + strlen(options->region_id) + 4;
+    size_t revive_max = sizeof RP_POP_REVIVE_TOPIC + strlen(options->cluster_name);
     size_t tail_max = strlen(options->cluster_name) + strlen(options->region_id) + 64;
-    char *at = broker->strings = malloc(size + tail_max);
+    char *at = broker->strings = malloc(size + revive_max + tail_max);
     if (at == NULL)
         return RP_E_NO_MEMORY;
     broker->options = *options;
@@ -269,7 +297,11 @@ static int keep_strings(rp_broker *broker, const rp_broker_options *options) {
     broker->options.broker_name = copy_text(&at, options->broker_name);
     broker->options.broker_ip = copy_text(&at, options->broker_ip);
     broker->options.region_id = copy_text(&at, options->region_id);
-    uint8_t *tail = (uint8_t *)at, *end = tail;
+    uint8_t *revive = (uint8_t *)at, *tail = revive;
+    append_text(&tail, RP_POP_REVIVE_TOPIC);
+    append_text(&tail, options->cluster_name);
+    broker->revive_topic = (rp_slice){revive, (uint32_t)(tail - revive)};
+    uint8_t *end = tail;
     append_text(&end, "\2MSG_REGION\1");
     append_text(&end, options->region_id);
     append_text(&end, options->trace_on ? "\2TRACE_ON\1true\2CLUSTER\1" : "\2TRACE_ON\1false\2CLUSTER\1");
@@ -301,6 +333,8 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     if (broker == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker");
     pthread_mutex_init(&broker->settings.reason_mutex, NULL);
+    for (uint32_t i = 0; i < RP_POP_LOCKS; i++)
+        pthread_mutex_init(&broker->pop_locks[i], NULL);
     broker->store = options->store;
     broker->commit_log = rp_message_store_commit_log(options->store);
     broker->topics = rp_topic_table_create(options->store);
@@ -308,10 +342,12 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->producers = rp_producer_table_create();
     broker->schedule = broker->topics != NULL ? rp_schedule_service_create(broker) : NULL;
     broker->timers = broker->topics != NULL ? rp_timer_service_create(broker) : NULL;
+    broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
     broker->cold_reads = rp_cold_reads_open(broker->commit_log);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
-        broker->schedule == NULL || broker->timers == NULL || broker->put_ns == NULL || broker->cold_reads == NULL) {
+        broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->put_ns == NULL ||
+        broker->cold_reads == NULL) {
         rp_broker_close(broker);
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the broker's tables");
     }
@@ -352,6 +388,7 @@ void rp_broker_close(rp_broker *broker) {
         return;
     rp_schedule_service_destroy(broker->schedule); /* before what its thread uses */
     rp_timer_service_destroy(broker->timers);
+    rp_pop_revive_destroy(broker->revive);
     rp_message_store_on_flushed(broker->store, NULL, NULL);
     rp_message_store_on_arrival(broker->store, NULL, NULL);
     rp_cold_reads_close(broker->cold_reads); /* before the lanes it wakes */
@@ -362,6 +399,8 @@ void rp_broker_close(rp_broker *broker) {
     rp_group_table_destroy(broker->groups);
     rp_producer_table_destroy(broker->producers);
     rp_histogram_destroy(broker->put_ns);
+    for (uint32_t i = 0; i < RP_POP_LOCKS; i++)
+        pthread_mutex_destroy(&broker->pop_locks[i]);
     pthread_mutex_destroy(&broker->settings.reason_mutex);
     free(broker->strings);
     free(broker);

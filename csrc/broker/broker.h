@@ -88,6 +88,10 @@ typedef struct rp_broker_settings {
     int64_t timer_slot_messages_max;    /* timerCongestNumEachSlot, 2^31 - 1: past it sends for that slot are refused now and then */
     int32_t timer_stop_enqueue;         /* timerStopEnqueue: what comes waits in its queue; default 0 */
     int32_t timer_stop_dequeue;         /* timerStopDequeue: what is due waits in its slot; default 0 */
+    int32_t retry_topic_version;        /* of popped messages: 2 with enableRetryTopicV2; default 1 */
+    int32_t retry_topic_v1_too;         /* retrieveMessageFromPopRetryTopicV1: with version 2 those of 1 are popped, too; default 1 */
+    int32_t pop_from_retry_percent;     /* popFromRetryProbability 20: pops that look there first */
+    int32_t pop_begins_in_memory;       /* initPopOffsetByCheckMsgInMem: a new group begins with what memory holds; default 1 */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lane.h"
+#include "pop_choice.h"
 #include "sql_filter.h"
 #include "tag_filter.h"
 
@@ -212,8 +213,11 @@ int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, in
 static int clear_offsets(void *context, rp_name_entry *entry) {
     const pair_walk *walk = context;
     rp_consumption *consumption = (rp_consumption *)entry;
-    if (is_of_walk(walk, consumption) && rp_offset_cells_clear(&consumption->offsets))
+    if (!is_of_walk(walk, consumption))
+        return 0;
+    if (rp_offset_cells_clear(&consumption->offsets))
         offsets_changed(walk->broker);
+    rp_pop_orders_clear(walk->broker, consumption);
     return 0;
 }
 

@@ -212,6 +212,8 @@ static int visit(get_walk *walk, const rp_queue_entry *entry, int64_t at) {
             result->status = RP_GET_MESSAGE_WAS_REMOVING;
         return 1;
     }
+    if (walk->request->offsets != NULL)
+        walk->request->offsets[result->count - 1] = at;
     result->status = RP_GET_FOUND;
     return 1;
 }

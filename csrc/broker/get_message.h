@@ -70,6 +70,7 @@ typedef struct rp_get_request {
     int (*is_on_disk)(void *context, int64_t log_offset, uint32_t size);
     void *context;
     uint32_t disk_looks; /* records that are looked at all the same */
+    int64_t *offsets;    /* gets the queue offset of each message, max_messages of them at most; NULL: not wanted */
 } rp_get_request;
 
 typedef struct rp_get_result {

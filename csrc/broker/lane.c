@@ -32,13 +32,15 @@ void rp_lane_destroy(rp_lane *lane) {
     rp_get_scratch_free(&lane->scratch);
     rp_parked_responses_free(&lane->parked);
     rp_suspended_pulls_free(&lane->suspended);
+    rp_pop_waits_free(lane);
     rp_subscription_reader_free(&lane->subscription);
     rp_replies_free(lane);
     free(lane);
 }
 
 int64_t rp_lane_deadline(const rp_lane *lane) {
-    return earlier(earlier(rp_long_polling_deadline(&lane->suspended), lane->safe_deadline_ns), rp_pushes_deadline(&lane->pushes));
+    int64_t polling = earlier(rp_long_polling_deadline(&lane->suspended), rp_pop_waits_deadline(&lane->pop_waits));
+    return earlier(earlier(polling, lane->safe_deadline_ns), rp_pushes_deadline(&lane->pushes));
 }
 
 void rp_lane_schedule(rp_lane *lane) { rp_reactor_set_deadline(lane->reactor, rp_lane_deadline(lane)); }

@@ -24,6 +24,7 @@
 #include "long_polling.h"
 #include "parked_responses.h"
 #include "pending_replies.h"
+#include "pop_waits.h"
 #include "producer_table.h"
 #include "request_header.h"
 #include "schedule_service.h"
@@ -35,12 +36,14 @@
 
 #define RP_LANES_MAX 64
 #define RP_SERVERS_MAX 4
+#define RP_POP_LOCKS 256
 
 /* Written by the lane's thread only, read by anybody: relaxed loads and stores, no locked instruction. */
 typedef struct rp_lane_counters {
     _Atomic uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended, pulls_woken;
     _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out, parked, flush_timeouts, slave_timeouts, slaves_missing;
     _Atomic uint64_t replies, replies_failed, replies_pending;
+    _Atomic uint64_t pops, pops_found, pops_punted, acks, acks_failed;
     _Atomic uint64_t get_ns_max;
     _Atomic uint64_t put_ms[RP_PUT_MS_BUCKETS];
 } rp_lane_counters;
@@ -60,6 +63,7 @@ typedef struct rp_lane {
     rp_replies replies; /* of repliers here */
     rp_pushes pushes;   /* to requesters here */
     rp_suspended_pulls suspended;
+    rp_pop_waits pop_waits;
     rp_cold_looks looks;
     rp_subscription_reader subscription;
     int64_t safe_deadline_ns; /* of parked responses */
@@ -74,7 +78,7 @@ typedef struct rp_lane {
 typedef struct rp_live_settings {
     _Atomic int32_t permission, role, slave_read_enable, offset_check_in_slave, lite_pull_enable, property_filter_enable, store_writable,
         flush_mode, slave_acks, slaves_min, long_polling_enable, store_reply_enable, transaction_enable, timer_enable, timer_precision_ms,
-        timer_stop_enqueue, timer_stop_dequeue;
+        timer_stop_enqueue, timer_stop_dequeue, retry_topic_version, retry_topic_v1_too, pop_from_retry_percent, pop_begins_in_memory;
     _Atomic uint32_t message_size_max, transfer_bytes_max_memory, transfer_count_max_memory, transfer_bytes_max_disk,
         transfer_count_max_disk, filter_bytes_max, memory_ratio_max, short_polling_ms, sync_flush_timeout_ms, slave_timeout_ms;
     _Atomic int64_t accept_after_ms, broker_id_min, slave_gap_bytes_max, transaction_timeout_ms, timer_delay_max_ms,
@@ -100,6 +104,9 @@ struct rp_broker {
     rp_timer_service *timers;      /* fixed */
     rp_histogram *put_ns;
     rp_cold_reads *cold_reads; /* fixed */
+    struct rp_pop_revive *revive; /* fixed */
+    rp_slice revive_topic; /* fixed; behind the options' strings */
+    pthread_mutex_t pop_locks[RP_POP_LOCKS]; /* by offset cell: pop_choice.h */
     rp_live_settings settings;
     _Atomic uint64_t offset_version;   /* relaxed */
     _Atomic uint64_t timer_count_version; /* relaxed */
@@ -108,6 +115,10 @@ struct rp_broker {
     _Atomic int32_t pulls_dismissed;   /* release by rp_broker_dismiss_pulls, then all lanes are woken; acquire */
     _Atomic uint32_t suspended_now;    /* relaxed; all lanes together, for the bound */
     _Atomic uint64_t suspended_words;  /* relaxed; likewise: of the filters that waiting pulls brought themselves */
+    _Atomic uint32_t pops_waiting;     /* relaxed; all lanes together, for the bound */
+    _Atomic uint32_t pop_serial;       /* relaxed; spreads checkpoints over the revive queues */
+    _Atomic uint64_t pop_order_version; /* relaxed */
+    _Atomic int64_t pop_log_due_ns;    /* of a line that may come often */
     _Atomic uint32_t push_serial;      /* relaxed; makes opaques differ */
     _Atomic uint64_t push_bytes;       /* relaxed; a bound: of frames that no requester's socket has taken */
     _Atomic uint32_t lane_count; /* release after lanes[count - 1] is whole */

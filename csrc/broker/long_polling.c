@@ -324,6 +324,17 @@ int rp_long_polling_suspend(rp_lane *lane, const rp_pull *pull) {
     return 1;
 }
 
+int rp_long_polling_mark(rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *queue) {
+    rp_queue_waits *waits = waits_of(lane, slot);
+    if (waits == NULL)
+        return RP_E_NO_MEMORY;
+    if (waits->marked == queue)
+        return 0;
+    rp_consume_queue_set_waiting(queue, lane->index);
+    waits->marked = queue;
+    return 1;
+}
+
 /* ---- waking ---- */
 
 static void push_arrival(rp_queue_waits *waits) {
@@ -349,8 +360,7 @@ void rp_long_polling_arrived(void *context, rp_consume_queue *queue, uint64_t wa
     }
 }
 
-static void wake_slot(void *context, rp_queue_slot *slot) {
-    (void)context;
+void rp_long_polling_wake(rp_queue_slot *slot) {
     rp_queue_waiters *waiters = atomic_load_explicit(&slot->waiters, memory_order_acquire);
     for (uint32_t i = 0; waiters != NULL && i < RP_LANES_MAX; i++) {
         rp_queue_waits *waits = atomic_load_explicit(&waiters->lanes[i], memory_order_acquire);
@@ -359,10 +369,15 @@ static void wake_slot(void *context, rp_queue_slot *slot) {
     }
 }
 
+static void wake_slot(void *context, rp_queue_slot *slot) {
+    (void)context;
+    rp_long_polling_wake(slot);
+}
+
 void rp_long_polling_topic_deleted(rp_topic *topic) { rp_topic_each_slot(topic, wake_slot, NULL); }
 
 static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
-    if (waits->first == NULL && waits->marked != NULL) {
+    if (waits->first == NULL && waits->marked != NULL && !rp_pop_waits_wait_on(lane, waits->slot->topic)) {
         rp_consume_queue_clear_waiting(waits->marked, lane->index);
         waits->marked = NULL;
     }
@@ -372,6 +387,7 @@ static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
         rp_count(&lane->counters.pulls_woken, 1);
         retry_pull(lane, pull);
     }
+    rp_pop_waits_arrived(lane, waits->slot);
 }
 
 /* Each is refused as if it came now. */
@@ -382,12 +398,13 @@ static void dismiss(rp_lane *lane) {
         rp_pull_path_retry(lane, &pull->pull, RP_PULL_LAST);
         drop(lane, pull);
     }
+    rp_pop_waits_dismiss(lane);
 }
 
 void rp_long_polling_drain(rp_lane *lane) {
     if (atomic_load_explicit(&lane->broker->pulls_dismissed, memory_order_acquire))
         dismiss(lane);
-    int64_t earliest_ns = rp_long_polling_deadline(&lane->suspended);
+    int64_t earliest_ns = rp_lane_deadline(lane);
     rp_queue_waits *waits = atomic_exchange_explicit(&lane->suspended.arrivals, NULL, memory_order_acquire);
     while (waits != NULL) {
         rp_queue_waits *next = waits->next; /* before it may be pushed again */
@@ -395,7 +412,7 @@ void rp_long_polling_drain(rp_lane *lane) {
         retry_waits(lane, waits);
         waits = next;
     }
-    if (rp_long_polling_deadline(&lane->suspended) < earliest_ns)
+    if (rp_lane_deadline(lane) < earliest_ns)
         rp_lane_schedule(lane);
 }
 

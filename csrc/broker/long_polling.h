@@ -51,6 +51,11 @@ void rp_long_polling_connection_closed(struct rp_lane *lane, uint64_t connection
 
 /* The store's callback (context: rp_broker): queue got messages, lanes of `waiting` have pulls on it. */
 void rp_long_polling_arrived(void *context, rp_consume_queue *queue, uint64_t waiting);
+/* Wakes everybody who waits on one queue: any thread. */
+void rp_long_polling_wake(rp_queue_slot *slot);
+/* For pops, which wait on many queues: has the lane told of arrivals in this one. 1: from now on, so it has to be looked at again; 0: it
+ * was already; RP_E_NO_MEMORY. */
+int rp_long_polling_mark(struct rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *queue);
 /* Wakes everybody who waits on a queue of the topic. */
 void rp_long_polling_topic_deleted(rp_topic *topic);
 /* For rp_topic_table_destroy. */

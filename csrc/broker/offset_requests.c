@@ -62,17 +62,15 @@ static int update_offset(const offset_question *question) {
     return rp_answer(question->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL);
 }
 
-/* 1 when a new group begins with the queue's first message: there was none yet, or it is near enough to the log's end to be in memory.
- * RocketMQ 5 sends a group away from a queue without messages; what is sent before the client then asks for the end is never read. */
-static int begins_at_zero(const offset_question *question) {
+/* RocketMQ 5 sends a group away from a queue without messages; what is sent before the client then asks for the end is never read. */
+int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue) {
     rp_queue_entry first;
-    if (question->queue == NULL || rp_consume_queue_min_offset(question->queue) > 0)
+    if (queue == NULL || rp_consume_queue_min_offset(queue) > 0)
         return 0;
-    if (rp_consume_queue_max_offset(question->queue) == 0)
+    if (rp_consume_queue_max_offset(queue) == 0)
         return 1;
-    if (rp_consume_queue_read(question->queue, 0, &first, 1) != 1)
+    if (rp_consume_queue_read(queue, 0, &first, 1) != 1)
         return 0;
-    const rp_broker *broker = question->lane->broker;
     int64_t behind = rp_commit_log_max_offset(broker->commit_log) - first.commit_log_offset;
     uint32_t ratio = atomic_load_explicit(&broker->settings.memory_ratio_max, memory_order_relaxed);
     return behind <= (int64_t)(broker->options.memory_bytes / 100 * ratio);
@@ -89,7 +87,7 @@ static int query_offset(const offset_question *question) {
     }
     if (question->header.set_zero_if_not_found == 0)
         return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, do not set to zero, maybe this group boot first");
-    if (begins_at_zero(question))
+    if (rp_queue_begins_at_zero(question->lane->broker, question->queue))
         return answer_offset(question, 0);
     return rp_answer(question->to, RP_RESPONSE_QUERY_NOT_FOUND, NULL, 0, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
 }

@@ -10,9 +10,14 @@
 #define RP_BROKER_OFFSET_REQUESTS_H
 
 #include "../remoting/server.h"
+#include "../store/consume_queue.h"
+#include "broker.h"
 
 struct rp_lane;
 
 int rp_offset_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* 1 when a new group begins with the queue's first message: there was none yet, or it is near enough to the log's end to be in memory. */
+int rp_queue_begins_at_zero(const rp_broker *broker, rp_consume_queue *queue);
 
 #endif

@@ -13,8 +13,12 @@ static void set_cell(rp_offset_cell *cell) {
 }
 
 void rp_offset_cells_free(rp_offset_cells *cells) {
-    for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++)
-        free(atomic_load_explicit(&cells->chunks[chunk], memory_order_relaxed));
+    for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
+        rp_offset_cell *made = atomic_load_explicit(&cells->chunks[chunk], memory_order_relaxed);
+        for (uint32_t i = 0; made != NULL && i < rp_growing_size(chunk); i++)
+            free(made[i].order);
+        free(made);
+    }
 }
 
 rp_offset_cell *rp_offset_cells_find(const rp_offset_cells *cells, int32_t queue_id) {
@@ -34,8 +38,10 @@ rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id) {
     rp_offset_cell *made = malloc(size * sizeof *made);
     if (made == NULL)
         return NULL;
-    for (uint32_t i = 0; i < size; i++)
+    for (uint32_t i = 0; i < size; i++) {
         set_cell(&made[i]);
+        made[i].order = NULL;
+    }
     rp_offset_cell *seen = NULL;
     if (!atomic_compare_exchange_strong(&cells->chunks[chunk], &seen, made)) {
         free(made);

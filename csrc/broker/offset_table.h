@@ -19,6 +19,7 @@ typedef struct rp_offset_cell {
     _Atomic int64_t committed; /* relaxed: a lone value; RP_OFFSET_NONE before the first commit */
     _Atomic int64_t pulled;    /* where the last pull left off */
     _Atomic int64_t reset;     /* where the next pull is sent; RP_OFFSET_NONE: nowhere */
+    struct rp_pop_order *order; /* guarded by the cell's pop lock (pop_choice.h); NULL before the first order pop */
 } rp_offset_cell;
 
 typedef struct rp_offset_cells {

@@ -10,7 +10,7 @@
 #include "sql_filter.h"
 #include "tag_filter.h"
 
-#define PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
+#define PUNTED RP_PULL_PUNTED
 #define COLD 101   /* its messages, or its entries, are on disk only, and it may wait for them */
 #define LATER 102  /* another turn has time for its filter */
 #define LAST_DISK_LOOKS 32u /* messages that the last try of a pull reads from disk for its filter */
@@ -104,7 +104,7 @@ static int check_subscription(rp_lane *lane, rp_pull *pull, rp_answer_to to, rp_
     return RP_OK;
 }
 
-static void read_limits(const rp_broker *broker, rp_get_limits *limits) {
+void rp_pull_read_limits(const rp_broker *broker, rp_get_limits *limits) {
     const rp_live_settings *settings = &broker->settings;
     *limits = (rp_get_limits){
         .transfer_bytes_memory = bound(&settings->transfer_bytes_max_memory),
@@ -195,7 +195,7 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
         return LATER;
     }
     rp_get_limits limits;
-    read_limits(lane->broker, &limits);
+    rp_pull_read_limits(lane->broker, &limits);
     if (attempt != RP_PULL_LAST && entries_are_cold(lane, pull, &limits)) {
         note_offsets(lane, pull, cell, attempt, pull->from);
         return COLD;
@@ -231,15 +231,14 @@ static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int
     return rp_pull_response_send(lane, pull, to, code, &result);
 }
 
-/* The filter that the request says. RP_OK, PUNTED, or answered. */
-static int read_filter(rp_lane *lane, const rp_pull_header *header, rp_answer_to to, rp_message_filter *filter) {
+int rp_pull_read_filter(rp_lane *lane, rp_slice expression, rp_slice type, rp_answer_to to, rp_message_filter *filter) {
     rp_arena *arena = rp_reactor_arena(lane->reactor);
     rp_sql_fault fault;
     int status;
-    if (header->expression_type.size == 0 || rp_slice_is(header->expression_type, "TAG")) {
-        status = rp_tag_filter_parse(header->subscription, arena, filter);
-    } else if (rp_slice_is(header->expression_type, "SQL92") && setting(&lane->broker->settings.property_filter_enable)) {
-        status = rp_sql_filter_compile(header->subscription, arena, filter, NULL, &fault);
+    if (type.size == 0 || rp_slice_is(type, "TAG")) {
+        status = rp_tag_filter_parse(expression, arena, filter);
+    } else if (rp_slice_is(type, "SQL92") && setting(&lane->broker->settings.property_filter_enable)) {
+        status = rp_sql_filter_compile(expression, arena, filter, NULL, &fault);
         if (status == RP_E_INVALID)
             return rp_answer(to, RP_RESPONSE_SUBSCRIPTION_PARSE_FAILED, NULL, 0, "parse the consumer's subscription failed: at byte %u: %s",
                              fault.at, fault.what);
@@ -286,7 +285,9 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     };
     if (pull->consumption == NULL)
         return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_OVERLOADED);
-    return header.sys_flag & RP_PULL_SUBSCRIPTION ? read_filter(lane, &header, to, &pull->filter) : RP_OK;
+    if (!(header.sys_flag & RP_PULL_SUBSCRIPTION))
+        return RP_OK;
+    return rp_pull_read_filter(lane, header.subscription, header.expression_type, to, &pull->filter);
 }
 
 /* Tells the consumer to come again from where it stands. */

@@ -18,6 +18,7 @@
 
 #include "../remoting/server.h"
 #include "answers.h"
+#include "get_message.h"
 #include "group_table.h"
 #include "topic_table.h"
 
@@ -64,6 +65,12 @@ enum rp_pull_attempt {
     RP_PULL_LAST      /* its time is up: is answered whatever there is, from the disk if need be */
 };
 
+#define RP_PULL_PUNTED 100 /* a check's third outcome, beside RP_OK and RP_HANDLED */
+
+/* The filter that a request says, in the reactor's arena. RP_OK, RP_PULL_PUNTED, or answered. */
+int rp_pull_read_filter(struct rp_lane *lane, rp_slice expression, rp_slice type, rp_answer_to to, rp_message_filter *filter);
+/* What one request may get, by the settings. */
+void rp_pull_read_limits(const rp_broker *broker, rp_get_limits *limits);
 int rp_pull_path_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
 
 enum rp_pull_outcome {

@@ -74,6 +74,45 @@ static const field_rule end_transaction[] = {
     RULE("fromTransactionCheck", BOOLEAN, 0, rp_end_transaction, is_from_check),
 };
 
+static const field_rule pop[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),
+    RULE("topic", TEXT, 1, rp_pop_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id),
+    RULE("maxMsgNums", NUMBER_32, 1, rp_pop_header, max_messages),
+    RULE("invisibleTime", NUMBER_64, 1, rp_pop_header, invisible_ms),
+    RULE("pollTime", NUMBER_64, 1, rp_pop_header, poll_ms),
+    RULE("initMode", NUMBER_32, 1, rp_pop_header, init_mode),
+    RULE("expType", TEXT, 0, rp_pop_header, expression_type),
+    RULE("exp", TEXT, 0, rp_pop_header, expression),
+    RULE("order", BOOLEAN, 0, rp_pop_header, order),
+    RULE("attemptId", TEXT, 0, rp_pop_header, attempt_id),
+};
+
+static const field_rule notification[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),   RULE("topic", TEXT, 1, rp_pop_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id), RULE("pollTime", NUMBER_64, 1, rp_pop_header, poll_ms),
+    RULE("order", BOOLEAN, 0, rp_pop_header, order),        RULE("attemptId", TEXT, 0, rp_pop_header, attempt_id),
+};
+
+static const field_rule peek[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),
+    RULE("topic", TEXT, 1, rp_pop_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id),
+    RULE("maxMsgNums", NUMBER_32, 1, rp_pop_header, max_messages),
+};
+
+static const field_rule polling_info[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pop_header, group),
+    RULE("topic", TEXT, 1, rp_pop_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_header, queue_id),
+};
+
+static const field_rule pop_ack[] = {
+    RULE("consumerGroup", TEXT, 1, rp_pop_ack_header, group),   RULE("topic", TEXT, 1, rp_pop_ack_header, topic),
+    RULE("queueId", NUMBER_32, 1, rp_pop_ack_header, queue_id), RULE("extraInfo", TEXT, 1, rp_pop_ack_header, extra_info),
+    RULE("offset", NUMBER_64, 1, rp_pop_ack_header, offset),    RULE("invisibleTime", NUMBER_64, 1, rp_pop_ack_header, invisible_ms),
+};
+
 #define COUNT(rules) (sizeof(rules) / sizeof((rules)[0]))
 
 /* Most numbers are a few digits without a sign; the rest goes the full way. */
@@ -255,4 +294,31 @@ int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction
     uint32_t seen;
     int status = read_fields(command, end_transaction, COUNT(end_transaction), request, &seen, fault);
     return status != RP_OK ? status : check_required(end_transaction, COUNT(end_transaction), seen, fault);
+}
+
+int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault) {
+    const field_rule *rules = pop;
+    size_t count = COUNT(pop);
+    if (command->code == RP_CODE_NOTIFICATION) {
+        rules = notification;
+        count = COUNT(notification);
+    } else if (command->code == RP_CODE_PEEK_MESSAGE) {
+        rules = peek;
+        count = COUNT(peek);
+    } else if (command->code == RP_CODE_POLLING_INFO) {
+        rules = polling_info;
+        count = COUNT(polling_info);
+    }
+    *header = (rp_pop_header){.order = 0};
+    uint32_t seen;
+    int status = read_fields(command, rules, count, header, &seen, fault);
+    return status != RP_OK ? status : check_required(rules, count, seen, fault);
+}
+
+int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault) {
+    size_t count = COUNT(pop_ack) - (command->code == RP_CODE_ACK_MESSAGE); /* which has no invisibleTime */
+    *header = (rp_pop_ack_header){.offset = 0};
+    uint32_t seen;
+    int status = read_fields(command, pop_ack, count, header, &seen, fault);
+    return status != RP_OK ? status : check_required(pop_ack, count, seen, fault);
 }

@@ -69,12 +69,30 @@ typedef struct rp_reply_header {
     int32_t unit_mode;
 } rp_reply_header;
 
+/* Of pops, peeks, notifications and questions about those that wait: each has some of the fields. */
+typedef struct rp_pop_header {
+    rp_slice group, topic;
+    rp_slice expression, expression_type, attempt_id; /* data NULL: absent */
+    int64_t invisible_ms, poll_ms;
+    int32_t queue_id, max_messages, init_mode, order;
+} rp_pop_header;
+
+/* Of acks and changes of the invisible time. */
+typedef struct rp_pop_ack_header {
+    rp_slice group, topic, extra_info;
+    int64_t offset, invisible_ms;
+    int32_t queue_id;
+} rp_pop_ack_header;
+
 /* RP_OK, or RP_E_PROTOCOL with the fault: a number that is none, or an absent field without which RocketMQ fails too. */
 int rp_send_header_read(const rp_command *command, rp_send_layout *layout, rp_send_header *header, rp_header_fault *fault);
 int rp_reply_header_read(const rp_command *command, rp_reply_header *header, rp_header_fault *fault);
 int rp_pull_header_read(const rp_command *command, rp_pull_header *header, rp_header_fault *fault);
 int rp_offset_header_read(const rp_command *command, rp_offset_header *header, rp_header_fault *fault);
 int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction *request, rp_header_fault *fault);
+/* By the command's code. */
+int rp_pop_header_read(const rp_command *command, rp_pop_header *header, rp_header_fault *fault);
+int rp_pop_ack_header_read(const rp_command *command, rp_pop_ack_header *header, rp_header_fault *fault);
 
 /* Request codes of this room. */
 #define RP_CODE_SEND_MESSAGE 10
@@ -90,5 +108,12 @@ int rp_end_transaction_header_read(const rp_command *command, rp_end_transaction
 #define RP_CODE_SEND_REPLY_MESSAGE_V2 325
 #define RP_CODE_PUSH_REPLY_MESSAGE 326
 #define RP_CODE_LITE_PULL_MESSAGE 361
+#define RP_CODE_POP_MESSAGE 200050
+#define RP_CODE_ACK_MESSAGE 200051
+#define RP_CODE_PEEK_MESSAGE 200052
+#define RP_CODE_CHANGE_INVISIBLE_TIME 200053
+#define RP_CODE_NOTIFICATION 200054
+#define RP_CODE_POLLING_INFO 200055
+#define RP_CODE_BATCH_ACK_MESSAGE 200151
 
 #endif

@@ -145,7 +145,7 @@ static void finish_slot(rp_timer_service *service) {
     int64_t read_ms = rp_timer_get(&service->read_ms);
     close_slot(&service->delivery);
     rp_timing_wheel_clear(rp_timer_files_wheel(rp_timer_files_of(service)), read_ms);
-    rp_timer_set(&service->read_ms, read_ms + service->precision_ms);
+    rp_timer_set_read(service, read_ms + service->precision_ms);
     service->is_changed = true;
 }
 
@@ -258,10 +258,10 @@ static int open_slot(rp_timer_service *service, int64_t now_ms, bool *is_none) {
     *is_none = next_ms < 0 || next_ms >= now_slot_ms || !rp_timing_wheel_slot(rp_timer_files_wheel(files), next_ms, &slot);
     if (*is_none) {
         if (read_ms < now_slot_ms)
-            rp_timer_set(&service->read_ms, now_slot_ms);
+            rp_timer_set_read(service, now_slot_ms);
         return RP_OK;
     }
-    rp_timer_set(&service->read_ms, next_ms);
+    rp_timer_set_read(service, next_ms);
     rp_key_set_init(&service->delivery.recalled, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     rp_key_set_init(&service->delivery.taken, (uint64_t)rp_clock_monotonic_ns(rp_clock_system()));
     service->delivery.kind = RP_TIMER_CHAIN_RECALLS;

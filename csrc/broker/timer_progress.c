@@ -94,7 +94,7 @@ void rp_timer_follow(rp_timer_service *service) {
     for (int64_t at = rp_timing_wheel_next(wheel, read_ms); at >= 0 && at < master_ms; at = rp_timing_wheel_next(wheel, at))
         rp_timing_wheel_clear(wheel, at);
     service->is_changed = service->is_changed || master_ms != read_ms;
-    rp_timer_set(&service->read_ms, master_ms);
+    rp_timer_set_read(service, master_ms);
     rp_timer_set(&service->master_queue_offset, master.master_queue_offset);
     service->version_counter = master.version_counter;
     service->version_ms = master.version_timestamp_ms;

@@ -56,7 +56,7 @@ int rp_timer_recover(rp_timer_service *service, int64_t now_ms, rp_error *error)
     if (status != RP_OK)
         return status;
     rp_timer_set(&service->queue_offset, queue_offset);
-    rp_timer_set(&service->read_ms, read_ms);
+    rp_timer_set_read(service, read_ms);
     rp_timer_set(&service->master_queue_offset, checkpoint->master_queue_offset);
     service->version_counter = checkpoint->version_counter;
     service->version_ms = checkpoint->version_timestamp_ms;

@@ -51,7 +51,7 @@ static void follow_clock_back(rp_timer_service *service, int64_t now_slot_ms, in
                  " ms: timed messages wait for it, and after a restart before it is there again those of "
                  "that time may be delivered twice",
                  read_ms - now_slot_ms);
-    rp_timer_set(&service->read_ms, now_slot_ms);
+    rp_timer_set_read(service, now_slot_ms);
     service->is_changed = true;
 }
 
@@ -258,6 +258,12 @@ int rp_timer_open_queue(rp_timer_service *service, rp_consume_queue **queue) {
 }
 
 rp_topic *rp_timer_topic(rp_timer_service *service) { return service->topic; }
+
+int64_t rp_timer_delivered_until(const rp_timer_service *service) {
+    bool delivers = rp_timer_is_on(&service->is_running) && rp_timer_is_on(&service->delivers) &&
+                    !rp_timer_is_on(&service->broker->settings.timer_stop_dequeue);
+    return delivers ? atomic_load_explicit(&service->read_ms, memory_order_acquire) : INT64_MAX;
+}
 
 static bool is_congested(const rp_timer_service *service, int64_t out_ms, uint32_t permille) {
     rp_timer_files *files = rp_timer_files_of(service);

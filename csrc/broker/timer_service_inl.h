@@ -89,6 +89,10 @@ struct rp_timer_service {
 
 static inline int64_t rp_timer_get(const _Atomic int64_t *field) { return atomic_load_explicit(field, memory_order_relaxed); }
 static inline void rp_timer_set(_Atomic int64_t *field, int64_t value) { atomic_store_explicit(field, value, memory_order_relaxed); }
+/* Behind the appends of the slots before: rp_timer_delivered_until. */
+static inline void rp_timer_set_read(rp_timer_service *service, int64_t read_ms) {
+    atomic_store_explicit(&service->read_ms, read_ms, memory_order_release);
+}
 static inline rp_timer_files *rp_timer_files_of(const rp_timer_service *service) {
     return atomic_load_explicit(&service->files, memory_order_acquire);
 }

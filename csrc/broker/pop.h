@@ -1,0 +1,44 @@
+/* pop.h: what Python does for pop consumption: starts and stops the revive thread, makes retry topics, keeps what order consumers have.
+ * RocketMQ: PopReviveService, ConsumerOrderInfoManager (5.3.3 broker/). Design: docs/design-pop.md.
+ *
+ * Threads  Python's. A row and its texts are valid while visited.
+ */
+#ifndef RP_BROKER_POP_H
+#define RP_BROKER_POP_H
+
+#include <stdint.h>
+
+#include "broker.h"
+
+/* What was popped and not acked in time goes to its retry topic. A master's; idempotent. RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. */
+int rp_broker_start_revive(rp_broker *broker, rp_error *error);
+void rp_broker_stop_revive(rp_broker *broker);
+/* The name of a retry topic that is missing, into name[256]; its size, 0: none is. */
+uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name);
+
+/* What one order consumer has of one queue: consumerOrderInfo.json. */
+typedef struct rp_pop_order_row {
+    rp_slice group, topic;
+    rp_slice attempt_id; /* data NULL: none */
+    int32_t queue_id;
+    uint32_t count; /* 1..32 */
+    int64_t pop_time_ms, invisible_ms, last_consume_ms;
+    uint64_t acked;
+    const int64_t *offsets;
+    const int64_t *visible_ms; /* 0: not changed */
+    const int32_t *times;
+} rp_pop_order_row;
+
+void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, const rp_pop_order_row *row), void *context);
+/* In place of what is there. RP_OK; RP_E_INVALID: no names, queue, count or attempt id that could be; RP_E_NO_MEMORY. */
+int rp_broker_put_pop_order(rp_broker *broker, const rp_pop_order_row *row);
+uint64_t rp_broker_pop_order_version(const rp_broker *broker); /* grows with each change */
+
+typedef struct rp_pop_stats {
+    uint64_t pops, pops_found, pops_punted, acks, acks_failed, waiting_now;
+    uint64_t checkpoints_kept, checkpoints_done, revived, put_again, dropped, append_failures;
+    int64_t oldest_due_ms; /* 0: no checkpoint is kept */
+} rp_pop_stats;
+void rp_broker_read_pop_stats(const rp_broker *broker, rp_pop_stats *stats);
+
+#endif

@@ -1,0 +1,383 @@
+/* pop_choice.c: see pop_choice.h. */
+#include "pop_choice.h"
+
+#include <stdlib.h>
+
+#include "../base/clock.h"
+#include "../base/log_inl.h"
+#include "lane.h"
+#include "offset_requests.h"
+#include "pop_extra_info.h"
+#include "pop_log.h"
+#include "pop_order.h"
+#include "pull_path.h"
+#include "response_writer_inl.h"
+
+#define ROUNDS_MAX 4 /* gets of one queue whose messages do not match; what is left is for the next turn */
+
+#define UNREADABLE_MS 100 /* what cannot be read just now is looked at again then */
+
+/* One queue while it is looked at. */
+typedef struct choice {
+    rp_lane *lane;
+    rp_pop *pop;
+    rp_pop_catch *caught;
+    rp_topic *topic;
+    rp_consumption *consumption;
+    rp_offset_cell *cell;
+    rp_queue_slot *slot;
+    rp_consume_queue *queue;
+    int32_t queue_id;
+    int64_t offset;
+    int64_t offsets[RP_POP_MESSAGES_MAX];
+} choice;
+
+pthread_mutex_t *rp_pop_lock_of(rp_broker *broker, const rp_offset_cell *cell) {
+    return &broker->pop_locks[((uintptr_t)cell * UINT64_C(0x9E3779B97F4A7C15)) >> 56];
+}
+_Static_assert(RP_POP_LOCKS == 256, "the hash has eight bits");
+
+static int64_t committed_of(const rp_offset_cell *cell) { return atomic_load_explicit(&cell->committed, memory_order_relaxed); }
+
+static void commit(const choice *choice, int64_t offset) {
+    if (rp_offset_cell_commit(choice->cell, offset))
+        atomic_fetch_add_explicit(&choice->lane->broker->offset_version, 1, memory_order_relaxed);
+}
+
+static int open_choice(choice *choice) {
+    rp_broker *broker = choice->lane->broker;
+    choice->consumption = rp_group_table_consumption_entry(broker->groups, choice->pop->group, choice->topic);
+    choice->cell = choice->consumption != NULL ? rp_offset_cells_open(&choice->consumption->offsets, choice->queue_id) : NULL;
+    if (choice->cell != NULL)
+        choice->slot = rp_topic_open_queue(broker->topics, choice->topic, choice->queue_id, &choice->queue);
+    return choice->slot != NULL;
+}
+
+/* ---- where to begin ---- */
+
+/* A group's first message here: the oldest, or the last there is, as RocketMQ's consumers in POP mode begin. */
+static int64_t first_offset(const choice *choice) {
+    const rp_broker *broker = choice->lane->broker;
+    if (choice->pop->from_min || rp_pop_retry_kind(choice->topic->head.name) != '0')
+        return rp_consume_queue_min_offset(choice->queue);
+    if (atomic_load_explicit(&broker->settings.pop_begins_in_memory, memory_order_relaxed) &&
+        rp_queue_begins_at_zero(broker, choice->queue))
+        return 0;
+    int64_t last = rp_consume_queue_max_offset(choice->queue) - 1;
+    return last > 0 ? last : 0;
+}
+
+static int64_t begin(const choice *choice) {
+    rp_offset_cell *cell = choice->cell;
+    int64_t offset = RP_OFFSET_NONE;
+    if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
+        offset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
+    if (offset != RP_OFFSET_NONE) {
+        if (cell->order != NULL)
+            cell->order->count = 0;
+        commit(choice, offset);
+        return offset;
+    }
+    offset = committed_of(cell);
+    if (offset < 0) {
+        offset = first_offset(choice);
+        commit(choice, offset);
+    }
+    return offset;
+}
+
+/* A peek leaves everything as it is. */
+static int64_t begin_of_peek(const choice *choice) {
+    int64_t offset = committed_of(choice->cell);
+    return offset >= 0 ? offset : rp_consume_queue_min_offset(choice->queue);
+}
+
+/* ---- what an order consumer has ---- */
+
+static void look_again_at(rp_pop *pop, int64_t wall_ms) {
+    if (pop->look_ms == 0 || wall_ms < pop->look_ms)
+        pop->look_ms = wall_ms;
+}
+
+static int is_blocked(const choice *choice) {
+    rp_pop *pop = choice->pop;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
+    int64_t free_ms = rp_pop_order_blocked_until(choice->cell->order, pop->attempt_id, pop->invisible_ms, now_ms);
+    if (free_ms != 0)
+        look_again_at(pop, free_ms);
+    return free_ms != 0;
+}
+
+static uint8_t *put_count(uint8_t *at, char kind, int32_t queue_id, int64_t offset, int32_t times) {
+    *at++ = (uint8_t)kind;
+    *at++ = ' ';
+    if (offset >= 0) {
+        memcpy(at, "qo", 2);
+        at += 2;
+    }
+    at = rp_decimal(at, queue_id);
+    if (offset >= 0) {
+        *at++ = '%';
+        at = rp_decimal(at, offset);
+    }
+    *at++ = ' ';
+    return rp_decimal(at, times);
+}
+
+/* How often each message was consumed before, and of all together for old clients the least. */
+static void put_counts(const choice *choice, const rp_pop_order *order) {
+    rp_pop_catch *caught = choice->caught;
+    char kind = rp_pop_retry_kind(choice->topic->head.name);
+    uint8_t *at = caught->order_text + caught->order_size;
+    int32_t least = INT32_MAX;
+    for (uint32_t i = 0; i < order->count; i++) {
+        least = order->times[i] < least ? order->times[i] : least;
+        if (order->times[i] == 0)
+            continue;
+        if (at > caught->order_text)
+            *at++ = ';';
+        at = put_count(at, kind, choice->queue_id, order->offsets[i], order->times[i]);
+    }
+    if (at > caught->order_text)
+        *at++ = ';';
+    caught->order_size = (uint32_t)(put_count(at, kind, choice->queue_id, -1, least) - caught->order_text);
+}
+
+static int note_order(const choice *choice, uint32_t count) {
+    rp_offset_cell *cell = choice->cell;
+    if (cell->order == NULL && (cell->order = calloc(1, sizeof *cell->order)) == NULL)
+        return RP_E_NO_MEMORY;
+    rp_pop_order_update(cell->order, choice->pop->attempt_id, choice->caught->pop_time_ms, choice->pop->invisible_ms, choice->offsets,
+                        count);
+    atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+    commit(choice, choice->offset);
+    put_counts(choice, cell->order);
+    return RP_OK;
+}
+
+/* ---- the checkpoint ---- */
+
+static int put_checkpoint(const choice *choice, const rp_get_result *result) {
+    const rp_broker_options *options = &choice->lane->broker->options;
+    rp_pop_checkpoint checkpoint = {
+        .topic = choice->topic->head.name,
+        .group = choice->pop->group->head.name,
+        .broker_name = {(const uint8_t *)options->broker_name, (uint32_t)strlen(options->broker_name)},
+        .start_offset = choice->offset,
+        .pop_time_ms = choice->caught->pop_time_ms,
+        .invisible_ms = choice->pop->invisible_ms,
+        .queue_id = choice->queue_id,
+        .count = result->count,
+        .diff_count = result->count,
+    };
+    for (uint32_t i = 0; i < result->count; i++)
+        checkpoint.diffs[i] = (int32_t)(choice->offsets[i] - choice->offset); /* of at most filter_bytes_max / 20 entries */
+    return rp_pop_log_put_checkpoint(choice->lane->broker, choice->caught->revive_queue_id, &checkpoint);
+}
+
+/* ---- what was found ---- */
+
+static void put_places(const choice *choice, uint32_t count) {
+    rp_pop_catch *caught = choice->caught;
+    uint8_t *start = caught->start_text + caught->start_size, *at = caught->offset_text + caught->offset_size;
+    uint8_t kind = (uint8_t)rp_pop_retry_kind(choice->topic->head.name);
+    if (caught->start_size > 0) {
+        *start++ = ';';
+        *at++ = ';';
+    }
+    *start++ = *at++ = kind;
+    *start++ = *at++ = ' ';
+    start = rp_decimal(start, choice->queue_id);
+    at = rp_decimal(at, choice->queue_id);
+    *start++ = *at++ = ' ';
+    start = rp_decimal(start, choice->offset);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            *at++ = ',';
+        at = rp_decimal(at, choice->offsets[i]);
+    }
+    caught->start_size = (uint32_t)(start - caught->start_text);
+    caught->offset_size = (uint32_t)(at - caught->offset_text);
+}
+
+static void count_out(const choice *choice, const rp_get_result *result) {
+    rp_count(&choice->lane->counters.messages_out, result->count);
+    rp_count(&choice->lane->counters.bytes_out, result->bytes);
+    atomic_fetch_add_explicit(&choice->consumption->messages_out, result->count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&choice->consumption->bytes_out, result->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&choice->topic->messages_out, result->count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&choice->topic->bytes_out, result->bytes, memory_order_relaxed);
+}
+
+/* The messages are the pop's: written down first, in the log or as an order consumer's. */
+static void take(const choice *choice, const rp_get_result *result) {
+    rp_pop_catch *caught = choice->caught;
+    int status = RP_OK;
+    if (!caught->is_peek)
+        status = choice->pop->order ? note_order(choice, result->count) : put_checkpoint(choice, result);
+    if (status != RP_OK) {
+        rp_get_release(&choice->lane->scratch, result);
+        caught->status = status;
+        caught->rest += result->max_offset - choice->offset;
+        return;
+    }
+    if (!caught->is_peek && !choice->pop->order)
+        commit(choice, result->next_offset);
+    memcpy(caught->ranges + caught->range_count, choice->lane->scratch.ranges, result->range_count * sizeof *caught->ranges);
+    put_places(choice, result->count);
+    caught->range_count += result->range_count;
+    caught->count += result->count;
+    caught->bytes += result->bytes;
+    caught->rest += result->max_offset - (caught->is_peek ? choice->offset : result->next_offset); /* those that are shown are left */
+    count_out(choice, result);
+}
+
+/* ---- looking ---- */
+
+/* What is on disk only is read in first, once a pop; its queue's arrivals then wake it. */
+static int ask_disk(const choice *choice) {
+    rp_lane *lane = choice->lane;
+    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index))
+        return 0;
+    choice->pop->cold_asked = 1;
+    return 1;
+}
+
+static int is_sql(const rp_pop *pop) { return pop->filter.kind == RP_FILTER_SQL; }
+
+static void get(choice *choice, rp_get_result *result) {
+    rp_lane *lane = choice->lane;
+    rp_get_request request = {
+        .commit_log = lane->broker->commit_log,
+        .queue = choice->queue,
+        .offset = choice->offset,
+        .max_messages = choice->pop->max_messages - (int32_t)choice->caught->count,
+        .max_bytes = choice->caught->limits.transfer_bytes_memory,
+        .filter = &choice->pop->filter,
+        .is_in_memory = rp_cold_reads_saw,
+        .is_on_disk = rp_cold_reads_look_at_message,
+        .context = lane,
+        .disk_looks = choice->pop->cold_asked ? RP_POP_MESSAGES_MAX : 0,
+        .offsets = choice->offsets,
+    };
+    rp_get_scratch_reserve(&lane->scratch, &choice->caught->limits);
+    int64_t begun_ns = is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) : 0;
+    rp_get_message(&request, &choice->caught->limits, &lane->scratch, result);
+    lane->filter_ns += is_sql(choice->pop) ? rp_clock_monotonic_ns(rp_clock_system()) - begun_ns : 0;
+}
+
+/* The turn's time for filters that look into records is spent: who sends waits for its end. */
+static int is_for_later(rp_lane *lane, const rp_pop *pop) {
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
+    if (!is_sql(pop))
+        return 0;
+    if (lane->filter_turn_ns != turn_ns) {
+        lane->filter_turn_ns = turn_ns;
+        lane->filter_ns = 0;
+    }
+    return lane->filter_ns >= RP_FILTER_TURN_NS;
+}
+
+/* Behind messages that do not match, or to where the queue begins or ends. 1: to be looked at from there. */
+static int moves_on(choice *choice, const rp_get_result *result) {
+    switch (result->status) {
+    case RP_GET_OFFSET_TOO_SMALL:
+    case RP_GET_OFFSET_OVERFLOW_BADLY:
+    case RP_GET_OFFSET_FOUND_NULL:
+    case RP_GET_NO_MATCHED_MESSAGE:
+    case RP_GET_MESSAGE_WAS_REMOVING:
+    case RP_GET_ON_DISK:
+        break;
+    default:
+        return 0;
+    }
+    if (result->next_offset == choice->offset)
+        return 0;
+    choice->offset = result->next_offset;
+    if (!choice->caught->is_peek)
+        commit(choice, choice->offset);
+    return result->status != RP_GET_ON_DISK;
+}
+
+static void look(choice *choice) {
+    rp_pop *pop = choice->pop;
+    int64_t first = choice->offset;
+    int64_t entries = rp_get_entries_max(&choice->caught->limits, pop->max_messages);
+    rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE};
+    if (!pop->cold_asked && rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, 0) && ask_disk(choice))
+        return;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        if (is_for_later(choice->lane, pop)) {
+            pop->more = 1;
+            return;
+        }
+        get(choice, &result);
+        if (result.status == RP_GET_FOUND || !moves_on(choice, &result))
+            break;
+    }
+    if (result.status == RP_GET_FOUND) {
+        if (!pop->cold_asked && rp_cold_reads_look(choice->lane, &result, 0) && ask_disk(choice)) {
+            rp_get_release(&choice->lane->scratch, &result);
+            return;
+        }
+        take(choice, &result);
+        return;
+    }
+    if (result.status == RP_GET_ON_DISK && !pop->cold_asked)
+        ask_disk(choice);
+    if (result.max_offset > choice->offset) {
+        choice->caught->rest += result.max_offset - choice->offset;
+        if (choice->offset > first)
+            pop->more = 1;
+        else
+            look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + UNREADABLE_MS);
+    }
+}
+
+static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
+    return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
+}
+
+static void choose(choice *choice) {
+    rp_pop_catch *caught = choice->caught;
+    choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
+    if (choice->pop->order && !caught->is_peek && is_blocked(choice))
+        return;
+    int64_t max = rp_consume_queue_max_offset(choice->queue);
+    if (!is_full(choice->pop, caught) && caught->status == RP_OK)
+        look(choice);
+    else
+        caught->rest += max > choice->offset ? max - choice->offset : 0;
+}
+
+void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught) {
+    choice one = {.lane = lane, .pop = pop, .caught = caught, .topic = topic, .queue_id = queue_id};
+    if (!open_choice(&one))
+        return;
+    pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
+    pthread_mutex_lock(lock);
+    choose(&one);
+    pthread_mutex_unlock(lock);
+}
+
+int64_t rp_pop_rest(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id) {
+    choice one = {.lane = lane, .pop = pop, .topic = topic, .queue_id = queue_id};
+    if (!open_choice(&one))
+        return -1;
+    if (pop->order) {
+        pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
+        pthread_mutex_lock(lock);
+        int blocked = is_blocked(&one);
+        pthread_mutex_unlock(lock);
+        if (blocked)
+            return -1;
+    }
+    int64_t rest = rp_consume_queue_max_offset(one.queue) - begin_of_peek(&one);
+    return rest > 0 ? rest : 0;
+}
+
+void rp_pop_catch_release(rp_pop_catch *caught) {
+    for (uint32_t i = 0; i < caught->range_count; i++)
+        caught->ranges[i].release(caught->ranges[i].owner);
+    caught->range_count = 0;
+}

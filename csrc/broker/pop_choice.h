@@ -1,0 +1,50 @@
+/* pop_choice.h: the messages that one pop gets of one queue, and the checkpoint that stands for them. Private to csrc/broker.
+ * RocketMQ: PopMessageProcessor.popMsgFromQueue, getPopOffset, getInitOffset (5.3.3 broker/processor/).
+ *
+ *   queue's lock ─ offset (reset, committed, or the group's first) ─ get_message ─ checkpoint in the log ─ offset moves ─ unlock
+ *                                                                       └─ order mode: who has what, the offset stays
+ *
+ * Threads  the reactor's; two that pop one queue for one group come one after the other.
+ */
+#ifndef RP_BROKER_POP_CHOICE_H
+#define RP_BROKER_POP_CHOICE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "get_message.h"
+#include "pop_path.h"
+
+#define RP_POP_START_TEXT_MAX 1280  /* 32 queues of "0 65535 -9223372036854775808;" */
+#define RP_POP_OFFSET_TEXT_MAX 1536 /* and 32 offsets */
+#define RP_POP_ORDER_TEXT_MAX 3072  /* "0 qo65535%offset times;" of each message and "0 65535 times;" of each queue */
+
+/* What one pop has so far. */
+typedef struct rp_pop_catch {
+    rp_get_limits limits;
+    int64_t pop_time_ms;
+    int64_t rest; /* messages that are left in the queues looked at */
+    uint64_t bytes;
+    uint32_t count, range_count;
+    int32_t revive_queue_id;
+    int32_t is_peek;
+    int status; /* why nothing more can be popped: of the log; RP_OK */
+    rp_file_range ranges[RP_POP_MESSAGES_MAX];
+    uint32_t start_size, offset_size, order_size;
+    uint8_t start_text[RP_POP_START_TEXT_MAX], offset_text[RP_POP_OFFSET_TEXT_MAX], order_text[RP_POP_ORDER_TEXT_MAX];
+} rp_pop_catch;
+
+/* The lock of an offset cell's queue: a leaf, but for append_lock and what an append takes. Never two at once. */
+pthread_mutex_t *rp_pop_lock_of(rp_broker *broker, const rp_offset_cell *cell);
+
+/* Adds what the queue has for the pop. pop->look_ms, pop->more, pop->cold_asked and catch->status say what was in the way. */
+void rp_pop_choose(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught);
+/* How many messages the group has not popped of the queue; -1: nobody can say, or an order consumer's messages block it. */
+int64_t rp_pop_rest(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id);
+/* Forgets what order consumers have of the topic: its offsets are deleted. */
+void rp_pop_orders_clear(rp_broker *broker, rp_consumption *consumption);
+/* Gives the pins back. */
+void rp_pop_catch_release(rp_pop_catch *caught);
+
+#endif

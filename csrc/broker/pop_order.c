@@ -1,0 +1,83 @@
+/* pop_order.c: see pop_order.h. */
+#include "pop_order.h"
+
+#include <string.h>
+
+#include "../base/slice_inl.h"
+
+static int is_acked(const rp_pop_order *order, uint32_t index) { return (order->acked >> index & 1) != 0; }
+
+static int is_same_attempt(const rp_pop_order *order, rp_slice attempt_id) {
+    return order->has_attempt_id && attempt_id.data != NULL &&
+           rp_slice_equals((rp_slice){order->attempt_id, order->attempt_size}, attempt_id);
+}
+
+int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms) {
+    if (order == NULL || order->count == 0 || is_same_attempt(order, attempt_id))
+        return 0;
+    if (order->invisible_ms <= 0)
+        order->invisible_ms = invisible_ms;
+    int64_t free_ms = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        int64_t visible_ms = order->visible_ms[i] != 0 ? order->visible_ms[i] : order->pop_time_ms + order->invisible_ms;
+        if (!is_acked(order, i) && visible_ms > now_ms && visible_ms > free_ms)
+            free_ms = visible_ms;
+    }
+    return free_ms;
+}
+
+static int32_t find(const rp_pop_order *order, int64_t offset) {
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (order->offsets[i] == offset)
+            return (int32_t)i;
+    }
+    return -1;
+}
+
+static void set_attempt(rp_pop_order *order, rp_slice attempt_id) {
+    order->has_attempt_id = attempt_id.data != NULL && attempt_id.size <= RP_POP_ATTEMPT_ID_MAX;
+    order->attempt_size = order->has_attempt_id ? attempt_id.size : 0;
+    if (order->attempt_size > 0)
+        memcpy(order->attempt_id, attempt_id.data, attempt_id.size);
+}
+
+void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,
+                         uint32_t count) {
+    int32_t times[RP_POP_MESSAGES_MAX];
+    int again = !is_same_attempt(order, attempt_id); /* the same attempt is told the same numbers */
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t before = find(order, offsets[i]);
+        times[i] = before < 0 ? 0 : order->times[before] + (again && order->times[before] < INT32_MAX);
+    }
+    order->pop_time_ms = order->last_consume_ms = pop_time_ms;
+    order->invisible_ms = invisible_ms;
+    order->acked = 0;
+    order->count = count;
+    memcpy(order->offsets, offsets, count * sizeof *offsets);
+    memcpy(order->times, times, count * sizeof *times);
+    memset(order->visible_ms, 0, sizeof order->visible_ms);
+    set_attempt(order, attempt_id);
+}
+
+int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms) {
+    if (order == NULL || order->count == 0)
+        return offset < INT64_MAX ? offset + 1 : RP_POP_ORDER_ILLEGAL;
+    if (order->pop_time_ms != pop_time_ms)
+        return RP_POP_ORDER_STALE;
+    int32_t index = find(order, offset);
+    if (index < 0)
+        return RP_POP_ORDER_ILLEGAL;
+    order->acked |= UINT64_C(1) << index;
+    for (uint32_t i = 0; i < order->count; i++) {
+        if (!is_acked(order, i))
+            return order->offsets[i];
+    }
+    return order->offsets[order->count - 1] + 1;
+}
+
+int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms) {
+    int32_t index = order != NULL && order->pop_time_ms == pop_time_ms ? find(order, offset) : -1;
+    if (index >= 0)
+        order->visible_ms[index] = visible_ms;
+    return index >= 0;
+}

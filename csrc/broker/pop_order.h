@@ -1,0 +1,42 @@
+/* pop_order.h: which messages of a queue an order consumer has, and until when they block it. Private to csrc/broker.
+ * RocketMQ: ConsumerOrderInfoManager, OrderInfo (5.3.3 broker/offset/).
+ *
+ * Threads  pure; an rp_pop_order belongs to its offset cell and is guarded by that cell's pop lock.
+ * Owns     nothing; made with the first order pop of a queue, freed with its cell.
+ */
+#ifndef RP_BROKER_POP_ORDER_H
+#define RP_BROKER_POP_ORDER_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+#include "pop_records.h"
+
+#define RP_POP_ATTEMPT_ID_MAX 256
+
+typedef struct rp_pop_order {
+    int64_t pop_time_ms, invisible_ms, last_consume_ms;
+    uint64_t acked; /* bit of each message: cm of the file */
+    uint32_t count; /* messages out; 0: nothing, the queue is free */
+    int64_t offsets[RP_POP_MESSAGES_MAX];
+    int64_t visible_ms[RP_POP_MESSAGES_MAX]; /* changed by the consumer; 0: not */
+    int32_t times[RP_POP_MESSAGES_MAX];      /* how often each was consumed before */
+    int32_t has_attempt_id;
+    uint32_t attempt_size;
+    uint8_t attempt_id[RP_POP_ATTEMPT_ID_MAX];
+} rp_pop_order;
+
+/* When the queue is free again: 0 now, else a wall time. The same attempt as before gets the same messages again. data NULL: no attempt. */
+int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int64_t invisible_ms, int64_t now_ms);
+/* These are out now; counts how often each was before. count 1..RP_POP_MESSAGES_MAX. */
+void rp_pop_order_update(rp_pop_order *order, rp_slice attempt_id, int64_t pop_time_ms, int64_t invisible_ms, const int64_t *offsets,
+                         uint32_t count);
+/* The offset to commit after an ack; RP_POP_ORDER_ILLEGAL: not one of those that are out; RP_POP_ORDER_STALE: another pop's. order may be
+ * NULL. */
+#define RP_POP_ORDER_ILLEGAL (-1)
+#define RP_POP_ORDER_STALE (-2)
+int64_t rp_pop_order_ack(rp_pop_order *order, int64_t offset, int64_t pop_time_ms);
+/* A message becomes visible at another time. 1: it is one of those that are out of that pop. */
+int rp_pop_order_change(rp_pop_order *order, int64_t offset, int64_t pop_time_ms, int64_t visible_ms);
+
+#endif

@@ -1,0 +1,70 @@
+/* pop_path.h: answers pops, and what goes with them. Private to csrc/broker.
+ * RocketMQ: PopMessageProcessor, AckMessageProcessor, ChangeInvisibleTimeProcessor, PeekMessageProcessor, NotificationProcessor,
+ * PollingInfoProcessor (5.3.3 broker/processor/). Design: docs/design-pop.md.
+ *
+ * Punts    unknown topic or group, a retry topic that is not there yet (once: Python makes it and gives the request back), expressions that
+ *          are neither tags nor SQL92, SQL92 while it is not enabled.
+ * Threads  the reactor's.
+ */
+#ifndef RP_BROKER_POP_PATH_H
+#define RP_BROKER_POP_PATH_H
+
+#include <stdint.h>
+
+#include "../remoting/server.h"
+#include "answers.h"
+#include "group_table.h"
+#include "pop_records.h"
+#include "topic_table.h"
+
+struct rp_lane;
+
+#define RP_POP_QUEUES_MAX 4096 /* of a topic, that one pop looks at */
+
+enum rp_pop_kind { RP_POP_MESSAGES, RP_POP_NOTIFICATION };
+
+/* A pop or a notification as this broker understands it; attempt id and filter lie in the arena until it waits. */
+typedef struct rp_pop {
+    rp_topic *topic;
+    rp_group *group;
+    rp_topic *retry_topics[2]; /* by version; NULL: it is not there */
+    int64_t invisible_ms;
+    int64_t poll_ms;
+    uint64_t connection_id;
+    rp_message_filter filter;
+    rp_slice attempt_id;
+    int64_t look_ms; /* when a blocked queue is free, wall clock; 0: none is */
+    int32_t queue_id; /* below 0: any */
+    int32_t max_messages;
+    int32_t opaque;
+    uint8_t kind; /* rp_pop_kind */
+    uint8_t order;
+    uint8_t from_min; /* initMode */
+    uint8_t serialize_type;
+    uint8_t oneway;
+    uint8_t cold_asked;
+    uint8_t more; /* some queue was not looked at to its end: to be tried again in the next turn */
+} rp_pop;
+
+int rp_pop_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command, int resubmitted);
+int rp_pop_ack_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_batch_ack_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_change_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_peek_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_notification_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+int rp_pop_polling_info_request(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+
+/* Steps of these requests. Read and check: RP_OK, RP_PULL_PUNTED, or answered. */
+struct rp_pop_catch;
+int rp_pop_read(struct rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pop *pop, rp_pop_header *header);
+int rp_pop_check(const rp_broker *broker, const rp_pop *pop, rp_answer_to to);
+/* The retry topics there are. 0: the one that what is not acked goes to is missing. */
+int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop);
+void rp_pop_catch_begin(struct rp_lane *lane, const rp_pop *pop, struct rp_pop_catch *caught);
+/* The answer with what was caught, which goes with it. RP_HANDLED, or a negative status: the connection must be closed. */
+int rp_pop_answer(struct rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t code, struct rp_pop_catch *caught);
+
+/* Tries a waiting one again; `last`: its time is up. 1: answered, or its connection is gone. */
+int rp_pop_retry(struct rp_lane *lane, rp_pop *pop, int last);
+
+#endif

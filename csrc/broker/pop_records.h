@@ -1,0 +1,94 @@
+/* pop_records.h: the texts of checkpoints and acks in the revive topic, and of batch acks in requests. Private to csrc/broker.
+ * RocketMQ: PopCheckPoint, AckMsg, BatchAckMsg (5.3.3 store/pop/), PopMessageProcessor.genCkUniqueId and its like, BatchAck (remoting/).
+ *
+ *   tag ck    {"bm":0,"bn":"broker-a","c":"GROUP","d":[0,1],"it":60000,"n":2,"pt":…,"q":3,"reviveTime":…,"ro":0,"so":1000,"t":"TOPIC"}
+ *   tag ack   {"ao":1001,"bn":…,"c":…,"pt":…,"q":3,"so":1000,"t":…}
+ *   tag bAck  the same with "ao":-1,"aol":[1000,1001]
+ *   properties  TAGS, TIMER_DELIVER_MS, UNIQ_KEY (topic@queue@start@group@popTime@broker@ck; topic@queue@ao@group@popTime@broker@ack)
+ *
+ * as fastjson 1 writes them. There TIMER_DELIVER_MS is when the timer brings the record to the topic, shortly before it is due; here it is
+ * when it was put, which is earlier. A RocketMQ that reads on takes the latest of them for the time up to which it has everything, and
+ * without any it revives nothing.
+ *
+ * What is read may be anybody's: any JSON, any number; a record that lacks what it is for is RP_E_PROTOCOL.
+ *
+ * Threads  pure functions. Texts read point into the body, or into the arena where they had escapes.
+ */
+#ifndef RP_BROKER_POP_RECORDS_H
+#define RP_BROKER_POP_RECORDS_H
+
+#include <stdint.h>
+
+#include "../base/arena.h"
+#include "../base/slice.h"
+
+#define RP_POP_MESSAGES_MAX 32
+#define RP_POP_ACKS_MAX 4096 /* offsets of one ack; RocketMQ's clients send 32 at most */
+#define RP_POP_RE_PUTS_MAX 127 /* what RocketMQ takes a text for that is no number */
+#define RP_POP_CK_TAG "ck"
+#define RP_POP_ACK_TAG "ack"
+#define RP_POP_BATCH_ACK_TAG "bAck"
+
+typedef struct rp_pop_checkpoint {
+    rp_slice topic, group, broker_name; /* the topic that was popped: a retry topic's messages have that one's name */
+    int64_t start_offset;
+    int64_t pop_time_ms, invisible_ms;
+    int64_t revive_offset; /* "ro": read and written back only, 0 in what is new */
+    int32_t queue_id;
+    int32_t bits;          /* "bm" */
+    int32_t re_puts;       /* "rp", a text there: how often it was put again; 0: absent. 0..RP_POP_RE_PUTS_MAX */
+    uint32_t count;        /* "n": messages, 0..RP_POP_MESSAGES_MAX */
+    uint32_t diff_count;   /* "d": 0 in records of old versions, whose messages lie side by side; else count */
+    int32_t diffs[RP_POP_MESSAGES_MAX]; /* offset of each, from start_offset */
+} rp_pop_checkpoint;
+
+typedef struct rp_pop_ack {
+    rp_slice topic, group, broker_name;
+    int64_t start_offset, pop_time_ms;
+    int32_t queue_id;
+    int32_t is_batch;      /* a bAck */
+    uint32_t offset_count; /* 1 of an ack */
+    const int64_t *offsets; /* of messages; the caller's to write, the arena's when read */
+} rp_pop_ack;
+
+/* A record ready for rp_append_item; both texts lie in the caller's buffer. */
+typedef struct rp_pop_record {
+    rp_slice body, properties;
+    int64_t tags_code; /* Java's hash of the tag */
+} rp_pop_record;
+
+/* Bytes that the record takes at most, escapes included. */
+uint32_t rp_pop_checkpoint_room(const rp_pop_checkpoint *checkpoint);
+uint32_t rp_pop_ack_room(const rp_pop_ack *ack);
+/* Write into as many bytes. */
+void rp_pop_checkpoint_write(const rp_pop_checkpoint *checkpoint, int64_t now_ms, uint8_t *room, rp_pop_record *record);
+void rp_pop_ack_write(const rp_pop_ack *ack, int64_t now_ms, uint8_t *room, rp_pop_record *record);
+
+/* RP_OK; RP_E_PROTOCOL; RP_E_TOO_LARGE: more messages or offsets than the bounds; RP_E_NO_MEMORY. */
+int rp_pop_checkpoint_read(rp_slice body, rp_arena *arena, rp_pop_checkpoint *checkpoint);
+int rp_pop_ack_read(rp_slice body, int is_batch, rp_arena *arena, rp_pop_ack *ack);
+
+/* The place of a message among the checkpoint's, -1: it is none of them. And its offset there. */
+int32_t rp_pop_checkpoint_index(const rp_pop_checkpoint *checkpoint, int64_t offset);
+int64_t rp_pop_checkpoint_offset(const rp_pop_checkpoint *checkpoint, uint32_t index);
+
+/* BATCH_ACK_MESSAGE's body: {"brokerName":…,"acks":[{"c":…,"t":…,"r":"0","so":…,"q":…,"rq":…,"pt":…,"it":…,"b":"base64 of a BitSet"}]}, the
+ * long names that Java also takes (consumerGroup, topic, retry, …), too, in any order. */
+typedef struct rp_batch_ack {
+    rp_slice group, topic, retry; /* the topic that was asked for; retry "0", "1" (V1), "2" (V2): which one was popped */
+    int64_t start_offset, pop_time_ms, invisible_ms;
+    int32_t queue_id, revive_queue_id;
+    uint32_t offset_count;
+    int64_t *offsets; /* start_offset + each bit set; in the arena */
+} rp_batch_ack;
+
+typedef struct rp_batch_acks {
+    rp_slice broker_name;
+    uint32_t count;
+    rp_batch_ack *acks; /* in the arena */
+} rp_batch_acks;
+
+/* As above; RP_E_TOO_LARGE past RP_POP_ACKS_MAX acks, or bits of one ack. */
+int rp_batch_acks_read(rp_slice body, rp_arena *arena, rp_batch_acks *acks);
+
+#endif

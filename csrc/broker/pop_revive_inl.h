@@ -1,0 +1,103 @@
+/* pop_revive_inl.h: what the files of the revive thread share: reading (pop_revive_read.c), what is due (pop_revive_due.c), putting
+ * messages into retry topics (pop_revive_put.c), and the rounds of all (pop_revive.c). C only. Private to csrc/broker.
+ */
+#ifndef RP_BROKER_POP_REVIVE_INL_H
+#define RP_BROKER_POP_REVIVE_INL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "../base/arena.h"
+#include "../base/thread.h"
+#include "lane.h"
+#include "pop_kept.h"
+#include "pop_log.h"
+#include "pop_revive.h"
+#include "stored_message.h"
+
+#define REVIVE_GRACE_MS 2000 /* behind the time that was given: acks under way, and those that RocketMQ's timer brings when it is over */
+#define REVIVE_AGAIN_MS 1000 /* until the next try of what failed */
+#define REVIVE_ROUND_MS 1000 /* between looks at the queues */
+#define REVIVE_RECORD_MAX (1u << 20) /* of a record's body; a checkpoint has some hundred bytes, acks of a batch at most as many thousand */
+
+/* One revive queue. */
+typedef struct revive_queue {
+    int64_t position; /* of the first record that was not read */
+    int64_t skipped_from[RP_KEPT_KINDS]; /* of the first checkpoint of the kind that found no room: none behind it is kept; -1: all are */
+    int64_t acks_from; /* acks from here to position are to be read again before anything is due; -1: none are */
+    int64_t committed; /* what was written to the group's offset: the last that is over; -1: nothing is */
+    rp_kept_queue kept;
+} revive_queue;
+
+struct rp_pop_revive {
+    rp_broker *broker; /* fixed */
+    rp_thread *thread; /* the owner's of the broker */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool stopping; /* lock */
+    uint32_t wanted_size; /* lock, as the next */
+    uint8_t wanted[RP_POP_RETRY_NAME_MAX];
+    _Atomic bool is_stopping; /* the same as stopping, for loops */
+    /* the thread's, from here on */
+    uint32_t queue_count;
+    revive_queue *queues; /* owned */
+    rp_kept_table kept;
+    int64_t carry_records; /* fixed: a checkpoint so far behind is written again, the next start need not read all that came since */
+    rp_arena *arena; /* texts of the record that is looked at */
+    bool is_refused; /* the last append was, and the log has a line about it */
+    _Atomic int64_t line_due_ns; /* of lines that may come often */
+    _Atomic uint64_t done, revived, put_again, dropped, append_failures, kept_now;
+    _Atomic int64_t oldest_due_ms;
+};
+
+static inline rp_slice revive_broker_name(const rp_pop_revive *revive) {
+    const char *name = revive->broker->options.broker_name;
+    return (rp_slice){(const uint8_t *)name, (uint32_t)strlen(name)};
+}
+
+static inline bool revive_is_stopping(const rp_pop_revive *revive) {
+    return atomic_load_explicit(&revive->is_stopping, memory_order_relaxed);
+}
+
+/* Reads a revive queue to its end. 1: all of it was; 0: a file could not be read, or the thread is to stop: nothing is due before. */
+bool revive_read(rp_pop_revive *revive, rp_consume_queue *queue, revive_queue *state, int64_t now_ms);
+/* What is due by due_ms, now or earlier, goes to its retry topics. 1: there was no reason to wait; 0: the log takes no more just now. */
+bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t due_ms, int64_t now_ms);
+/* Checkpoints that hold the group's offset far behind are written once more, some a round. */
+void revive_carry(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t now_ms);
+
+#define REVIVE_BATCH_MAX 32u
+
+/* One message on its way. */
+typedef struct revived_message {
+    rp_kept_checkpoint *kept;
+    uint32_t index;
+    rp_stored_message stored;
+    uint8_t *text; /* its properties; owned */
+    rp_topic *topic;
+} revived_message;
+
+typedef struct revive_batch {
+    rp_pop_revive *revive;
+    uint32_t count;
+    uint64_t bytes;
+    bool is_refused; /* an append was: the log takes no more just now */
+    rp_append_item items[REVIVE_BATCH_MAX];
+    revived_message messages[REVIVE_BATCH_MAX];
+} revive_batch;
+
+/* The topic whose messages these are: of a pop retry topic's name the part behind the group. */
+rp_slice revive_normal_topic(rp_slice topic, rp_slice group);
+/* The live retry topic; NULL: it is missing, which is said where Python may look. */
+rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record);
+/* Takes one message into the batch, which may append it, or marks that it is over, being gone. RP_OK; what to try again for. */
+int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,
+                uint32_t index);
+/* Appends the batch, and marks what is over by it. */
+void revive_flush(revive_batch *batch);
+
+static inline void revive_count(_Atomic uint64_t *counter) { rp_count(counter, 1); }
+static inline void revive_is_over(rp_kept_checkpoint *kept, uint32_t index) { kept->over |= UINT32_C(1) << index; }
+
+#endif

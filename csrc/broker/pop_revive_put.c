@@ -1,0 +1,156 @@
+/* pop_revive_put.c: messages that were not acked go to their groups' retry topics, some of any checkpoints in one append (pop_revive.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../store/message.h"
+#include "pop_revive_inl.h"
+#include "property_text.h"
+#include "stored_message.h"
+
+#define BATCH_BYTES_MAX (1u << 20) /* of the records of one append, or one */
+#define RETRY_PREFIX "%RETRY%"
+#define FIRST_POP_TIME "1ST_POP_TIME"
+#define FIRST_POP_ROOM 48u
+
+/* ---- where it goes ---- */
+
+static bool starts_with(rp_slice text, const char *prefix) {
+    return text.size >= strlen(prefix) && memcmp(text.data, prefix, strlen(prefix)) == 0;
+}
+
+rp_slice revive_normal_topic(rp_slice topic, rp_slice group) {
+    uint32_t prefix = sizeof RETRY_PREFIX - 1 + group.size;
+    if (!starts_with(topic, RETRY_PREFIX) || topic.size <= prefix + 1 ||
+        memcmp(topic.data + sizeof RETRY_PREFIX - 1, group.data, group.size) != 0 ||
+        (topic.data[prefix] != '+' && topic.data[prefix] != '_'))
+        return topic;
+    return (rp_slice){topic.data + prefix + 1, topic.size - prefix - 1};
+}
+
+static void want_topic(rp_pop_revive *revive, rp_slice name) {
+    pthread_mutex_lock(&revive->lock);
+    memcpy(revive->wanted, name.data, name.size);
+    revive->wanted_size = name.size;
+    pthread_mutex_unlock(&revive->lock);
+}
+
+rp_topic *revive_target(rp_pop_revive *revive, const rp_pop_checkpoint *record) {
+    rp_broker *broker = revive->broker;
+    uint8_t room[RP_POP_RETRY_NAME_MAX];
+    rp_slice name = record->topic;
+    if (!starts_with(name, RETRY_PREFIX)) {
+        int version = atomic_load_explicit(&broker->settings.retry_topic_version, memory_order_relaxed);
+        name = (rp_slice){room, rp_pop_retry_topic_name(record->topic, record->group, version, room)};
+    }
+    if (name.size == 0 || name.size > RP_TOPIC_NAME_MAX)
+        return NULL;
+    rp_topic *topic = rp_topic_table_find(broker->topics, name);
+    if (topic == NULL)
+        want_topic(revive, name);
+    return topic;
+}
+
+/* A group begins a retry topic with its first message, not where its topics begin. RocketMQ: initPopRetryOffset. */
+static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic, const rp_consume_queue *queue) {
+    rp_consumption *consumption = rp_group_table_consumption_entry(revive->broker->groups, group, topic);
+    rp_offset_cell *cell = consumption != NULL ? rp_offset_cells_open(&consumption->offsets, 0) : NULL;
+    int64_t none = RP_OFFSET_NONE;
+    if (cell != NULL && atomic_compare_exchange_strong_explicit(&cell->committed, &none, rp_consume_queue_min_offset(queue),
+                                                                memory_order_relaxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&revive->broker->offset_version, 1, memory_order_relaxed);
+}
+
+/* ---- one message ---- */
+
+/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
+static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, int64_t offset, rp_stored_message *stored) {
+    rp_queue_entry entry;
+    rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
+    if (queue == NULL || offset < 0)
+        return RP_E_NOT_FOUND;
+    int64_t count = rp_consume_queue_read(queue, offset, &entry, 1);
+    if (count <= 0)
+        return rp_status_is_passing((int)count) ? (int)count : RP_E_NOT_FOUND;
+    return rp_stored_message_open(revive->broker->commit_log, entry.commit_log_offset, stored);
+}
+
+/* The properties with the time of the first pop, without the CRC that the old record ends with. RP_OK, RP_E_NO_MEMORY. */
+static int set_properties(rp_append_item *item, revived_message *due) {
+    static const char *const replaced[] = {"__CRC32#", FIRST_POP_TIME, NULL};
+    static const char *const replaced_later[] = {"__CRC32#", NULL};
+    const rp_message *message = &due->stored.message;
+    bool is_first = (message->reconsume_times == 0 || rp_message_property(message->properties, FIRST_POP_TIME).data == NULL) &&
+                    message->properties.size + FIRST_POP_ROOM <= RP_PROPERTIES_SIZE_MAX; /* where it fits */
+    due->text = malloc((size_t)message->properties.size + FIRST_POP_ROOM);
+    if (due->text == NULL)
+        return RP_E_NO_MEMORY;
+    uint8_t *end = rp_copy_pairs_without(due->text, message->properties, is_first ? replaced : replaced_later);
+    if (is_first)
+        end = rp_put_number_pair(end, FIRST_POP_TIME, due->kept->pop_time_ms);
+    item->properties[0] = (rp_slice){due->text, (uint32_t)(end - due->text)};
+    return RP_OK;
+}
+
+static void set_born_host(const rp_broker *broker, rp_append_item *item) {
+    int32_t v6 = broker->options.store_host_is_v6 ? RP_SYSFLAG_BORN_V6 : 0;
+    item->sys_flag = (item->sys_flag & ~RP_SYSFLAG_BORN_V6) | v6;
+    memcpy(item->born_host, broker->options.store_host, sizeof item->born_host);
+}
+
+static void release(revived_message *due) {
+    rp_stored_message_close(&due->stored);
+    free(due->text);
+}
+
+void revive_flush(revive_batch *batch) {
+    rp_pop_revive *revive = batch->revive;
+    if (batch->count > 0)
+        rp_commit_log_append(revive->broker->commit_log, batch->items, batch->count);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const rp_append_item *item = &batch->items[i];
+        revived_message *due = &batch->messages[i];
+        if (item->status == RP_OK) {
+            atomic_fetch_add_explicit(&due->topic->messages_in, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&due->topic->bytes_in, item->size, memory_order_relaxed);
+            revive_count(&revive->revived);
+            revive_is_over(due->kept, due->index);
+        } else {
+            revive_count(&revive->append_failures);
+            batch->is_refused |= item->status != RP_E_TOO_LARGE;
+        }
+        release(due);
+    }
+    batch->count = 0;
+    batch->bytes = 0;
+}
+
+int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, rp_group *group, rp_topic *target,
+                uint32_t index) {
+    rp_pop_revive *revive = batch->revive;
+    if (batch->count == REVIVE_BATCH_MAX)
+        revive_flush(batch);
+    revived_message *message = &batch->messages[batch->count];
+    rp_append_item *item = &batch->items[batch->count];
+    *message = (revived_message){.kept = kept, .index = index, .topic = target};
+    int status = open_message(revive, record, rp_pop_checkpoint_offset(record, index), &message->stored);
+    if (status == RP_E_NOT_FOUND)
+        revive_is_over(kept, index);
+    if (status != RP_OK)
+        return status == RP_E_NOT_FOUND ? RP_OK : status;
+    *item = rp_item_of_message(&message->stored.message);
+    item->reconsume_times = (int32_t)((uint32_t)item->reconsume_times + 1); /* a producer may have sent any number */
+    set_born_host(revive->broker, item);
+    status = set_properties(item, message);
+    if (status == RP_OK && rp_topic_open_queue_to_send(revive->broker->topics, target, 0, &item->queue) == NULL)
+        status = RP_E_IO;
+    if (status != RP_OK) {
+        release(message);
+        return status;
+    }
+    begin_offset(revive, group, target, item->queue);
+    batch->count++;
+    batch->bytes += message->stored.message.size;
+    if (batch->bytes >= BATCH_BYTES_MAX)
+        revive_flush(batch);
+    return RP_OK;
+}

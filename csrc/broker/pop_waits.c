@@ -1,0 +1,348 @@
+/* pop_waits.c: see pop_waits.h. */
+#include "pop_waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/clock.h"
+#include "../base/clock_inl.h"
+#include "../base/slice_inl.h"
+#include "lane.h"
+#include "pop_path.h"
+
+#define HEAP_FIRST 64u
+#define MISSES_MAX 4      /* of one group, whose pops may differ in queue and filter, for an arrival */
+#define WORDS_MAX (UINT64_C(16) << 20) /* of filters, with those of waiting pulls */
+#define LOOK_MS_MIN 1
+
+struct rp_waiting_pop {
+    rp_pop pop;
+    int32_t *words;  /* the filter's, owned; NULL without */
+    uint8_t *attempt; /* owned; NULL without */
+    int64_t deadline_ns, look_ns;
+    uint32_t heap_place;
+    rp_pop_list *list;
+    rp_waiting_pop *previous, *next;
+};
+
+/* A list under one of the topics that its pops look at. */
+typedef struct rp_pop_key {
+    rp_topic *topic; /* NULL: not yet */
+    rp_pop_list *list;
+    struct rp_pop_key *next; /* in the bucket */
+} rp_pop_key;
+
+#define KEYS 3 /* the topic, its retry topics */
+struct rp_pop_list {
+    rp_topic *topic;
+    rp_group *group;
+    rp_pop_key keys[KEYS];
+    rp_waiting_pop *first, *last;
+    rp_pop_list *next_made;
+};
+
+/* ---- when to look: a binary heap that knows where each stands ---- */
+
+static void place(rp_pop_waits *waits, uint32_t at, rp_waiting_pop *waiting) {
+    waits->heap[at] = waiting;
+    waiting->heap_place = at;
+}
+
+static void sift(rp_pop_waits *waits, uint32_t at, rp_waiting_pop *waiting) {
+    while (at > 0 && waits->heap[(at - 1) / 2]->look_ns > waiting->look_ns) {
+        place(waits, at, waits->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= waits->heap_size)
+            break;
+        if (child + 1 < waits->heap_size && waits->heap[child + 1]->look_ns < waits->heap[child]->look_ns)
+            child++;
+        if (waits->heap[child]->look_ns >= waiting->look_ns)
+            break;
+        place(waits, at, waits->heap[child]);
+        at = child;
+    }
+    place(waits, at, waiting);
+}
+
+static int heap_push(rp_pop_waits *waits, rp_waiting_pop *waiting) {
+    if (waits->heap_size == waits->heap_capacity) {
+        uint32_t capacity = waits->heap_capacity > 0 ? waits->heap_capacity * 2 : HEAP_FIRST;
+        rp_waiting_pop **heap = realloc(waits->heap, capacity * sizeof *heap);
+        if (heap == NULL)
+            return RP_E_NO_MEMORY;
+        waits->heap = heap;
+        waits->heap_capacity = capacity;
+    }
+    sift(waits, waits->heap_size++, waiting);
+    return RP_OK;
+}
+
+static void heap_remove(rp_pop_waits *waits, rp_waiting_pop *waiting) {
+    rp_waiting_pop *last = waits->heap[--waits->heap_size];
+    if (last != waiting)
+        sift(waits, waiting->heap_place, last);
+}
+
+int64_t rp_pop_waits_deadline(const rp_pop_waits *waits) { return waits->heap_size > 0 ? waits->heap[0]->look_ns : INT64_MAX; }
+
+/* ---- lists by topic ---- */
+
+static rp_pop_key **bucket_of(const rp_pop_waits *waits, const rp_topic *topic) {
+    return &waits->buckets[(((uintptr_t)topic * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % RP_POP_BUCKETS];
+}
+
+static rp_pop_list *find_list(const rp_pop_waits *waits, const rp_topic *topic, const rp_group *group) {
+    rp_pop_key *key = waits->buckets != NULL ? *bucket_of(waits, topic) : NULL;
+    while (key != NULL && (key->list->topic != topic || key->list->group != group))
+        key = key->next;
+    return key != NULL ? key->list : NULL;
+}
+
+static void enter_key(rp_pop_waits *waits, rp_pop_list *list, int which, rp_topic *topic) {
+    rp_pop_key *key = &list->keys[which];
+    if (topic == NULL || key->topic != NULL)
+        return;
+    rp_pop_key **bucket = bucket_of(waits, topic);
+    *key = (rp_pop_key){topic, list, *bucket};
+    *bucket = key;
+}
+
+/* Made for a (group, topic), which stays in the broker's tables, too. NULL: memory. */
+static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
+    if (waits->buckets == NULL && (waits->buckets = calloc(RP_POP_BUCKETS, sizeof *waits->buckets)) == NULL)
+        return NULL;
+    rp_pop_list *list = find_list(waits, pop->topic, pop->group);
+    if (list == NULL) {
+        list = calloc(1, sizeof *list);
+        if (list == NULL)
+            return NULL;
+        list->topic = pop->topic;
+        list->group = pop->group;
+        list->next_made = waits->lists;
+        waits->lists = list;
+    }
+    enter_key(waits, list, 0, pop->topic);
+    enter_key(waits, list, 1, pop->retry_topics[0]);
+    enter_key(waits, list, 2, pop->retry_topics[1]);
+    return list;
+}
+
+static void append_to_list(rp_pop_list *list, rp_waiting_pop *waiting) {
+    waiting->list = list;
+    waiting->previous = list->last;
+    waiting->next = NULL;
+    if (list->last != NULL)
+        list->last->next = waiting;
+    else
+        list->first = waiting;
+    list->last = waiting;
+}
+
+static void remove_from_list(rp_waiting_pop *waiting) {
+    rp_pop_list *list = waiting->list;
+    if (waiting->previous != NULL)
+        waiting->previous->next = waiting->next;
+    else
+        list->first = waiting->next;
+    if (waiting->next != NULL)
+        waiting->next->previous = waiting->previous;
+    else
+        list->last = waiting->previous;
+}
+
+/* ---- coming and going ---- */
+
+static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
+    if (waiting->words != NULL)
+        atomic_fetch_sub_explicit(&broker->suspended_words, waiting->pop.filter.count, memory_order_relaxed);
+    free(waiting->words);
+    free(waiting->attempt);
+    free(waiting);
+}
+
+static void drop(rp_lane *lane, rp_waiting_pop *waiting) {
+    remove_from_list(waiting);
+    heap_remove(&lane->pop_waits, waiting);
+    free_waiting(lane->broker, waiting);
+    atomic_fetch_sub_explicit(&lane->broker->pops_waiting, 1, memory_order_relaxed);
+}
+
+void rp_pop_waits_free(rp_lane *lane) {
+    rp_pop_waits *waits = &lane->pop_waits;
+    for (uint32_t i = 0; i < waits->heap_size; i++)
+        free_waiting(lane->broker, waits->heap[i]);
+    while (waits->lists != NULL) {
+        rp_pop_list *next = waits->lists->next_made;
+        free(waits->lists);
+        waits->lists = next;
+    }
+    free(waits->heap);
+    free(waits->buckets);
+    *waits = (rp_pop_waits){.heap = NULL};
+}
+
+/* What lies in the arena is copied. 0: memory, or the bound of filters. */
+static int keep_texts(rp_broker *broker, rp_waiting_pop *waiting) {
+    rp_pop *pop = &waiting->pop;
+    uint32_t count = pop->filter.count;
+    if (pop->attempt_id.size > 0) {
+        waiting->attempt = malloc(pop->attempt_id.size);
+        if (waiting->attempt == NULL)
+            return 0;
+        memcpy(waiting->attempt, pop->attempt_id.data, pop->attempt_id.size);
+        pop->attempt_id.data = waiting->attempt;
+    } else if (pop->attempt_id.data != NULL) {
+        pop->attempt_id.data = (const uint8_t *)"";
+    }
+    if (count == 0)
+        return 1;
+    uint64_t before = atomic_fetch_add_explicit(&broker->suspended_words, count, memory_order_relaxed);
+    waiting->words = before + count <= WORDS_MAX ? malloc(count * sizeof *waiting->words) : NULL;
+    if (waiting->words == NULL) {
+        atomic_fetch_sub_explicit(&broker->suspended_words, count, memory_order_relaxed);
+        return 0;
+    }
+    memcpy(waiting->words, pop->filter.words, count * sizeof *waiting->words);
+    pop->filter.words = waiting->words;
+    return 1;
+}
+
+/* When to look without an arrival: a blocked queue is free then, or this turn had no time for more. */
+static void set_look(const rp_lane *lane, rp_waiting_pop *waiting) {
+    int64_t now_ns = rp_reactor_now_ns(lane->reactor), look_ns = waiting->deadline_ns;
+    if (waiting->pop.look_ms != 0) {
+        int64_t wait_ms = waiting->pop.look_ms - rp_clock_wall_ms(rp_clock_system());
+        wait_ms = wait_ms < LOOK_MS_MIN ? LOOK_MS_MIN : wait_ms > RP_POP_POLL_MS_MAX ? RP_POP_POLL_MS_MAX : wait_ms;
+        look_ns = now_ns + wait_ms * RP_NS_PER_MS;
+    }
+    if (waiting->pop.more)
+        look_ns = now_ns + 1;
+    waiting->look_ns = look_ns < waiting->deadline_ns ? look_ns : waiting->deadline_ns;
+}
+
+static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop) {
+    rp_pop_list *list = open_list(&lane->pop_waits, pop);
+    rp_waiting_pop *waiting = list != NULL ? calloc(1, sizeof *waiting) : NULL;
+    if (waiting == NULL)
+        return NULL;
+    waiting->pop = *pop;
+    waiting->deadline_ns = rp_reactor_now_ns(lane->reactor) + pop->poll_ms * RP_NS_PER_MS;
+    if (!keep_texts(lane->broker, waiting)) {
+        free_waiting(lane->broker, waiting);
+        return NULL;
+    }
+    set_look(lane, waiting);
+    if (heap_push(&lane->pop_waits, waiting) != RP_OK) {
+        free_waiting(lane->broker, waiting);
+        return NULL;
+    }
+    append_to_list(list, waiting);
+    return waiting;
+}
+
+/* Has the lane told of what comes to any queue of the topic. 1: of some from now on only. */
+static int mark_queues(rp_lane *lane, rp_topic *topic) {
+    int look_again = 0;
+    int32_t queues = topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
+    for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
+        rp_consume_queue *queue;
+        rp_queue_slot *slot = rp_topic_open_queue(lane->broker->topics, topic, i, &queue);
+        look_again |= slot != NULL && rp_long_polling_mark(lane, slot, queue) == 1;
+    }
+    return look_again;
+}
+
+/* 1: it is gone. */
+static int retry(rp_lane *lane, rp_waiting_pop *waiting, int last) {
+    if (rp_pop_retry(lane, &waiting->pop, last) || last) {
+        drop(lane, waiting);
+        return 1;
+    }
+    set_look(lane, waiting);
+    sift(&lane->pop_waits, waiting->heap_place, waiting);
+    return 0;
+}
+
+int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
+    rp_broker *broker = lane->broker;
+    if (atomic_fetch_add_explicit(&broker->pops_waiting, 1, memory_order_relaxed) >= RP_POPS_WAITING_MAX) {
+        atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
+        return 0;
+    }
+    rp_waiting_pop *waiting = make_waiting(lane, pop);
+    if (waiting == NULL) {
+        atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
+        return 0;
+    }
+    int look_again = mark_queues(lane, pop->topic);
+    look_again |= mark_queues(lane, pop->retry_topics[0]);
+    look_again |= mark_queues(lane, pop->retry_topics[1]);
+    if (look_again)
+        retry(lane, waiting, 0);
+    rp_lane_schedule(lane);
+    return 1;
+}
+
+/* ---- waking ---- */
+
+static void serve(rp_lane *lane, rp_pop_list *list, const rp_queue_slot *slot) {
+    int misses = 0;
+    for (rp_waiting_pop *waiting = list->first, *next; waiting != NULL && misses < MISSES_MAX; waiting = next) {
+        next = waiting->next;
+        int elsewhere = slot->topic == list->topic && waiting->pop.queue_id >= 0 && waiting->pop.queue_id != slot->queue_id;
+        misses += !elsewhere && !retry(lane, waiting, 0);
+    }
+}
+
+void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
+    if (lane->pop_waits.heap_size == 0)
+        return;
+    for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL; key = key->next) {
+        if (key->topic == slot->topic)
+            serve(lane, key->list, slot);
+    }
+}
+
+int rp_pop_waits_wait_on(const rp_lane *lane, const rp_topic *topic) {
+    if (lane->pop_waits.heap_size == 0)
+        return 0;
+    for (const rp_pop_key *key = *bucket_of(&lane->pop_waits, topic); key != NULL; key = key->next) {
+        if (key->topic == topic && key->list->first != NULL)
+            return 1;
+    }
+    return 0;
+}
+
+void rp_pop_waits_expire(rp_lane *lane, int64_t now_ns) {
+    rp_pop_waits *waits = &lane->pop_waits;
+    uint32_t looks = waits->heap_size;
+    while (looks-- > 0 && waits->heap_size > 0 && waits->heap[0]->look_ns <= now_ns)
+        retry(lane, waits->heap[0], waits->heap[0]->deadline_ns <= now_ns);
+}
+
+void rp_pop_waits_dismiss(rp_lane *lane) {
+    while (lane->pop_waits.heap_size > 0)
+        retry(lane, lane->pop_waits.heap[lane->pop_waits.heap_size - 1], 1);
+}
+
+void rp_pop_waits_connection_closed(rp_lane *lane, uint64_t connection_id) {
+    rp_pop_waits *waits = &lane->pop_waits;
+    uint32_t i = 0;
+    while (i < waits->heap_size) { /* what takes the place of one that goes may come from anywhere: the place is looked at again */
+        if (waits->heap[i]->pop.connection_id != connection_id)
+            i++;
+        else
+            drop(lane, waits->heap[i]);
+    }
+}
+
+uint32_t rp_pop_waits_count(const rp_lane *lane, const rp_topic *topic, const rp_group *group, int32_t queue_id) {
+    const rp_pop_list *list = find_list(&lane->pop_waits, topic, group);
+    uint32_t count = 0;
+    for (const rp_waiting_pop *waiting = list != NULL ? list->first : NULL; waiting != NULL; waiting = waiting->next)
+        count += waiting->pop.kind == RP_POP_MESSAGES && waiting->pop.queue_id == queue_id;
+    return count;
+}

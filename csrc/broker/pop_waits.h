@@ -1,0 +1,49 @@
+/* pop_waits.h: the pops and notifications of one reactor that wait for messages. Private to csrc/broker.
+ * RocketMQ: PopLongPollingService, PopRequest (5.3.3 broker/longpolling/).
+ *
+ *   wait ─► list of (group, topic) ─ hashed by topic and by each retry topic ─ this lane's bit in the mask of every queue they look at
+ *   arrival ─► long_polling's stack ─► the lists of that topic, from the first until one finds nothing
+ *   heap ─► deadlines, and when a blocked queue is free
+ *
+ * Threads  the lane's reactor.
+ * Owns     waiting pops, their filters and attempt ids.
+ * Bounds   RP_POPS_WAITING_MAX of all lanes, RP_POP_POLL_MS_MAX each; then it is refused.
+ */
+#ifndef RP_BROKER_POP_WAITS_H
+#define RP_BROKER_POP_WAITS_H
+
+#include <stdint.h>
+
+#include "topic_table.h"
+
+#define RP_POPS_WAITING_MAX 100000u
+#define RP_POP_POLL_MS_MAX 300000
+
+struct rp_lane;
+struct rp_pop;
+struct rp_group;
+
+typedef struct rp_waiting_pop rp_waiting_pop;
+typedef struct rp_pop_list rp_pop_list;
+
+#define RP_POP_BUCKETS 1024u
+typedef struct rp_pop_waits {
+    struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
+    rp_pop_list *lists;          /* one a (group, topic), kept until the lane ends */
+    rp_waiting_pop **heap;       /* by when to look */
+    uint32_t heap_size, heap_capacity;
+} rp_pop_waits;
+
+void rp_pop_waits_free(struct rp_lane *lane);
+/* 1: it waits, or was answered meanwhile; 0: bound or memory. */
+int rp_pop_waits_add(struct rp_lane *lane, const struct rp_pop *pop);
+void rp_pop_waits_arrived(struct rp_lane *lane, const rp_queue_slot *slot);
+int rp_pop_waits_wait_on(const struct rp_lane *lane, const rp_topic *topic); /* 1: the queue's bit stays */
+void rp_pop_waits_expire(struct rp_lane *lane, int64_t now_ns);
+int64_t rp_pop_waits_deadline(const rp_pop_waits *waits);
+void rp_pop_waits_dismiss(struct rp_lane *lane); /* each is refused: the broker stops */
+void rp_pop_waits_connection_closed(struct rp_lane *lane, uint64_t connection_id);
+/* How many of a group wait for a topic, on this lane. */
+uint32_t rp_pop_waits_count(const struct rp_lane *lane, const rp_topic *topic, const struct rp_group *group, int32_t queue_id);
+
+#endif

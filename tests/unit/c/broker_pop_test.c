@@ -1,0 +1,495 @@
+/* broker_pop_test.c: pops of messages of any queue, what blocks them and wakes them; acks, invisible times, peeks; strangers' requests. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "broker/pop.h"
+#include "broker_fixture.h"
+
+enum {
+    SUCCESS = 0,
+    SYSTEM_ERROR = 1,
+    ILLEGAL = 13,
+    NO_PERMISSION = 16,
+    NO_TOPIC = 17,
+    NOT_FOUND = 19,
+    INVALID = 29,
+    NO_MESSAGE = 208,
+    TIMEOUT = 210
+};
+
+#define REVIVE "rmq_sys_REVIVE_LOG_DefaultCluster"
+#define RETRY "%RETRY%G_T"
+#define NATIVE (RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL)
+
+static void open_pop(fixture *fx, uint16_t reactors) {
+    fixture_init(fx);
+    fx->server_options.reactors = reactors;
+    fixture_open(fx);
+    CHECK(rp_broker_put_topic(fx->broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
+}
+
+typedef struct pop_request {
+    const char *group, *topic, *expression, *attempt_id;
+    int32_t queue_id, max_messages, init_mode;
+    int64_t invisible_ms, poll_ms;
+    int order;
+} pop_request;
+
+static pop_request pop_of(int32_t queue_id) {
+    return (pop_request){.group = "G", .topic = "T", .queue_id = queue_id, .max_messages = 32, .invisible_ms = 60000};
+}
+
+static int32_t client_send_pop(client *c, int32_t code, const pop_request *pop) {
+    number_text numbers[6];
+    rp_command command = request_of(c, code);
+    with_text(&command, "consumerGroup", pop->group);
+    with_text(&command, "topic", pop->topic);
+    with_text(&command, "queueId", number_of(&numbers[0], pop->queue_id));
+    with_text(&command, "maxMsgNums", number_of(&numbers[1], pop->max_messages));
+    with_text(&command, "invisibleTime", number_of(&numbers[2], pop->invisible_ms));
+    with_text(&command, "pollTime", number_of(&numbers[3], pop->poll_ms));
+    with_text(&command, "bornTime", "1"); /* a client whose clock is behind */
+    with_text(&command, "initMode", number_of(&numbers[4], pop->init_mode));
+    with_text(&command, "order", pop->order ? "true" : "false");
+    if (pop->expression != NULL)
+        with_text(&command, "exp", pop->expression);
+    if (pop->attempt_id != NULL)
+        with_text(&command, "attemptId", pop->attempt_id);
+    client_send(c, &command);
+    return command.opaque;
+}
+
+static rp_command client_ask(client *c, int32_t code, const pop_request *pop) {
+    rp_command response;
+    int32_t opaque = client_send_pop(c, code, pop);
+    CHECK(client_receive(c, &response, WAIT_MS) == 1 && response.opaque == opaque);
+    return response;
+}
+
+static rp_command client_pop(client *c, const pop_request *pop) { return client_ask(c, RP_CODE_POP_MESSAGE, pop); }
+
+static rp_command client_ack(client *c, int32_t code, int32_t queue_id, int64_t offset, const char *handle, int64_t invisible_ms) {
+    number_text numbers[3];
+    rp_command command = request_of(c, code);
+    with_text(&command, "consumerGroup", "G");
+    with_text(&command, "topic", "T");
+    with_text(&command, "queueId", number_of(&numbers[0], queue_id));
+    with_text(&command, "offset", number_of(&numbers[1], offset));
+    with_text(&command, "extraInfo", handle);
+    with_text(&command, "invisibleTime", number_of(&numbers[2], invisible_ms));
+    return client_call(c, &command);
+}
+
+/* The handle of a message that was popped alone, as clients make it. */
+static void handle_of(const rp_command *response, int32_t queue_id, int64_t offset, char handle[128]) {
+    snprintf(handle, 128, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " 0 broker %d %" PRId64, offset, field_number(response, "popTime"),
+             field_number(response, "invisibleTime"), field_number(response, "reviveQid"), queue_id, offset);
+}
+
+static uint32_t messages_in(rp_slice body) {
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < body.size; count++)
+        at += rp_get_u32(body.data + at);
+    return count;
+}
+
+static int64_t records(const fixture *fx) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < 8; i++) {
+        rp_consume_queue *queue = rp_message_store_queue(fx->store, text(REVIVE), i, 0, NULL);
+        count += queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
+    }
+    return count;
+}
+
+static int64_t offset_of(const fixture *fx, int32_t queue_id) { return rp_broker_read_offset(fx->broker, text("G"), text("T"), queue_id); }
+
+static int are_waiting(void *context) {
+    const fixture *fx = context;
+    rp_pop_stats stats;
+    rp_broker_read_pop_stats(fx->broker, &stats);
+    return stats.waiting_now == 1;
+}
+static int none_waits(void *context) {
+    const fixture *fx = context;
+    rp_pop_stats stats;
+    rp_broker_read_pop_stats(fx->broker, &stats);
+    return stats.waiting_now == 0;
+}
+
+static void close_pop(fixture *fx, client *c) {
+    client_close(c);
+    drop_events(fx);
+    fixture_close(fx);
+}
+
+static void what_is_popped_is_popped_once_and_written_down(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON); /* the binary encoding has no room for codes past 65,535 */
+    for (int i = 0; i < 3; i++)
+        send_message(&c, "T", 2, NULL, "one of three");
+    pop_request pop = pop_of(2);
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && slice_is(response.remark, "FOUND"));
+    CHECK(messages_in(response.body) == 3);
+    CHECK(slice_is(rp_command_field(&response, "startOffsetInfo"), "0 2 0"));
+    CHECK(slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 2 0,1,2"));
+    CHECK(field_number(&response, "invisibleTime") == 60000 && field_number(&response, "restNum") == 0);
+    CHECK(field_number(&response, "reviveQid") >= 0 && field_number(&response, "reviveQid") < 8);
+    CHECK(records(&fx) == 1 && offset_of(&fx, 2) == 3);
+    response = client_pop(&c, &pop);
+    CHECK(response.code == TIMEOUT && response.body.size == 0 && records(&fx) == 1);
+    close_pop(&fx, &c);
+}
+
+static void one_pop_gets_messages_of_every_queue_and_those_that_come_again(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int32_t queue = 0; queue < 4; queue++)
+        send_message(&c, "T", queue, NULL, "one of a queue");
+    send_message(&c, RETRY, 0, NULL, "once more");
+    pop_request pop = pop_of(-1);
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 5 && records(&fx) == 5);
+    CHECK(slice_contains(rp_command_field(&response, "msgOffsetInfo"), "1 0 0"));
+    CHECK(slice_contains(rp_command_field(&response, "startOffsetInfo"), "0 3 0"));
+    for (int i = 0; i < 40; i++)
+        send_message(&c, "T", i % 4, NULL, "more than a pop takes");
+    response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 32 && field_number(&response, "restNum") == 8);
+    response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 8);
+    close_pop(&fx, &c);
+}
+
+static void only_the_tags_asked_for_and_the_offset_goes_on(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 5; i++)
+        send_message(&c, "T", 0, i == 1 || i == 3 ? "TAGS\1A\2" : "TAGS\1B\2", "by tag");
+    pop_request pop = pop_of(0);
+    pop.expression = "A";
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 2);
+    CHECK(slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 0 1,3") &&
+          slice_is(rp_command_field(&response, "startOffsetInfo"), "0 0 0"));
+    for (int i = 0; i < 3; i++)
+        send_message(&c, "T", 0, "TAGS\1B\2", "nobody's");
+    CHECK(client_pop(&c, &pop).code == TIMEOUT && offset_of(&fx, 0) == 8 && records(&fx) == 1);
+    pop.expression = "||";
+    CHECK(client_pop(&c, &pop).code == 23);
+    close_pop(&fx, &c);
+}
+
+static void a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic(void) {
+    fixture fx;
+    open_pop(&fx, 2);
+    client producer = client_open(&fx, RP_SERIALIZE_JSON), c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    pop.poll_ms = 2 * WAIT_MS;
+    static const char *const topics[] = {"T", RETRY};
+    rp_command response;
+    for (int round = 0; round < 6; round++) {
+        client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+        wait_until(are_waiting, &fx);
+        send_message(&producer, topics[round % 2], 0, NULL, "wake up");
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && messages_in(response.body) == 1);
+        client_send_pop(&c, RP_CODE_NOTIFICATION, &pop);
+        wait_until(are_waiting, &fx);
+        send_message(&producer, topics[round % 2], 0, NULL, "something is there");
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && slice_is(rp_command_field(&response, "hasMsg"), "true"));
+        CHECK(client_pop(&c, &pop).code == SUCCESS);
+    }
+    pop.poll_ms = 20;
+    response = client_pop(&c, &pop);
+    CHECK(response.code == TIMEOUT && slice_is(response.remark, "NO_MESSAGE_IN_QUEUE"));
+    response = client_ask(&c, RP_CODE_NOTIFICATION, &pop);
+    CHECK(response.code == SUCCESS && slice_is(rp_command_field(&response, "hasMsg"), "false"));
+    pop.poll_ms = 2 * WAIT_MS;
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    wait_until(are_waiting, &fx);
+    client_close(&c); /* and takes its pop along */
+    wait_until(none_waits, &fx);
+    c = client_open(&fx, RP_SERIALIZE_JSON);
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    wait_until(are_waiting, &fx);
+    rp_broker_dismiss_pulls(fx.broker);
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == 2);
+    client_close(&producer);
+    close_pop(&fx, &c);
+}
+
+static void an_order_consumer_blocks_its_queue_until_it_acks(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON), waiter = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 1, NULL, "in order");
+    pop_request pop = pop_of(1);
+    pop.order = 1;
+    pop.max_messages = 1;
+    pop.attempt_id = "first";
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && field_number(&response, "reviveQid") == 999 && offset_of(&fx, 1) == 0 && records(&fx) == 0);
+    CHECK(slice_is(rp_command_field(&response, "orderCountInfo"), "0 1 0"));
+    char handle[128];
+    response = client_pop(&c, &pop); /* its answer was lost: the same attempt gets the same */
+    CHECK(response.code == SUCCESS && slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 1 0"));
+    handle_of(&response, 1, 0, handle);
+    pop.attempt_id = "second";
+    CHECK(client_pop(&c, &pop).code == TIMEOUT);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 1, handle, 0).code == ILLEGAL); /* not what it has */
+    response = client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 1, 0, handle, 90000);
+    CHECK(response.code == SUCCESS && field_number(&response, "invisibleTime") >= 90000);
+    pop.poll_ms = 2 * WAIT_MS;
+    client_send_pop(&waiter, RP_CODE_POP_MESSAGE, &pop);
+    wait_until(are_waiting, &fx);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 1, 0, handle, 0).code == SUCCESS);
+    CHECK(client_receive(&waiter, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    CHECK(slice_is(rp_command_field(&response, "msgOffsetInfo"), "0 1 1") && offset_of(&fx, 1) == 1);
+    handle_of(&response, 1, 1, handle);
+    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 1, 1, handle, 1).code == SUCCESS); /* at once again */
+    pop.attempt_id = "third";
+    response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && slice_is(rp_command_field(&response, "orderCountInfo"), "0 qo1%1 1;0 1 1"));
+    client_close(&waiter);
+    close_pop(&fx, &c);
+}
+
+static int keep_row(void *context, const rp_pop_order_row *row) {
+    CHECK(slice_is(row->group, "G") && slice_is(row->topic, "T") && row->queue_id == 3 && row->count == 2 && row->acked == 1);
+    CHECK(row->offsets[1] == 8 && row->times[1] == 5 && slice_is(row->attempt_id, "a"));
+    ++*(int *)context;
+    return 0;
+}
+
+static void what_order_consumers_have_survives_a_restart(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t offsets[] = {7, 8}, visible[] = {0, 0};
+    int32_t times[] = {0, 5};
+    int rows = 0;
+    rp_pop_order_row row = {.group = text("G"),
+                            .topic = text("T"),
+                            .attempt_id = text("a"),
+                            .queue_id = 3,
+                            .count = 2,
+                            .pop_time_ms = INT64_MAX,
+                            .invisible_ms = INT64_MAX,
+                            .acked = 1,
+                            .offsets = offsets,
+                            .visible_ms = visible,
+                            .times = times};
+    uint64_t version = rp_broker_pop_order_version(fx.broker);
+    CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_OK && rp_broker_pop_order_version(fx.broker) > version);
+    CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_OK);
+    rp_broker_each_pop_order(fx.broker, keep_row, &rows);
+    CHECK(rows == 1);
+    send_message(&c, "T", 3, NULL, "blocked");
+    pop_request pop = pop_of(3);
+    pop.order = 1;
+    CHECK(client_pop(&c, &pop).code == TIMEOUT);
+    CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 0) == RP_OK);
+    CHECK(client_pop(&c, &pop).code == SUCCESS); /* an operator's reset frees the queue */
+    rp_broker_delete_offsets(fx.broker, text("G"), text("T"));
+    rows = 0;
+    rp_broker_each_pop_order(fx.broker, keep_row, &rows);
+    CHECK(rows == 0);
+    row.count = 33;
+    CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_E_INVALID);
+    row = (rp_pop_order_row){.group = text("G"), .topic = text("T"), .queue_id = -1, .count = 1, .offsets = offsets};
+    CHECK(rp_broker_put_pop_order(fx.broker, &row) == RP_E_INVALID);
+    close_pop(&fx, &c);
+}
+
+static void acks_and_changes_are_in_the_log_and_strangers_ones_are_refused(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_message(&c, "T", 0, NULL, "to be acked");
+    pop_request pop = pop_of(0);
+    rp_command response = client_pop(&c, &pop);
+    char handle[128];
+    handle_of(&response, 0, 0, handle);
+    response = client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 0, handle, 5000);
+    CHECK(response.code == SUCCESS && field_number(&response, "invisibleTime") == 5000 && records(&fx) == 3); /* a checkpoint, an ack */
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, handle, 0).code == SUCCESS && records(&fx) == 4);
+    static const char *const strange[] = {
+        "", " ", "1", "0 0 0 x 0 b 0", "0 0 0 0", "     ", "0 0 0 99999999999999999999 0 b 0", "9223372036854775808 0 0 0 0 b 0"};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, strange[i], 0).code == SYSTEM_ERROR);
+        CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 0, strange[i], 0).code == SYSTEM_ERROR);
+    }
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, "0 1 2 8 0 broker 0 0", 0).code == ILLEGAL); /* no such revive queue */
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, "0 1 2 -1 0 broker 0 0", 0).code == ILLEGAL);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 4, 0, handle, 0).code == ILLEGAL);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, -1, 0, handle, 0).code == ILLEGAL);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 2, handle, 0).code == NO_MESSAGE);
+    CHECK(client_ack(&c, RP_CODE_ACK_MESSAGE, 0, INT64_MAX, handle, 0).code == NO_MESSAGE);
+    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 1, handle, 0).code == NO_MESSAGE);
+    CHECK(client_ack(&c, RP_CODE_CHANGE_INVISIBLE_TIME, 0, 0, "0 -9223372036854775808 0 999 0 b 0", INT64_MAX).code == SUCCESS);
+    CHECK(records(&fx) == 4);
+    close_pop(&fx, &c);
+}
+
+static void many_acks_at_once(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < 4; i++)
+        send_message(&c, "T", 0, NULL, "to be acked");
+    pop_request pop = pop_of(0);
+    rp_command response = client_pop(&c, &pop), command = request_of(&c, RP_CODE_BATCH_ACK_MESSAGE);
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"brokerName\":\"broker\",\"acks\":[{\"c\":\"G\",\"t\":\"T\",\"r\":\"0\",\"so\":0,\"q\":0,\"rq\":%d,\"pt\":%" PRId64
+             ",\"it\":60000,\"b\":\"Dw==\"}]}",
+             (int)field_number(&response, "reviveQid"), field_number(&response, "popTime"));
+    command.body = text(body);
+    CHECK(client_call(&c, &command).code == SUCCESS && records(&fx) == 2);
+    static const char *const strange[] = {"{", "[]", "{\"acks\":[{\"c\":1}]}", "{\"acks\":7}", "\xff\xfe", "null"};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        command = request_of(&c, RP_CODE_BATCH_ACK_MESSAGE);
+        command.body = text(strange[i]);
+        CHECK(client_call(&c, &command).code != SUCCESS);
+    }
+    command = request_of(&c, RP_CODE_BATCH_ACK_MESSAGE);
+    CHECK(client_call(&c, &command).code == NO_MESSAGE && records(&fx) == 2);
+    close_pop(&fx, &c);
+}
+
+static void a_peek_leaves_everything_as_it_is(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    CHECK(client_ask(&c, RP_CODE_PEEK_MESSAGE, &pop).code == NOT_FOUND);
+    send_message(&c, "T", 0, NULL, "looked at");
+    send_message(&c, RETRY, 0, NULL, "looked at, too");
+    for (int i = 0; i < 2; i++) {
+        rp_command response = client_ask(&c, RP_CODE_PEEK_MESSAGE, &pop);
+        CHECK(response.code == SUCCESS && messages_in(response.body) == 2);
+    }
+    CHECK(offset_of(&fx, 0) == -1 && records(&fx) == 0);
+    close_pop(&fx, &c);
+}
+
+static void what_cannot_be_popped_is_refused_or_goes_to_python(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop); /* no retry topic yet: Python's */
+    rp_request *request = take_punted(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
+    CHECK(rp_server_resubmit(fx.server, request, 1) == RP_OK);
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == TIMEOUT);
+    pop.group = "nobody";
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    rp_request_free(take_punted(&fx));
+    pop = pop_of(4);
+    CHECK(client_pop(&c, &pop).code == INVALID);
+    pop = pop_of(0);
+    for (int32_t strange = -1; strange <= 33; strange += 17) { /* -1, 16, 33 */
+        pop.max_messages = strange;
+        CHECK(client_pop(&c, &pop).code == (strange == 16 ? TIMEOUT : INVALID));
+    }
+    static const int64_t times[] = {INT64_MIN, -1, 0, INT64_MAX};
+    for (int i = 0; i < 4; i++) {
+        pop = pop_of(INT32_MIN);
+        pop.invisible_ms = times[i];
+        send_message(&c, "T", 0, NULL, "for a strange time");
+        CHECK(client_pop(&c, &pop).code == SUCCESS);
+    }
+    fx.settings.permission = 2;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    CHECK(client_pop(&c, &pop).code == NO_PERMISSION);
+    fx.settings.permission = 6;
+    fx.settings.role = RP_ROLE_SLAVE;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    CHECK(client_pop(&c, &pop).code == SYSTEM_ERROR && client_ack(&c, RP_CODE_ACK_MESSAGE, 0, 0, "0 1 2 0 0 b 0", 0).code == SYSTEM_ERROR);
+    close_pop(&fx, &c);
+}
+
+static void without_a_revive_topic_nothing_is_popped_and_nothing_lost(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_broker_delete_topic(fx.broker, text(REVIVE));
+    send_message(&c, "T", 0, NULL, "stays");
+    pop_request pop = pop_of(0);
+    CHECK(client_pop(&c, &pop).code == SYSTEM_ERROR && offset_of(&fx, 0) == 0);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    CHECK(client_pop(&c, &pop).code == SUCCESS);
+    close_pop(&fx, &c);
+}
+
+#define CONSUMERS 4
+#define SENT 2000
+typedef struct crowd {
+    fixture *fx;
+    _Atomic uint32_t seen[4][SENT];
+    _Atomic uint32_t count;
+} crowd;
+
+static void *consume(void *context) {
+    crowd *all = context;
+    client c = client_open(all->fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    pop.max_messages = 7;
+    pop.poll_ms = 50;
+    while (atomic_load(&all->count) < SENT) {
+        rp_command response = client_pop(&c, &pop);
+        CHECK(response.code == SUCCESS || response.code == TIMEOUT);
+        for (uint32_t at = 0; at < response.body.size; at += rp_get_u32(response.body.data + at)) {
+            rp_message message;
+            CHECK(rp_message_decode(response.body.data + at, rp_get_u32(response.body.data + at), RP_CHECK_BODY_CRC, &message, NULL) ==
+                  RP_RECORD_MESSAGE);
+            CHECK(atomic_fetch_add(&all->seen[message.queue_id][message.queue_offset], 1) == 0);
+            atomic_fetch_add(&all->count, 1);
+        }
+    }
+    client_close(&c);
+    return NULL;
+}
+
+static void a_crowd_gets_every_message_once(void) {
+    static crowd all;
+    fixture fx;
+    pthread_t threads[CONSUMERS];
+    open_pop(&fx, 2);
+    all.fx = &fx;
+    client producer = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < CONSUMERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, consume, &all) == 0);
+    for (int i = 0; i < SENT; i++)
+        send_message(&producer, "T", i % 4, NULL, "to one of them");
+    for (int i = 0; i < CONSUMERS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    CHECK(atomic_load(&all.count) == SENT);
+    close_pop(&fx, &producer);
+}
+
+int main(void) {
+    what_is_popped_is_popped_once_and_written_down();
+    one_pop_gets_messages_of_every_queue_and_those_that_come_again();
+    only_the_tags_asked_for_and_the_offset_goes_on();
+    a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic();
+    an_order_consumer_blocks_its_queue_until_it_acks();
+    what_order_consumers_have_survives_a_restart();
+    acks_and_changes_are_in_the_log_and_strangers_ones_are_refused();
+    many_acks_at_once();
+    a_peek_leaves_everything_as_it_is();
+    what_cannot_be_popped_is_refused_or_goes_to_python();
+    without_a_revive_topic_nothing_is_popped_and_nothing_lost();
+    a_crowd_gets_every_message_once();
+    return 0;
+}
