@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
-from rocketpy._core.remoting cimport Server, rp_handler, rp_server
+from rocketpy._core.remoting cimport Server, rp_command, rp_handler, rp_server
 from rocketpy._core.store cimport MessageStore, rp_message_store
 from rocketpy._core.timed_messages cimport TimedMessages, rp_broker
 

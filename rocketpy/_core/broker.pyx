@@ -32,7 +32,9 @@ cdef extern from *:
         ROW(transfer_count_max_disk), ROW(filter_bytes_max), ROW(memory_ratio_max), ROW(long_polling_enable), ROW(short_polling_ms),
         ROW(sync_flush_timeout_ms), ROW(slave_timeout_ms), ROW(store_reply_enable), ROW(transaction_enable),
         ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
-        ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue), ROW(store_writable),
+        ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue),
+        ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(pop_from_retry_percent),
+        ROW(pop_begins_in_memory), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)

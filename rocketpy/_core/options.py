@@ -112,6 +112,10 @@ class BrokerSettings(TypedDict, total=False):
     timer_slot_messages_max: int
     timer_stop_enqueue: int
     timer_stop_dequeue: int
+    retry_topic_version: int
+    retry_topic_v1_too: int
+    pop_from_retry_percent: int
+    pop_begins_in_memory: int
     store_writable: int
     store_reason: str
 

@@ -55,6 +55,21 @@ class HalfCopy(NamedTuple):
     question: bytes
 
 
+class PopOrder(NamedTuple):
+    """What an order consumer in POP mode has of one queue (rp_pop_order_row). messages: (offset, visible again at, 0 where that was not
+    changed, how often it was consumed before); acked: a bit of each."""
+
+    group: str
+    topic: str
+    queue_id: int
+    pop_time_ms: int
+    invisible_ms: int
+    last_consume_ms: int
+    acked: int
+    attempt_id: str | None
+    messages: tuple[tuple[int, int, int], ...]
+
+
 class AppendResult(NamedTuple):
     """Where a message was put."""
 

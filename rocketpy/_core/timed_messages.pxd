@@ -2,12 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport rp_error, rp_slice
-from rocketpy._core.remoting cimport Handler
-
-
-cdef extern from "broker/broker.h" nogil:
-    ctypedef struct rp_broker:
-        pass
+from rocketpy._core.popped_messages cimport PoppedMessages, rp_broker
 
 cdef extern from "broker/timed_messages.h" nogil:
     enum: RP_TIMER_CHECKPOINT_BYTES
@@ -35,6 +30,5 @@ cdef extern from "broker/timed_messages.h" nogil:
     int rp_broker_put_recall(rp_broker *broker, const rp_recall *recall, int64_t *end)
 
 
-cdef class TimedMessages(Handler):
+cdef class TimedMessages(PoppedMessages):
     """The base of Broker, which opens and closes what is here."""
-    cdef rp_broker *native

@@ -2,13 +2,10 @@
 
 from typing import Unpack
 
-from typing_extensions import disjoint_base
-
 from .options import TimerOptions as TimerOptions
-from .remoting import Handler
+from .popped_messages import PoppedMessages
 
-@disjoint_base
-class TimedMessages(Handler):
+class TimedMessages(PoppedMessages):
     """What Broker has of it; nothing by itself."""
 
     def start_timers(self, root_path: str, **options: Unpack[TimerOptions]) -> None:

@@ -37,7 +37,7 @@ cdef int export_timer_count(void *context, const rp_timer_count *count) noexcept
     return export_row(<export_buffer *>context, count.topic, nothing, &row)
 
 
-cdef class TimedMessages(Handler):
+cdef class TimedMessages(PoppedMessages):
     def start_timers(self, str root_path not None, **options):
         cdef rp_timer_options native_options
         cdef rp_error error

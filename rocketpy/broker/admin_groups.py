@@ -28,7 +28,7 @@ from .heartbeat import BROADCASTING, CLUSTERING
 from .json_members import list_member, text_member
 from .parts import HandlerTable, Parts, is_version, json_response, monotonic_ms, now_ms, queue_json, read_body, read_object
 from .rebalance_locks import MessageQueue
-from .request_modes import POP, RequestMode, allocate
+from .request_modes import RequestMode, allocate
 from .subscriptions import GroupConfig, group_config_fault
 
 log = logging.getLogger(__name__)
@@ -169,10 +169,6 @@ class GroupAdmin:
             return Response(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
         if mode.topic not in parts.topics:
             return Response(ResponseCode.TOPIC_NOT_EXIST, f"topic[{mode.topic}] not exist")
-        if mode.mode == POP:  # its consumers would ask POP_MESSAGE from then on and get nothing
-            return Response(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "SET_MESSAGE_REQUEST_MODE: this broker does not support POP consumption yet"
-            )
         if parts.groups.find_or_create(mode.group) is None:
             return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "subscription group does not exist")
         parts.request_modes.set(mode)

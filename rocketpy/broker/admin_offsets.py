@@ -113,7 +113,8 @@ class OffsetAdmin:
     # ---- exports for slaves ----
 
     def _all_offsets(self, request: Request) -> Response:
-        """With the log's end behind them: what a transaction check's position says was copied lies below it."""
+        """With the log's end behind them: what a transaction check's position says was copied lies below it, and checkpoints of what was
+        popped."""
         snapshot = self._parts.offsets.snapshot()
         return Response(body=snapshot.text(log_end=self._parts.store.stats()["commit_log_max_offset"]).encode())
 

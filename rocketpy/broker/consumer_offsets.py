@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..remoting.bodies import DataVersion
@@ -291,6 +291,10 @@ class SavedOffsets:
     @property
     def topics(self) -> set[str]:
         return {key.partition(SEPARATOR)[0] for key in self.offsets}
+
+    def without(self, is_left_out: Callable[[str, str], bool]) -> SavedOffsets:
+        """Those of other topics and groups than is_left_out(topic, group) says."""
+        return replace(self, offsets={key: self.offsets[key] for key in self.offsets if not is_left_out(*key.split(SEPARATOR, 1))})
 
     @staticmethod
     def from_json(value: Any) -> SavedOffsets:

@@ -14,6 +14,7 @@ from ..remoting.look_up import LookUps
 from .addresses import looked_up
 from .parts import Parts
 from .periodic import at_midnight, every, plain
+from .pop import RetryTopics
 from .slave_synchronize import SlaveSynchronize
 from .start_checks import warn_of_ha_port
 from .transaction_checks import TransactionChecks
@@ -25,6 +26,7 @@ SAVE_TABLES_S = 10.0
 STORE_RATES_S = 1.0
 SERIES_RATES_S = 10.0
 CLEAN_OFFSETS_S = 600.0
+RETRY_TOPICS_S = 1.0
 CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
 SLAVE_SYNCHRONIZE_S = 3.0
 SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a few times a second, whole
@@ -53,6 +55,7 @@ class Housekeeping:
             every("persist consumer offsets", offsets_s, parts.saved.offsets.save_or_log),
             every("persist delay offsets", delay_offsets_s, parts.saved.delay_offsets.save_or_log),
             every("checks of transactions", CHECKS_LOOK_S, checks.run_if_due),
+            every("retry topics of popped messages", RETRY_TOPICS_S, RetryTopics(parts).make_wanted),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),

@@ -19,7 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from ..remoting.codes import Language
 from . import names
 from .metrics_settings import MetricsSettings
-from .parts import Parts
+from .parts import Parts, now_ms
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class BrokerMetrics:
             "enableRequestMetrics": self._messages,
             "enableLagAndDlqMetrics": self._lags,
             "enableMessageStoreMetrics": self._store_and_timers,
+            "enablePopMetrics": self._pop,
         }
         self._sections = [section for key, section in sections.items() if key in settings.sections] + [self._replication]
 
@@ -161,6 +162,21 @@ class BrokerMetrics:
                 for begin_s, bound_s in itertools.pairwise((0, *_TIMER_BOUNDS_S))
             ],
         )
+
+    def _pop(self) -> Iterator[Metric]:
+        parts = self._parts
+        stats = parts.native.pop_stats()
+        topic = names.REVIVE_TOPIC_PREFIX + parts.settings.cluster_name
+        config = parts.topics.get(topic)
+        rows = []
+        for queue in range(config.read_queue_nums if config is not None else 0):
+            last = parts.offsets.query(names.REVIVE_GROUP, topic, queue)  # of what is over; -1: nothing is
+            rows.append(({"queue_id": str(queue)}, max(0, parts.store.max_offset(topic, queue) - 1 - last)))
+        late_ms = max(0, now_ms() - stats["oldest_due_ms"]) if stats["oldest_due_ms"] else 0
+        yield self._gauge("rocketmq_pop_revive_lag", "Records of the revive topic that are not over", rows)
+        yield self._gauge("rocketmq_pop_revive_latency_milliseconds", "How long a message has been due", [({}, late_ms)])
+        yield self._gauge("rocketmq_pop_checkpoint_buffer_size", "Checkpoints that wait", [({}, stats["checkpoints_kept"])])
+        yield self._counter("rocketmq_pop_revive_retry_messages", "Messages that came again", [({}, stats["revived"])])
 
     def _replication(self) -> Iterator[Metric]:
         ha = self._parts.ha.runtime_info()

@@ -17,6 +17,7 @@ SECTIONS: Final = (
     "enableRequestMetrics",
     "enableLagAndDlqMetrics",
     "enableMessageStoreMetrics",
+    "enablePopMetrics",
 )
 
 

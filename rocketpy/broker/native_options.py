@@ -132,6 +132,10 @@ def native_settings(config: Config) -> NativeSettings:
         "timer_slot_messages_max": config.integer("timerCongestNumEachSlot"),
         "timer_stop_enqueue": int(config.boolean("timerStopEnqueue")),
         "timer_stop_dequeue": int(config.boolean("timerStopDequeue")),
+        "retry_topic_version": 2 if config.boolean("enableRetryTopicV2") else 1,
+        "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
+        "pop_from_retry_percent": config.integer("popFromRetryProbability"),
+        "pop_begins_in_memory": int(config.boolean("initPopOffsetByCheckMsgInMem")),
     }
 
 

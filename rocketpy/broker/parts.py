@@ -27,6 +27,7 @@ from . import names
 from .attributes import QUEUE_TYPE
 from .clients import Action, Channel, ConsumerTable, ProducerTable
 from .consumer_offsets import ConsumerOffsets
+from .consumer_orders import ConsumerOrders
 from .delay_offsets import DelayOffsets
 from .persistence import SavedState
 from .rebalance_locks import MessageQueue, RebalanceLocks
@@ -67,9 +68,11 @@ class SavedStates:
     request_modes: SavedState
     delay_offsets: SavedState
     timer_metrics: SavedState
+    consumer_orders: SavedState
 
     def __iter__(self) -> Any:
-        return iter((self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets, self.timer_metrics))
+        states = (self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets, self.timer_metrics, self.consumer_orders)
+        return iter(states)
 
 
 class SettingsHolder:
@@ -97,6 +100,7 @@ class Parts:
     producers: ProducerTable
     locks: RebalanceLocks
     request_modes: RequestModes
+    consumer_orders: ConsumerOrders
     stats: BrokerStats
     saved: SavedStates
     releasing: asyncio.Lock

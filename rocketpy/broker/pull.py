@@ -38,15 +38,11 @@ class PullRequests:
     async def _pull(self, listener: int, request: Request) -> Response | None:
         header = PullMessageRequestHeader.decode(request.fields)
         parts = self._parts
-        is_new = header.consumer_group not in parts.groups
-        if parts.groups.find_or_create(header.consumer_group) is None:
+        if not await make_group(parts, header.consumer_group):
             return Response(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 see_faq(f"subscription group [{header.consumer_group}] does not exist, "),
             )
-        if is_new:
-            await parts.saved.groups.save_or_log()  # a full disk must not keep readers away
-            parts.groups.find_or_create(header.consumer_group)  # a slave may have copied its master's groups over it meanwhile
         if header.topic not in parts.topics:
             log.error("the topic %s not exist, consumer: %s", header.topic, request.remote_address)
             return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))
@@ -60,7 +56,7 @@ class PullRequests:
         """What is wrong with the filter of a pull, None when the fast path can answer it after all."""
         parts = self._parts
         if header.sys_flag & FLAG_CLASS_FILTER:
-            return _not_supported("a filter class")
+            return not_supported("a filter class")
         if header.sys_flag & FLAG_SUBSCRIPTION:
             return self._type_fault(header.expression_type or TAG)
         if not parts.groups.is_readable(header.consumer_group, header.topic):
@@ -73,7 +69,7 @@ class PullRequests:
         if subscription is None:
             return None
         if subscription.class_filter:
-            return _not_supported("a filter class")
+            return not_supported("a filter class")
         if subscription.is_sql and (fault := expression_fault(subscription.expression)) is not None:
             return Response(ResponseCode.FILTER_DATA_NOT_EXIST, f"The broker's consumer filter data is not exist! {fault}")
         if subscription.has_too_many_tags:
@@ -82,7 +78,18 @@ class PullRequests:
 
     def _type_fault(self, expression_type: str) -> Response | None:
         is_allowed = expression_type == TAG or (expression_type == SQL92 and self._parts.settings.property_filter)
-        return None if is_allowed else _not_supported(expression_type)
+        return None if is_allowed else not_supported(expression_type)
+
+
+async def make_group(parts: Parts, group: str) -> bool:
+    """Makes a group that reads here for the first time; returns when it is in its file. False: it is not made by being used."""
+    is_new = group not in parts.groups
+    if parts.groups.find_or_create(group) is None:
+        return False
+    if is_new:
+        await parts.saved.groups.save_or_log()  # a full disk must not keep readers away
+        parts.groups.find_or_create(group)  # a slave may have copied its master's groups over it meanwhile
+    return True
 
 
 def subscription_fault(subscription: Subscription, *, property_filter: bool) -> Response | None:
@@ -92,7 +99,7 @@ def subscription_fault(subscription: Subscription, *, property_filter: bool) -> 
     if subscription.is_by_tag:
         return None
     if not subscription.is_sql or not property_filter:
-        return _not_supported(subscription.expression_type)
+        return not_supported(subscription.expression_type)
     fault = expression_fault(subscription.expression)
     return None if fault is None else Response(ResponseCode.SUBSCRIPTION_PARSE_FAILED, fault)
 
@@ -114,5 +121,5 @@ def too_many_tags(subscription: Subscription) -> Response:
     )
 
 
-def _not_supported(expression_type: str) -> Response:
+def not_supported(expression_type: str) -> Response:
     return Response(ResponseCode.SYSTEM_ERROR, f"The broker does not support consumer to filter message by {expression_type}")

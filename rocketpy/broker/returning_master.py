@@ -3,7 +3,7 @@ on their way to its file when it was killed. Else whoever starts again asks it, 
 RocketMQ: BrokerPreOnlineService.syncMetadataReverse (5.3.3 broker/), with enableSlaveActingMaster only.
 
 Offsets move forward only, and not past what this master's queues hold: where it has lost messages that a slave still has, their offsets
-are given to new ones, which nobody has read.
+are given to new ones, which nobody has read. What was popped stays as the master's file has it: its checkpoints may be among what is lost.
 
 Threads  one event loop, at the start. A slave that does not answer holds the start up for TIMEOUT_S at most.
 """
@@ -28,14 +28,19 @@ TIMEOUT_S: Final = 2.0
 
 
 async def take_offsets_of_slaves(
-    client: Caller, slaves: Iterable[str], offsets: ConsumerOffsets, end_of: Callable[[str, int], int | None]
+    client: Caller,
+    slaves: Iterable[str],
+    offsets: ConsumerOffsets,
+    end_of: Callable[[str, int], int | None],
+    is_logged: Callable[[str, str], bool],
 ) -> int:
-    """How many offsets moved. `end_of` says where a topic's queue ends here, None for topics that are not here."""
+    """How many offsets moved. `end_of` says where a topic's queue ends here, None for topics that are not here; is_logged as of
+    slave_synchronize."""
     addresses = sorted(slaves)
     answers = await asyncio.gather(*(_offsets_of(client, address) for address in addresses))
     moved = 0
     for address, saved in zip(addresses, answers, strict=True):
-        if saved is not None and (count := offsets.advance(saved, end_of)):
+        if saved is not None and (count := offsets.advance(saved.without(is_logged), end_of)):
             log.info("%d consumer offsets were committed at slave %s while this master was away: it goes on from them", count, address)
             moved += count
     return moved

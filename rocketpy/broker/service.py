@@ -44,8 +44,10 @@ from .admin_topics import TopicAdmin
 from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
-from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, OffsetsSnapshot, SavedOffsets
+from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, SavedOffsets
+from .consumer_orders import ORDERS_FILE, ConsumerOrders, SavedOrders
 from .delay_offsets import DELAY_OFFSETS_FILE, DelayOffsets, SavedDelayOffsets
+from .durable_offsets import DurableOffsets
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
@@ -62,18 +64,19 @@ from .native_options import (
 )
 from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
 from .persistence import SavedState
+from .pop import PopRequests
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
 from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
-from .request_modes import POP, RequestModes
+from .request_modes import RequestModes
 from .retention_service import RetentionService
 from .retries import ConsumerRetries
 from .returning_master import take_offsets_of_slaves
 from .routes import TopicRoutes
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
-from .slave_synchronize import SlaveSynchronize, copied_states
+from .slave_synchronize import SlaveSynchronize, copied_states, is_logged
 from .start_checks import warn_of_limits, warn_of_maps, warn_of_namesakes, warn_of_stranded, warn_of_undelivered
 from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
@@ -187,6 +190,7 @@ class BrokerService:
             await loop.run_in_executor(None, server.stop, int(STOP_DRAIN_S * 1000))
         if self._native is not None:
             await loop.run_in_executor(None, self._native.stop_delivery)
+            await loop.run_in_executor(None, self._native.stop_revive)
         faults: list[Exception] = []
         if self._native is not None:
             try:
@@ -231,6 +235,8 @@ class BrokerService:
         if not parts.ha.is_slave:
             parts.native.start_delivery()  # first: what comes while a position is past its queue's end would be passed over
         await loop.run_in_executor(None, start_timers, parts)
+        if not parts.ha.is_slave:
+            parts.native.start_revive()
         for server in self._servers:
             server.start()
         warn_of_namesakes(await self._members(parts) if members is None else members, parts.registration.identity)
@@ -321,8 +327,19 @@ class BrokerService:
             lambda topic: _own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
+        orders = ConsumerOrders(native, topics, groups.__contains__, now_ms)
+        is_light = config.boolean("enableLmq")
         saved = _saved_states(
-            self._directory("config"), topics, groups, offsets, modes, delay_offsets, timer_metrics, light=config.boolean("enableLmq")
+            self._directory("config"),
+            topics,
+            groups,
+            offsets,
+            modes,
+            delay_offsets,
+            timer_metrics,
+            orders,
+            durable_offsets=DurableOffsets(offsets, store, native.pop_stats, light=is_light),
+            offsets_file=LIGHT_OFFSETS_FILE if is_light else OFFSETS_FILE,
         )
         deletion = TopicDeletion(store.delete_topic)
         if self._ha.is_slave:
@@ -343,6 +360,7 @@ class BrokerService:
             producers=ProducerTable(native, monotonic_ms, expires_ms=expires_ms),
             locks=RebalanceLocks(monotonic_ms),
             request_modes=modes,
+            consumer_orders=orders,
             stats=BrokerStats(
                 native,
                 monotonic_ms,
@@ -401,14 +419,8 @@ class BrokerService:
             parts.saved.timer_metrics.mark_saved()  # while none waits, there is no need of one
         if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
             parts.saved.request_modes.mark_saved()
-        for mode in parts.request_modes:
-            if mode.mode == POP:
-                log.warning(
-                    "group %s is set to pop topic %s, which this broker does not support yet: it gets messages after "
-                    "`mqadmin setConsumeMode -m PULL` for both",
-                    mode.group,
-                    mode.topic,
-                )
+        if not parts.saved.consumer_orders.load(SavedOrders.from_json, parts.consumer_orders.load):
+            parts.saved.consumer_orders.mark_saved()
 
     def _is_returning(self, parts: Parts) -> bool:
         """A master that has been here before: slaves may have served its consumers since."""
@@ -421,14 +433,16 @@ class BrokerService:
         """Before the first client comes: it would be told offsets that are behind."""
         members = await self._members(parts)
         slaves = {address for broker_id, address in members if broker_id > 0}
-        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, parts.queue_end):
+        is_about_log = functools.partial(is_logged, parts.topics)
+        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, parts.queue_end, is_about_log):
             await parts.saved.offsets.save_or_log()
         return members
 
     def _serve(self, parts: Parts) -> None:
         retries = ConsumerRetries(parts)
         transactions = TransactionRequests(parts)
-        clients, sends, pulls = ClientRequests(parts), SendRequests(parts, retries), PullRequests(parts)
+        clients, sends = ClientRequests(parts), SendRequests(parts, retries)
+        readers = (PullRequests(parts), PopRequests(parts))
         self._runtime = BrokerAdmin(parts)
         admins = (
             TopicAdmin(parts),
@@ -445,7 +459,9 @@ class BrokerService:
         for admin in admins:
             shared |= admin.handlers()
         for listener, server in enumerate(self._servers):
-            handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener), **pulls.handlers(listener)}
+            handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
+            for reader in readers:
+                handlers |= reader.handlers(listener)
             service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
             self._services.append(service)
             service.start()
@@ -545,19 +561,20 @@ def _saved_states(
     modes: RequestModes,
     delay_offsets: DelayOffsets,
     timer_metrics: TimerMetrics,
+    orders: ConsumerOrders,
     *,
-    light: bool,
+    durable_offsets: DurableOffsets,
+    offsets_file: str,
 ) -> SavedStates:
     """The tables that live in files."""
-    offsets_path = directory / (LIGHT_OFFSETS_FILE if light else OFFSETS_FILE)
-    offsets_text = functools.partial(OffsetsSnapshot.text, pretty=True, light=light)
     return SavedStates(
         SavedState(directory / "topics.json", topics.snapshot, lambda: topics.version, topics.texts.pretty),
         SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
-        SavedState(offsets_path, offsets.snapshot, lambda: offsets.change_count, offsets_text),
+        SavedState(directory / offsets_file, durable_offsets.snapshot, lambda: offsets.change_count, durable_offsets.text),
         SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
         SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.offsets, delay_offsets.durable_text),
         SavedState(directory / TIMER_METRICS_FILE, timer_metrics.to_json, timer_metrics.version, timer_metrics.text),
+        SavedState(directory / ORDERS_FILE, orders.snapshot, orders.version),
     )
 
 

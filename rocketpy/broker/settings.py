@@ -43,6 +43,8 @@ class BrokerSettings:
     server_side_reset: bool = True
     default_request_mode: str = "PULL"
     default_pop_share: int = -1
+    retry_topic_v2: bool = False
+    """How retry topics of popped messages are named."""
     reject_transaction: bool = False
     transaction_timeout_ms: int = 6000
     transaction_checks_max: int = 15
@@ -90,6 +92,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         server_side_reset=config.boolean("useServerSideResetOffset"),
         default_request_mode=config.text("defaultMessageRequestMode"),
         default_pop_share=config.integer("defaultPopShareQueueNum"),
+        retry_topic_v2=config.boolean("enableRetryTopicV2"),
         reject_transaction=config.boolean("rejectTransactionMessage"),
         transaction_timeout_ms=config.integer("transactionTimeOut"),
         transaction_checks_max=config.integer("transactionCheckMax"),

@@ -13,6 +13,7 @@ Threads  one event loop. A row that fails is logged and tried again the next tim
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from .._core.remoting import Command
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
+from . import names
 from .callers import Caller
 from .consumer_offsets import SEPARATOR, ConsumerOffsets, SavedOffsets
 from .delay_offsets import CopiedDelayOffsets, DelayOffsets, SavedDelayOffsets
@@ -194,11 +196,14 @@ class MasterOffsets:
         return before
 
 
-class CheckPositions:
-    """How far the master's transaction checks have got: rows of its consumer offsets. What lies below is copied behind all others and never
-    looked at again, so they are taken over once our log holds what the master's did."""
+class LoggedRows:
+    """Rows of the master's consumer offsets that say what its log holds: how far its transaction checks have got, and what was popped. What
+    lies below is copied behind all others, or has a checkpoint there, and is never looked at again: they are taken over once our log holds
+    what the master's did."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_logged: Callable[[str, str], bool]) -> None:
+        """is_logged: (topic, group)."""
+        self._is_logged = is_logged
         self._taken: Mapping[str, Mapping[int, int]] = {}
         self._answers: LoggedAnswers[SavedOffsets] = LoggedAnswers()
 
@@ -210,9 +215,16 @@ class CheckPositions:
         others = copied.offsets.keys() - self._rows(copied).keys()
         return replace(copied, offsets={**{key: copied.offsets[key] for key in others}, **self._taken})
 
-    @staticmethod
-    def _rows(saved: SavedOffsets) -> Mapping[str, Mapping[int, int]]:
-        return {key: queues for key, queues in saved.offsets.items() if key.endswith(SEPARATOR + CHECKING_GROUP)}
+    def _rows(self, saved: SavedOffsets) -> Mapping[str, Mapping[int, int]]:
+        return {key: queues for key, queues in saved.offsets.items() if self._is_logged(*key.split(SEPARATOR, 1))}
+
+
+def is_logged(topics: TopicTable, topic: str, group: str) -> bool:
+    """Of what the transaction checks and the revive service read, and of topics that a group pops: they have a retry topic for that."""
+    if group in (CHECKING_GROUP, names.REVIVE_GROUP):
+        return True
+    is_retry = topic.startswith(names.pop_retry_topics("", group))
+    return is_retry or any(retry in topics for retry in names.pop_retry_topics(topic, group))
 
 
 def copied_states(
@@ -229,7 +241,7 @@ def copied_states(
     """Everything a slave has today. timers: None with timerWheelEnable=false."""
     masters_offsets = MasterOffsets()
     masters_delay_offsets = CopiedDelayOffsets(delay_offsets)
-    check_positions = CheckPositions()
+    logged_rows = LoggedRows(functools.partial(is_logged, topics))
     deleted = DeletedTopics(topics.is_system_topic)
 
     def topics_asked(master: str) -> None:
@@ -249,7 +261,7 @@ def copied_states(
                 deleted.topics.discard(topic)
 
     def take_offsets(value: Any) -> bool:
-        copied = check_positions.hold_back(SavedOffsets.from_json(value), own_log.log_end())
+        copied = logged_rows.hold_back(SavedOffsets.from_json(value), own_log.log_end())
         changed = offsets.merge(copied, forward_only=True, before=masters_offsets.replace(copied, own_log.connection()))
         if deleted.of_offsets:  # made anew, the topics would have their messages passed over up to the old offsets
             known = copied.topics

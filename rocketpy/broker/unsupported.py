@@ -15,16 +15,7 @@ from ..remoting.command import Response
 from .parts import HandlerTable
 
 _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
-    "POP consumption": (
-        RequestCode.POP_MESSAGE,
-        RequestCode.ACK_MESSAGE,
-        RequestCode.BATCH_ACK_MESSAGE,
-        RequestCode.PEEK_MESSAGE,
-        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
-        RequestCode.NOTIFICATION,
-        RequestCode.POLLING_INFO,
-        RequestCode.POP_ROLLBACK,
-    ),
+    "rollbacks of POP's database": (RequestCode.POP_ROLLBACK,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
     "flow control of cold data": (
         RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,

@@ -29,6 +29,12 @@ from .keys import (
 from .keys_namesrv import rocketmq_home
 
 OPERATIONS = "what ends a transaction is written at once"
+POP_IN_FLIGHT = "messages in flight are not counted"
+POP_TOLD = "a notification says that there are messages"
+POP_TRIED = "a message is tried again until it can be stored"
+POP_WAITS = "up to 100,000 pops wait, each for as long as its client says"
+POP_REVIVED = "the revive thread sleeps until a message is due"
+POP_LOGGED = "checkpoints are in the log before their messages leave, acks when they are answered"
 THROUGH_HEAP = "answers leave straight from the page cache"
 
 
@@ -231,49 +237,74 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
 )
 
 _POP_KEYS: tuple[Key, ...] = (
-    number("popPollingSize", 1024, "POP requests held for one queue.", "requests", least=1),
-    number("popPollingMapSize", 100000, "Queues with held POP requests.", "queues", least=1),
-    number("popPollingMapExpireTimeSeconds", 600, "A queue without them is forgotten after.", "s", least=1),
-    long("maxPopPollingSize", 100000, "POP requests held in all.", "requests", least=1),
+    number("popPollingSize", 1024, "POP requests held for one queue.", "requests", least=1, idle=POP_WAITS),
+    number("popPollingMapSize", 100000, "Queues with held POP requests.", "queues", least=1, idle=POP_WAITS),
+    number("popPollingMapExpireTimeSeconds", 600, "A queue without them is forgotten after.", "s", least=1, idle=POP_WAITS),
+    long("maxPopPollingSize", 100000, "POP requests held in all.", "requests", least=1, idle=POP_WAITS),
     number("reviveQueueNum", 8, "Queues of the revive topic.", "queues", least=1),
-    long("reviveInterval", 1000, "Pause between looks for messages to deliver again.", "ms", least=1),
-    long("reviveMaxSlow", 3, "Rounds a slow revive queue is passed over.", "rounds"),
-    long("reviveScanTime", 10000, "How long one look lasts at most.", "ms", least=1),
-    switch("enableSkipLongAwaitingAck", False, "Give up checkpoints whose acknowledgement is long overdue.", live=True),
-    long("reviveAckWaitMs", 180000, "How long is long.", "ms"),
-    switch("enablePopLog", False, "Log what POP does.", live=True),
-    switch("enablePopBufferMerge", False, "Match acknowledgements in memory before they are stored."),
-    number("popCkStayBufferTime", 10000, "How long a checkpoint stays in memory.", "ms", least=1),
-    number("popCkStayBufferTimeOut", 3000, "Before its time it is stored by this much.", "ms", least=1),
-    number("popCkMaxBufferSize", 200000, "Checkpoints in memory.", least=1),
-    number("popCkOffsetMaxQueueSize", 20000, "Checkpoints of one queue in memory.", least=1),
-    switch("enablePopBatchAck", False, "Store several acknowledgements together.", live=True),
-    long("popLongPollingForceNotifyInterval", 800, "Pause between wake-ups without a filter match.", "ms", least=1),
-    switch("enableNotifyBeforePopCalculateLag", True, "Wake waiting POPs before lag is computed.", live=True),
-    switch("enableNotifyAfterPopOrderLockRelease", True, "Wake waiting orderly POPs when a lock is free.", live=True),
+    long("reviveInterval", 1000, "Pause between looks for messages to deliver again.", "ms", least=1, idle=POP_REVIVED),
+    long("reviveMaxSlow", 3, "Rounds a slow revive queue is passed over.", "rounds", idle=POP_REVIVED),
+    long("reviveScanTime", 10000, "How long one look lasts at most.", "ms", least=1, idle=POP_REVIVED),
+    switch("enableSkipLongAwaitingAck", False, "Give up checkpoints whose acknowledgement is long overdue.", idle=POP_REVIVED),
+    long("reviveAckWaitMs", 180000, "How long is long.", "ms", idle=POP_REVIVED),
+    switch("enablePopLog", False, "Log what POP does.", idle="metrics count what POP does"),
+    switch("enablePopBufferMerge", False, "Match acknowledgements in memory before they are stored.", idle=POP_LOGGED),
+    number("popCkStayBufferTime", 10000, "How long a checkpoint stays in memory.", "ms", least=1, idle=POP_LOGGED),
+    number("popCkStayBufferTimeOut", 3000, "Before its time it is stored by this much.", "ms", least=1, idle=POP_LOGGED),
+    number("popCkMaxBufferSize", 200000, "Checkpoints in memory.", least=1, idle=POP_LOGGED),
+    number("popCkOffsetMaxQueueSize", 20000, "Checkpoints of one queue in memory.", least=1, idle=POP_LOGGED),
+    switch("enablePopBatchAck", False, "Store several acknowledgements together.", idle=POP_LOGGED),
+    long(
+        "popLongPollingForceNotifyInterval",
+        800,
+        "Pause between wake-ups without a filter match.",
+        "ms",
+        least=1,
+        idle="a pop is woken by what comes in its queues",
+    ),
+    switch("enableNotifyBeforePopCalculateLag", True, "Wake waiting POPs before lag is computed.", idle="always so"),
+    switch("enableNotifyAfterPopOrderLockRelease", True, "Wake waiting orderly POPs when a lock is free.", idle="always so"),
     switch("initPopOffsetByCheckMsgInMem", True, "Begin new groups at the end only if the queue is in memory.", live=True),
     switch("retrieveMessageFromPopRetryTopicV1", True, "Read retry topics with names of the first kind too.", live=True),
     switch("enableRetryTopicV2", False, "Name retry topics in the second way."),
     number("popFromRetryProbability", 20, "How often POP looks at the retry topic first.", "%", most=100, live=True),
-    number("popFromRetryProbabilityForPriority", 0, "The same for priority topics.", "%", most=100, live=True),
-    switch("priorityOrderAsc", True, "Priority 0 first."),
+    number("popFromRetryProbabilityForPriority", 0, "The same for priority topics.", "%", most=100, idle="there are no priority messages"),
+    switch("priorityOrderAsc", True, "Priority 0 first.", idle="there are no priority messages"),
     switch("popConsumerFSServiceInit", True, "Keep POP's state in files.", idle="always so"),
     switch("popConsumerKVServiceLog", False, "Log POP's state in a database.", idle=ROCKSDB),
     switch("popConsumerKVServiceInit", False, "Open that database.", idle=ROCKSDB),
     switch("popConsumerKVServiceEnable", False, "Use that database.", idle=ROCKSDB),
     number("popReviveMaxReturnSizePerRead", 16 * 1024, "Checkpoints read at once.", idle=ROCKSDB),
-    number("popReviveConcurrency", 32, "Messages delivered again at once.", "messages", least=1),
-    number("popReviveMaxAttemptTimes", 16, "Times a message is delivered again.", "times", least=1),
-    switch("popReviveSkipIfGroupAbsent", True, "Drop what a deleted group left behind.", live=True),
-    switch("useSeparateRetryQueue", False, "One retry queue for every queue."),
-    switch("useMessageFilterForNotification", True, "Wake only those whose filter matches.", live=True),
-    number("maxMessageFilterNumForNotification", 64, "Filters tried for one message.", least=1, live=True),
-    switch("popResponseReturnActualRetryTopic", False, "Name the retry topic in POP answers.", live=True),
-    long("popInflightMessageThreshold", 10000, "Unacknowledged messages of a queue and group.", "messages", least=1, live=True),
-    switch("enablePopMessageThreshold", False, "Refuse POPs beyond it.", live=True),
-    switch("skipWhenCKRePutReachMaxTimes", False, "Drop a checkpoint that could not be stored again 17 times.", live=True),
-    switch("appendAckAsync", False, "Answer acknowledgements before they are durable.", live=True),
-    switch("appendCkAsync", False, "Answer POPs before their checkpoint is durable.", live=True),
+    number("popReviveConcurrency", 32, "Messages delivered again at once.", "messages", least=1, idle=ROCKSDB),
+    number("popReviveMaxAttemptTimes", 16, "Times a message is delivered again.", "times", least=1, idle=ROCKSDB),
+    switch("popReviveSkipIfGroupAbsent", True, "Drop what a deleted group left behind.", idle="always so"),
+    switch("useSeparateRetryQueue", False, "One retry queue for every queue.", idle="a retry topic has one queue"),
+    switch("useMessageFilterForNotification", True, "Wake only those whose filter matches.", idle=POP_TOLD),
+    number(
+        "maxMessageFilterNumForNotification",
+        64,
+        "Filters tried for one message.",
+        least=1,
+        idle=POP_TOLD,
+    ),
+    switch("popResponseReturnActualRetryTopic", False, "Name the retry topic in POP answers.", idle="always so"),
+    long(
+        "popInflightMessageThreshold",
+        10000,
+        "Unacknowledged messages of a queue and group.",
+        "messages",
+        least=1,
+        idle=POP_IN_FLIGHT,
+    ),
+    switch("enablePopMessageThreshold", False, "Refuse POPs beyond it.", idle=POP_IN_FLIGHT),
+    switch(
+        "skipWhenCKRePutReachMaxTimes",
+        False,
+        "Drop a checkpoint that could not be stored again 17 times.",
+        idle=POP_TRIED,
+    ),
+    switch("appendAckAsync", False, "Answer acknowledgements before they are durable.", idle=POP_LOGGED),
+    switch("appendCkAsync", False, "Answer POPs before their checkpoint is durable.", idle=POP_LOGGED),
 )
 
 _TRANSACTION_KEYS: tuple[Key, ...] = (

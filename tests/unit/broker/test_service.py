@@ -374,17 +374,17 @@ def test_queues_are_divided_by_the_broker(tmp_path: Path) -> None:
             assigned = await one.value(RequestCode.QUERY_ASSIGNMENT, {}, body)
             assert [each["messageQueue"]["queueId"] for each in assigned["messageQueueAssignments"]] == [0, 1]
             mode = {"topic": "t", "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 1}
-            refused = await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode)
-            assert refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and "POP consumption" in refused.remark
-            assert (await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode | {"mode": "PULL"})).code == 0
-            assigned = await one.value(RequestCode.QUERY_ASSIGNMENT, {}, body)
-            assert {each["mode"] for each in assigned["messageQueueAssignments"]} == {"PULL"}
+            for name, queues in (("POP", {-1}), ("PULL", {0, 1})):
+                assert (await one.ask(RequestCode.SET_MESSAGE_REQUEST_MODE, {}, mode | {"mode": name})).code == 0
+                assigned = (await one.value(RequestCode.QUERY_ASSIGNMENT, {}, body))["messageQueueAssignments"]
+                assert {each["mode"] for each in assigned} == {name}
+                assert {each["messageQueue"]["queueId"] for each in assigned} == queues
             assert (await one.value(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE))["messageRequestModeMap"]["t"]["g"]["popShareQueueNum"] == 1
 
     run(test)
 
 
-def test_a_group_that_pops_in_the_store_taken_over_is_named_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_group_that_pops_in_the_store_taken_over_goes_on_to(tmp_path: Path) -> None:
     config = tmp_path / "store" / "config"
     config.mkdir(parents=True)
     mode = {"topic": "t", "consumerGroup": "g", "mode": "POP", "popShareQueueNum": 1}
@@ -399,7 +399,6 @@ def test_a_group_that_pops_in_the_store_taken_over_is_named_at_the_start(tmp_pat
             assert {each["mode"] for each in assigned["messageQueueAssignments"]} == {"POP"}
 
     run(test)
-    assert any(message.startswith("group g is set to pop topic t, which this broker does not support yet") for message in caplog.messages)
 
 
 def test_both_listeners_know_the_same_clients(tmp_path: Path) -> None:

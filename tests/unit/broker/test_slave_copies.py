@@ -12,7 +12,7 @@ import rocketpy.broker.housekeeping
 from rocketpy.broker.consumer_offsets import SavedOffsets
 from rocketpy.broker.periodic import every
 from rocketpy.broker.service import BrokerService
-from rocketpy.broker.slave_synchronize import CheckPositions, CopiedState, MasterOffsets
+from rocketpy.broker.slave_synchronize import CopiedState, LoggedRows, MasterOffsets
 from rocketpy.broker.transaction_checks import GROUP
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
@@ -324,7 +324,7 @@ def test_offsets_are_not_set_back_to_those_of_another_master() -> None:
 
 
 def test_positions_of_checks_wait_for_the_copies_in_the_log() -> None:
-    positions = CheckPositions()
+    positions = LoggedRows(lambda topic, group: group == GROUP)
     checked = f"RMQ_SYS_TRANS_HALF_TOPIC@{GROUP}"
     for position, masters_end, our_end, taken in (
         (1, 100, 100, 1),
@@ -341,7 +341,7 @@ def test_positions_of_checks_wait_for_the_copies_in_the_log() -> None:
 
 def test_a_slave_that_is_behind_from_the_start_takes_no_position_of_checks() -> None:
     copied = SavedOffsets({f"RMQ_SYS_TRANS_HALF_TOPIC@{GROUP}": {0: 1}}, DataVersion(), 100)
-    assert CheckPositions().hold_back(copied, 99).offsets == {}
+    assert LoggedRows(lambda topic, group: group == GROUP).hold_back(copied, 99).offsets == {}
 
 
 def test_a_master_says_where_its_log_ends_behind_its_offsets(tmp_path: Path) -> None:

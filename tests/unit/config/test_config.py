@@ -213,8 +213,10 @@ def test_a_key_set_twice_counts_once_and_is_told(file: Path, caplog: pytest.LogC
 
 def test_keys_that_nobody_read_are_told_when_everything_has_started(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """But not those that say what holds anyway: RocketMQ writes every key into a file that was changed through it."""
-    file.write_text("brokerName=a\npopPollingSize=7\nsendMessageThreadPoolNums=1\nreviveMaxSlow=3\npullMessageThreadPoolNums=20\n")
-    config = load_config("broker", file, {"reviveInterval": "5"})
+    file.write_text(
+        "brokerName=a\nprintChannelGroupsMinNum=7\nsendMessageThreadPoolNums=1\ncleanOfflineBrokerInterval=30000\npullMessageThreadPoolNums=20\n"
+    )
+    config = load_config("broker", file, {"forwardTimeout": "5"})
     with caplog.at_level(logging.INFO):
         config.report_remarks()
     assert [message.split()[1] for message in caplog.messages] == ["sendMessageThreadPoolNums"]
@@ -222,7 +224,7 @@ def test_keys_that_nobody_read_are_told_when_everything_has_started(file: Path, 
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         config.report_unread()
-    assert caplog.messages == ["set, but nothing in this release uses them: popPollingSize, reviveInterval"]
+    assert caplog.messages == ["set, but nothing in this release uses them: printChannelGroupsMinNum, forwardTimeout"]
 
 
 @pytest.mark.parametrize("name", MISSING)

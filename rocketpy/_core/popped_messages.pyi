@@ -1,0 +1,25 @@
+"""Stub of rocketpy._core.popped_messages: pop consumption (csrc/broker/pop.h)."""
+
+from typing_extensions import disjoint_base
+
+from .remoting import Handler
+from .results import PopOrder
+
+@disjoint_base
+class PoppedMessages(Handler):
+    """What Broker has of it; nothing by itself."""
+
+    def start_revive(self) -> None:
+        """What was popped and not acked in time goes to its retry topic. A master's. Idempotent. Raises Busy, NoMemory."""
+    def stop_revive(self) -> None:
+        """Returns when nothing is revived any more. Idempotent."""
+    def wanted_retry_topic(self) -> str | None:
+        """A retry topic that is missing; what goes there waits for it."""
+    def pop_orders(self) -> list[PopOrder]:
+        """What order consumers have: of consumerOrderInfo.json."""
+    def put_pop_order(self, order: PopOrder) -> None:
+        """In place of what is there. Raises InvalidArgument: names, queue, 1 to 32 messages or attempt id cannot be; NoMemory."""
+    def pop_order_version(self) -> int:
+        """Grows with each change of pop_orders()."""
+    def pop_stats(self) -> dict[str, int]:
+        """Counters by the names of rp_pop_stats."""

@@ -1,0 +1,158 @@
+"""What order consumers in POP mode have of each queue, and until when that blocks it: config/consumerOrderInfo.json.
+RocketMQ: ConsumerOrderInfoManager, OrderInfo (5.3.3 broker/offset/).
+
+The table is native (csrc/broker/pop_order.h) and changes with each pop and ack; here it is written and read. A kill loses the changes of
+the last seconds: then a queue is blocked for as long as an older pop said, or not at all and its messages are popped again.
+
+Threads  one event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.results import PopOrder
+from .json_members import integer_member, list_member, object_member
+from .topics import TopicTable
+
+log = logging.getLogger(__name__)
+
+ORDERS_FILE: Final = "consumerOrderInfo.json"
+KEPT_MS: Final = 24 * 3_600_000
+"""A queue that nobody popped for so long is free."""
+MESSAGES_MAX: Final = 32
+ATTEMPT_BYTES_MAX: Final = 256
+_SEPARATOR: Final = "@"
+_WHAT: Final = "order info"
+_LONG_MAX: Final = (1 << 63) - 1
+
+
+class OrderSink(Protocol):
+    """The native table."""
+
+    def pop_orders(self) -> list[PopOrder]: ...
+    def put_pop_order(self, order: PopOrder) -> None: ...
+    def pop_order_version(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOrders:
+    """What the file holds."""
+
+    orders: tuple[PopOrder, ...]
+
+    @staticmethod
+    def from_json(value: Any) -> SavedOrders:
+        """Raises ValueError for what is no such file. A queue of which it says nonsense is left out, with a log line: it is not blocked."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"order infos are {type(value).__name__}, expected an object")
+        return SavedOrders(tuple(_read_table(object_member(value, "table", "order infos"))))
+
+
+class ConsumerOrders:
+    """The file's view of the native table."""
+
+    def __init__(self, sink: OrderSink, topics: TopicTable, has_group: Callable[[str], bool], now_ms: Callable[[], int]) -> None:
+        self._sink = sink
+        self._topics = topics
+        self._has_group = has_group
+        self._now_ms = now_ms
+
+    def version(self) -> int:
+        return self._sink.pop_order_version()
+
+    def snapshot(self) -> dict[str, Any]:
+        """The file's shape, without queues that are gone and those that nobody has popped for a day."""
+        table: dict[str, dict[int, Any]] = {}
+        for order in self._sink.pop_orders():
+            if self._is_kept(order):
+                table.setdefault(order.topic + _SEPARATOR + order.group, {})[order.queue_id] = _to_json(order)
+        return {"table": {key: dict(sorted(queues.items())) for key, queues in sorted(table.items())}}
+
+    def load(self, saved: SavedOrders) -> None:
+        for order in saved.orders:
+            if not self._is_kept(order):
+                continue
+            try:
+                self._sink.put_pop_order(order)
+            except RocketpyError as error:
+                log.error("what group %s has of queue %d of %s is not known: %s", order.group, order.queue_id, order.topic, error)
+
+    def _is_kept(self, order: PopOrder) -> bool:
+        config = self._topics.get(order.topic)
+        return (
+            config is not None
+            and 0 <= order.queue_id < config.read_queue_nums
+            and self._has_group(order.group)
+            and self._now_ms() - order.last_consume_ms <= KEPT_MS
+        )
+
+
+def _to_json(order: PopOrder) -> dict[str, Any]:
+    """fastjson's members, in its order; offsets are told as distances from the first."""
+    first = order.messages[0][0]
+    times = {offset: count for offset, _, count in order.messages if count > 0}
+    visible = {offset: at_ms for offset, at_ms, _ in order.messages if at_ms > 0}
+    return {
+        **({"a": order.attempt_id} if order.attempt_id is not None else {}),
+        "cm": order.acked,
+        "i": order.invisible_ms,
+        "l": order.last_consume_ms,
+        "o": [first, *(offset - first for offset, _, _ in order.messages[1:])],
+        "oc": times,
+        **({"ot": visible} if visible else {}),
+        "popTime": order.pop_time_ms,
+    }
+
+
+def _read_table(table: Mapping[Any, Any]) -> Iterator[PopOrder]:
+    for key, queues in table.items():
+        topic, _, group = str(key).partition(_SEPARATOR)
+        for queue_id, info in queues.items() if isinstance(queues, Mapping) else ():
+            try:
+                yield _read(topic, group, int(queue_id), info)
+            except ValueError as error:
+                log.error("what group %s has of queue %s of %s is not known: %s", group, queue_id, topic, error)
+
+
+def _read(topic: str, group: str, queue_id: int, info: Any) -> PopOrder:
+    """Raises ValueError."""
+    if not isinstance(info, Mapping):
+        raise ValueError(f"{_WHAT} is {type(info).__name__}, expected an object")
+    distances = list_member(info, "o", _WHAT)
+    if not 0 < len(distances) <= MESSAGES_MAX or not all(isinstance(each, int) for each in distances):
+        raise ValueError(f"{_WHAT}: o is {distances!r:.100}, expected 1 to {MESSAGES_MAX} offsets")
+    offsets = [distances[0], *(distances[0] + each for each in distances[1:])]
+    if not all(0 <= offset < _LONG_MAX for offset in offsets):
+        raise ValueError(f"{_WHAT}: {offsets} are no offsets")
+    counts, visible = _by_offset(info, "oc"), _by_offset(info, "ot")
+    attempt_id = info.get("a")
+    if not isinstance(attempt_id, str) or len(attempt_id.encode("utf-8", "replace")) > ATTEMPT_BYTES_MAX:
+        attempt_id = None
+    return PopOrder(
+        group=group,
+        topic=topic,
+        queue_id=queue_id,
+        pop_time_ms=_time(info, "popTime"),
+        invisible_ms=_time(info, "i"),
+        last_consume_ms=_time(info, "l"),
+        acked=integer_member(info, "cm", 0, _WHAT) & (1 << 64) - 1,
+        attempt_id=attempt_id,
+        messages=tuple((offset, visible.get(offset, 0), min(counts.get(offset, 0), (1 << 31) - 1)) for offset in offsets),
+    )
+
+
+def _time(info: Mapping[Any, Any], name: str) -> int:
+    return max(0, integer_member(info, name, 0, _WHAT))
+
+
+def _by_offset(info: Mapping[Any, Any], name: str) -> dict[int, int]:
+    """A map of fastjson's, whose keys are numbers or texts."""
+    rows = info.get(name)
+    if not isinstance(rows, Mapping):
+        return {}
+    return {int(offset): min(max(0, value), _LONG_MAX) for offset, value in rows.items() if isinstance(value, int)}

@@ -1,0 +1,37 @@
+"""Consumer offsets on their way to config/consumerOffset.json, once messages were popped: an offset covers what is popped and not acked
+because its checkpoint is in the log. So it is written behind a sync of the log; a power cut takes no checkpoint that an offset relies on.
+RocketMQ writes the file whatever is on disk.
+
+Threads  `snapshot` on the event loop, `text` in a thread of the executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .consumer_offsets import ConsumerOffsets, OffsetsSnapshot
+from .delay_offsets import SYNC_TIMEOUT_MS, DelayLog
+
+
+class DurableOffsets:
+    """The snapshot and the text of the file."""
+
+    def __init__(self, offsets: ConsumerOffsets, log: DelayLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
+        """light: see OffsetsSnapshot.text."""
+        self._offsets = offsets
+        self._log = log
+        self._pop_stats = pop_stats
+        self._light = light
+
+    def snapshot(self) -> tuple[OffsetsSnapshot, int]:
+        """The offsets, and below which end of the log their checkpoints lie; 0: there are none."""
+        offsets, stats = self._offsets.snapshot(), self._pop_stats()
+        has_popped = stats["pops_found"] or stats["revived"]
+        return offsets, self._log.stats()["commit_log_max_offset"] if has_popped else 0
+
+    def text(self, taken: tuple[OffsetsSnapshot, int]) -> str:
+        """Blocks. Raises what the sync may."""
+        offsets, log_end = taken
+        if log_end > 0:
+            self._log.wait_flushed(log_end, SYNC_TIMEOUT_MS)
+        return offsets.text(pretty=True, light=self._light)

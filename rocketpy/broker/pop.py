@@ -1,0 +1,122 @@
+"""What the fast path does not answer of POP consumption: pops by groups nobody made yet, of unknown topics, with filters this broker does
+not have. And retry topics, which are there before anything is popped that may have to come again.
+RocketMQ: PopMessageProcessor, PeekMessageProcessor, NotificationProcessor, PollingInfoProcessor, PopReviveService (5.3.3
+broker/processor/): their checks, in their order, for what is left to us.
+
+    punted ─ topic, group made and saved ─ a pop's: filter, retry topic made and saved ─► back to the fast path
+    native revive thread ─ a retry topic that is missing ─► made here, which it waits for
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from .._core.remoting import Request
+from ..remoting.codes import RequestCode, ResponseCode, see_faq
+from ..remoting.command import CommandError, Response
+from ..remoting.headers import (
+    NotificationRequestHeader,
+    PeekMessageRequestHeader,
+    PollingInfoRequestHeader,
+    PopMessageRequestHeader,
+)
+from . import names
+from .heartbeat import SQL92, TAG
+from .parts import HandlerTable, Parts
+from .pull import expression_fault, make_group, not_supported
+
+log = logging.getLogger(__name__)
+
+RETRY_QUEUES: Final = 1
+"""PopAckConstants.retryQueueNum"""
+
+PopHeader = PopMessageRequestHeader | PeekMessageRequestHeader | NotificationRequestHeader | PollingInfoRequestHeader
+
+_HEADERS: Final[Mapping[RequestCode, type[PopHeader]]] = {
+    RequestCode.POP_MESSAGE: PopMessageRequestHeader,
+    RequestCode.PEEK_MESSAGE: PeekMessageRequestHeader,
+    RequestCode.NOTIFICATION: NotificationRequestHeader,
+    RequestCode.POLLING_INFO: PollingInfoRequestHeader,
+}
+
+
+class PopRequests:
+    """Handlers of punted pops and questions about them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def handlers(self, listener: int) -> HandlerTable:
+        return {code: functools.partial(self._answer, listener, header) for code, header in _HEADERS.items()}
+
+    async def _answer(self, listener: int, header_type: type[PopHeader], request: Request) -> Response | None:
+        header = header_type.decode(request.fields)
+        refusal = self._refusal(header, request)
+        if refusal is None:
+            refusal = await self._group_fault(header.consumer_group)
+        if refusal is None and isinstance(header, PopMessageRequestHeader):
+            refusal = self._filter_fault(header) or await self._retry_topic_fault(header)
+        if refusal is None:
+            self._parts.server_of(listener).resubmit(request)
+        return refusal
+
+    def _refusal(self, header: PopHeader, request: Request) -> Response | None:
+        settings = self._parts.settings
+        if settings.is_slave:
+            return Response(ResponseCode.SYSTEM_ERROR, f"the broker[{settings.broker_ip}] is a slave: its master answers this")
+        if not settings.permission & names.PERM_READ:
+            what = "pop" if isinstance(header, PopMessageRequestHeader) else "peeking"
+            return Response(ResponseCode.NO_PERMISSION, f"the broker[{settings.broker_ip}] {what} message is forbidden")
+        if header.topic not in self._parts.topics:
+            log.error("The topic %s not exist, consumer: %s", header.topic, request.remote_address)
+            return Response(ResponseCode.TOPIC_NOT_EXIST, see_faq(f"topic[{header.topic}] not exist, apply first please! "))
+        return None
+
+    async def _group_fault(self, group: str) -> Response | None:
+        if not await make_group(self._parts, group):
+            return Response(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, see_faq(f"subscription group [{group}] does not exist, "))
+        return None
+
+    def _filter_fault(self, header: PopMessageRequestHeader) -> Response | None:
+        """What is wrong with a pop's filter; None when the fast path can answer it after all."""
+        if not header.exp or (header.exp_type or TAG) == TAG:
+            return None
+        if header.exp_type != SQL92 or expression_fault(header.exp) is not None:
+            return Response(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
+        return None if self._parts.settings.property_filter else not_supported(SQL92)
+
+    async def _retry_topic_fault(self, header: PopMessageRequestHeader) -> Response | None:
+        if header.order:
+            return None
+        newer, older = names.pop_retry_topics(header.topic, header.consumer_group)
+        topic = newer if self._parts.settings.retry_topic_v2 else older
+        try:
+            await self._parts.make_topic(topic, RETRY_QUEUES)
+        except CommandError:
+            return Response(
+                ResponseCode.INVALID_PARAMETER,
+                f"topic[{header.topic}] cannot be popped by group[{header.consumer_group}]: the name of their retry topic is too long",
+            )
+        return None
+
+
+class RetryTopics:
+    """Retry topics that are missing in a store that another broker wrote; what is due there waits for them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._impossible = ""
+
+    async def make_wanted(self) -> None:
+        """One; the revive thread asks for the next when it has it."""
+        topic = self._parts.native.wanted_retry_topic()
+        if topic is None or topic == self._impossible:
+            return
+        try:
+            await self._parts.make_topic(topic, RETRY_QUEUES)
+        except CommandError as error:
+            self._impossible = topic
+            log.error("the retry topic %s of popped messages cannot be made, they stay where they are: %s", topic, error)

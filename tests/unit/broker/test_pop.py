@@ -1,0 +1,284 @@
+"""Pop consumption through a whole broker: what is made for it, what order consumers have after a restart, what a slave sees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy._core.results import PopOrder
+from rocketpy.broker import names
+from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
+from rocketpy.broker.consumer_orders import KEPT_MS, ORDERS_FILE, ConsumerOrders, SavedOrders
+from rocketpy.broker.durable_offsets import DurableOffsets
+from rocketpy.broker.slave_synchronize import is_logged
+from rocketpy.broker.topics import TopicSettings, TopicTable
+from rocketpy.remoting.bodies import DataVersion
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.json_codec import read_json, write_fastjson
+from tests.unit.broker.pair import pair
+from tests.unit.broker.recorder import Clock, Recorder
+from tests.unit.broker.running import Peer, eventually, run, running, started
+
+REVIVE_TOPIC = names.REVIVE_TOPIC_PREFIX + "DefaultCluster"
+
+
+async def pop(peer: Peer, topic: str = "t", group: str = "g", **changes: Any) -> Any:
+    header = {
+        "consumerGroup": group, "topic": topic, "queueId": -1, "maxMsgNums": 32, "invisibleTime": 60_000, "pollTime": 0, "bornTime": 0,
+        "initMode": 0, "expType": "TAG", "exp": "*", "order": False, **changes,
+    }  # fmt: skip
+    return await peer.ask(RequestCode.POP_MESSAGE, header)
+
+
+def test_the_first_pop_makes_its_group_and_its_retry_topic(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t")
+            assert (await pop(peer)).code == 0
+            parts = at.broker.parts
+            assert parts is not None and "g" in parts.groups
+            config = parts.topics.get("%RETRY%g_t")
+            assert config is not None and (config.read_queue_nums, config.write_queue_nums, config.perm) == (1, 1, 6)
+            assert "%RETRY%g_t" in (tmp_path / "store/config/topics.json").read_text()
+            assert (await pop(peer)).code == ResponseCode.POLLING_TIMEOUT
+            assert parts.native.pop_stats()["pops_punted"] == 1, "once"
+            answer = await pop(peer, group="in-order", order=True)
+            assert answer.code == 0 and "%RETRY%in-order_t" not in parts.topics
+
+    run(test)
+
+
+def test_retry_topics_are_named_as_the_configuration_says(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, enableRetryTopicV2="true") as at:
+            peer = at.peer()
+            await peer.send("t")
+            await pop(peer)
+            assert at.broker.parts is not None and "%RETRY%g+t" in at.broker.parts.topics
+
+    run(test)
+
+
+def test_what_cannot_be_popped_is_refused(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, autoCreateSubscriptionGroup="false") as at:
+            peer = at.peer()
+            await peer.send("t")
+            assert (await pop(peer, "unknown")).code == ResponseCode.TOPIC_NOT_EXIST
+            assert (await pop(peer)).code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+        async with running(tmp_path / "other", enablePropertyFilter="false") as at:
+            peer = at.peer()
+            long_topic = "t" * 120
+            await peer.send(long_topic)
+            assert (await pop(peer, long_topic, "g" * 130)).code == ResponseCode.INVALID_PARAMETER, "no room for the retry topic's name"
+            await peer.send("t")
+            for kind, expression, code in (
+                ("SQL92", "a =", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+                ("REGEX", "a", ResponseCode.SUBSCRIPTION_PARSE_FAILED),
+                ("SQL92", "a = 1", ResponseCode.SYSTEM_ERROR),
+            ):
+                assert (await pop(peer, expType=kind, exp=expression)).code == code
+
+    run(test)
+
+
+def test_questions_about_pops_make_the_group_and_no_retry_topic(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t")
+            for number, code in enumerate((RequestCode.PEEK_MESSAGE, RequestCode.NOTIFICATION, RequestCode.POLLING_INFO)):
+                fields = {"consumerGroup": f"g{number}", "topic": "t", "queueId": 0, "maxMsgNums": 1, "pollTime": 0, "bornTime": 0}
+                assert (await peer.ask(code, fields)).code == 0
+                assert (await peer.ask(code, {**fields, "topic": "unknown"})).code == ResponseCode.TOPIC_NOT_EXIST
+                assert at.broker.parts is not None and f"g{number}" in at.broker.parts.groups
+                assert not [each for each in at.broker.parts.topics if each.topic_name == f"%RETRY%g{number}_t"]
+
+    run(test)
+
+
+def test_an_order_consumer_is_blocked_after_a_restart(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            for body in (b"A", b"B", b"C"):
+                await peer.send("t", body)
+            assert (await pop(peer, queueId=0, order=True, maxMsgNums=2, attemptId="one")).code == 0
+        file = tmp_path / "store/config" / ORDERS_FILE
+        (info,) = read_json(file.read_bytes())["table"]["t@g"].values()
+        assert (info["a"], info["cm"], info["i"], info["o"], info["oc"]) == ("one", 0, 60_000, [0, 1], {})
+        async with started(tmp_path) as again:
+            assert (await pop(again, queueId=0, order=True)).code == ResponseCode.POLLING_TIMEOUT
+            answer = await pop(again, queueId=0, order=True, attemptId="one")
+            assert answer.code == 0 and answer.fields["msgOffsetInfo"] == "0 0 0,1,2"
+        file.write_bytes(b"{")
+        (file.parent / (ORDERS_FILE + ".bak")).unlink(missing_ok=True)
+        async with started(tmp_path) as again:
+            assert (await pop(again, queueId=0, order=True)).code == 0, "nobody knows: they are popped again"
+
+    run(test)
+
+
+def test_a_slave_refuses_and_copies_no_offset_before_its_checkpoint(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path) as both:
+            await both.master.send("t")
+            await both.settled()
+            assert (await pop(both.slave)).code == ResponseCode.SYSTEM_ERROR
+            assert (await pop(both.master)).code == 0
+            master, slave = both.at.broker.parts, both.slave_service.parts
+            assert master is not None and slave is not None
+            end = master.store.stats()["commit_log_max_offset"]
+            await eventually(lambda: slave.ha.log_end() >= end, "the checkpoint is at the slave")
+            await both.copy_tables()
+            assert slave.offsets.query("g", "t", 0) == 1 and "%RETRY%g_t" in slave.topics
+            assert sum(slave.store.max_offset(REVIVE_TOPIC, queue) for queue in range(8)) == 1
+
+    run(test)
+
+
+def test_offsets_of_what_is_popped_are_about_the_log() -> None:
+    topics = TopicTable(TopicSettings(), Recorder(), Clock())
+    for topic in ("t", "%RETRY%g_t", "u", "%RETRY%h+u"):
+        topics.create_plain(topic, 1, 6)
+    about = {
+        (topic, group)
+        for topic in ("t", "u", "%RETRY%g_t", "%RETRY%h+u", "%RETRY%g", REVIVE_TOPIC)
+        for group in ("g", "h", names.REVIVE_GROUP)
+        if is_logged(topics, topic, group)
+    }
+    of_revive_group = {each for each in about if each[1] == names.REVIVE_GROUP}
+    assert about - of_revive_group == {("t", "g"), ("u", "h"), ("%RETRY%g_t", "g"), ("%RETRY%h+u", "h")}
+    saved = SavedOffsets({"t@g": {0: 1}, "u@g": {0: 2}}, DataVersion())
+    assert saved.without(lambda topic, group: is_logged(topics, topic, group)).offsets == {"u@g": {0: 2}}
+
+
+class Log:
+    """One whose syncs are noted."""
+
+    def __init__(self) -> None:
+        self.synced: list[int] = []
+
+    def stats(self) -> dict[str, int]:
+        return {"commit_log_max_offset": 500}
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        self.synced.append(offset)
+
+
+@pytest.mark.parametrize(("stats", "synced"), [((0, 0), []), ((1, 0), [500]), ((0, 1), [500])])
+def test_offsets_are_written_behind_a_sync_once_something_was_popped(stats: tuple[int, int], synced: list[int]) -> None:
+    recorder, log = Recorder(), Log()
+    recorder.put_offset("g", "t", 0, 7)
+    pop_stats = dict(zip(("pops_found", "revived"), stats, strict=True))
+    offsets = DurableOffsets(ConsumerOffsets(recorder, Clock()), log, lambda: pop_stats, light=False)
+    text = offsets.text(offsets.snapshot())
+    assert SavedOffsets.from_json(read_json(text)).offsets == {"t@g": {0: 7}} and log.synced == synced
+
+
+# ---- the file ----
+
+
+class Orders:
+    """A native table."""
+
+    def __init__(self, *orders: PopOrder) -> None:
+        self.orders = list(orders)
+
+    def pop_orders(self) -> list[PopOrder]:
+        return self.orders
+
+    def put_pop_order(self, order: PopOrder) -> None:
+        self.orders.append(order)
+
+    def pop_order_version(self) -> int:
+        return len(self.orders)
+
+
+@pytest.fixture
+def topics() -> Iterator[TopicTable]:
+    table = TopicTable(TopicSettings(), Recorder(), Clock())
+    table.create_plain("t", 4, 6)
+    yield table
+
+
+def order(**changes: Any) -> PopOrder:
+    values = {
+        "group": "g", "topic": "t", "queue_id": 3, "pop_time_ms": 5, "invisible_ms": 60, "last_consume_ms": 1_000_000, "acked": 2,
+        "attempt_id": "a", "messages": ((7, 0, 0), (9, 80, 2), (12, 0, 1)), **changes,
+    }  # fmt: skip
+    return PopOrder(**values)
+
+
+def orders_of(sink: Orders, topics: TopicTable, clock: Clock) -> ConsumerOrders:
+    return ConsumerOrders(sink, topics, lambda group: group == "g", clock)
+
+
+def test_the_file_is_what_rocketmq_writes_and_reads(topics: TopicTable) -> None:
+    value = orders_of(Orders(order(), order(queue_id=1, attempt_id=None, messages=((4, 0, 0),))), topics, Clock()).snapshot()
+    assert write_fastjson(value).decode() == (
+        '{"table":{"t@g":{1:{"cm":2,"i":60,"l":1000000,"o":[4],"oc":{},"popTime":5},'
+        '3:{"a":"a","cm":2,"i":60,"l":1000000,"o":[7,2,5],"oc":{9:2,12:1},"ot":{9:80},"popTime":5}}}}'
+    )
+    read = Orders()
+    orders_of(read, topics, Clock()).load(SavedOrders.from_json(read_json(write_fastjson(value))))
+    assert sorted(read.orders) == sorted([order(), order(queue_id=1, attempt_id=None, messages=((4, 0, 0),))])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"group": "gone"}, {"topic": "gone"}, {"queue_id": 4}, {"queue_id": -1}, {"last_consume_ms": 1_000_000 - KEPT_MS - 1}]
+)
+def test_queues_that_are_gone_are_left_out(changes: dict[str, Any], topics: TopicTable) -> None:
+    sink = Orders(order(**changes))
+    assert orders_of(sink, topics, Clock()).snapshot() == {"table": {}}
+    read = Orders()
+    orders_of(read, topics, Clock()).load(SavedOrders((order(**changes),)))
+    assert read.orders == []
+
+
+NONSENSE = [
+    7, {}, {"o": 1}, {"o": []}, {"o": ["x"]}, {"o": [0] * 33}, {"o": [-1]}, {"o": [1 << 63]}, {"o": [0], "cm": "x"}, {"o": [0], "i": {}},
+    {"o": [0], "oc": {"x": 1}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("info", NONSENSE, ids=str)
+def test_a_queue_of_which_the_file_says_nonsense_is_free(info: Any) -> None:
+    good = {"o": [3], "oc": 7, "ot": {"3": "x"}, "a": "a" * 300}
+    (read,) = SavedOrders.from_json({"table": {"t@g": {"0": info, "1": good, "x": good}, "u@g": 7}}).orders
+    assert (read.queue_id, read.messages, read.attempt_id) == (1, ((3, 0, 0),), None)
+
+
+def test_a_file_that_is_none_is_refused() -> None:
+    for value in (7, [], {"table": 7}):
+        with pytest.raises(ValueError, match="expected an object"):
+            SavedOrders.from_json(value)
+    assert SavedOrders.from_json({}).orders == ()
+
+
+def test_missing_retry_topics_are_made_for_what_waits_there(tmp_path: Path) -> None:
+    """A store in which nobody has popped the topic since RocketMQ did."""
+
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            parts = at.broker.parts
+            assert parts is not None
+            await peer.send("t", b"to come again")
+            await peer.heartbeat("c", "g", "t")
+            checkpoint = (
+                f'{{"bm":0,"bn":"broker-a","c":"g","d":[0],"it":1000,"n":1,"pt":{time.time_ns() // 1_000_000 - 60_000},"q":0,'
+                '"ro":0,"so":0,"t":"t"}'
+            )
+            assert "%RETRY%g_t" not in parts.topics
+            await peer.send(REVIVE_TOPIC, checkpoint.encode(), "TAGS\x01ck\x02UNIQ_KEY\x01k\x02")
+            await eventually(lambda: parts.store.max_offset("%RETRY%g_t", 0) == 1, "it comes again")
+            answer = await pop(peer, queueId=3)
+            assert answer.code == 0 and b"to come again" in answer.body
+
+    run(test)
