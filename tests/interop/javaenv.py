@@ -245,6 +245,10 @@ class PushConsumer(Handle):
     def assigned(self, topic: str) -> list[dict[str, Any]]:
         return self.call("assigned", topic=topic)
 
+    def popped(self, topic: str) -> list[int]:
+        """Ids of the queues that a consumer with popInvisibleTime pops; -1 is all of them."""
+        return [each["queueId"] for each in self.call("popped", topic=topic)]
+
     def queue_ids(self, topic: str) -> set[tuple[str, int]]:
         return {(each["broker"], each["queueId"]) for each in self.assigned(topic)}
 

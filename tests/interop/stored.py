@@ -67,6 +67,15 @@ def _record(data: bytes, at: int) -> Record:
     return Record(*head, body, topic, data[place - properties_size : place].decode())
 
 
+def parse(body: bytes) -> list[Record]:
+    """What an answer holds."""
+    found, at = [], 0
+    while at < len(body):
+        found.append(_record(body, at))
+        at += found[-1].size
+    return found
+
+
 def queue_end(address: str, topic: str, queue_id: int) -> int:
     reply = wire.call(address, MAX_OFFSET, {"topic": topic, "queueId": str(queue_id)})
     return int(reply.fields["offset"]) if reply.code == 0 else 0
@@ -83,9 +92,6 @@ def records(address: str, topic: str, queue_id: int) -> list[Record]:
         }  # fmt: skip
         reply = wire.call(address, PULL, fields)
         assert reply.code == 0, (topic, queue_id, len(found), reply)
-        at = 0
-        while at < len(reply.body):
-            found.append(_record(reply.body, at))
-            at += found[-1].size
+        found += parse(reply.body)
         assert [each.queue_offset for each in found] == list(range(len(found)))
     return found

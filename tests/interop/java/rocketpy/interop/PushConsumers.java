@@ -67,6 +67,7 @@ final class PushConsumers {
         commands.put("push.received", request -> Messages.toList(await(request, named(request).received)));
         commands.put("push.attempts", request -> await(request, named(request).attempts));
         commands.put("push.assigned", this::assigned);
+        commands.put("push.popped", this::popped);
         commands.put("push.shutdown", this::shutdown);
     }
 
@@ -104,6 +105,9 @@ final class PushConsumers {
         if (request.has("maxReconsumeTimes")) {
             consumer.setMaxReconsumeTimes((int) request.integer("maxReconsumeTimes", 0));
         }
+        if (request.has("popInvisibleTime")) {
+            asksBroker(consumer, request.integer("popInvisibleTime", 60_000));
+        }
         Inbox inbox = new Inbox(consumer, request);
         int nextDelayLevel = (int) request.integer("nextDelayLevel", 0);
         if (request.truth("orderly")) {
@@ -132,6 +136,24 @@ final class PushConsumers {
                 map.put("locked", each.getValue().isLocked());
                 return map;
             }).collect(Collectors.toList());
+    }
+
+    /** Queues are shared out by the broker, and popped where it says so: what 4.x does not know. A first retry is due in a second, of ten. */
+    private static void asksBroker(DefaultMQPushConsumer consumer, long popInvisibleTimeMs) throws ReflectiveOperationException {
+        consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        consumer.getClass().getMethod("setPopInvisibleTime", long.class).invoke(consumer, popInvisibleTimeMs);
+        Object implementation = consumer.getDefaultMQPushConsumerImpl();
+        java.lang.reflect.Method delays = implementation.getClass().getDeclaredMethod("getPopDelayLevel");
+        delays.setAccessible(true);
+        ((int[]) delays.invoke(implementation))[0] = 1;
+    }
+
+    /** The queues this consumer pops from; an id of -1 is all of a broker's. */
+    private Object popped(Request request) throws ReflectiveOperationException {
+        Object rebalance = named(request).consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl();
+        Map<?, ?> table = (Map<?, ?>) rebalance.getClass().getMethod("getPopProcessQueueTable").invoke(rebalance);
+        return table.keySet().stream().map(MessageQueue.class::cast).filter(each -> each.getTopic().equals(request.text("topic")))
+            .sorted().map(Messages::toMap).collect(Collectors.toList());
     }
 
     private Object shutdown(Request request) {
