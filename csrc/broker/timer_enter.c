@@ -133,20 +133,40 @@ static int64_t end_of(rp_timer_service *service, const rp_consume_queue *queue) 
     return rp_timer_is_on(&service->delivers) || max < master ? max : master;
 }
 
+/* RP_OK; else what to try again for. */
+static int enter_some(rp_timer_service *service, rp_consume_queue *queue, int64_t end, int64_t now_ms, bool *is_over) {
+    bool is_found = false;
+    int status = rp_timer_find_copies(service, queue, &is_found);
+    return status == RP_OK && is_found ? enter_window(service, queue, end, now_ms, is_over) : status;
+}
+
 int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms) {
     rp_consume_queue *queue = rp_timer_known_queue(service);
     if (queue == NULL || rp_timer_is_on(&service->broker->settings.timer_stop_enqueue))
         return RP_TIMER_NEXT_NEVER;
     int64_t end = end_of(service, queue), goal = service->entering_goal < end ? service->entering_goal : end;
     uint32_t windows = rp_timer_get(&service->queue_offset) < goal ? WINDOWS_IN_TIME : WINDOWS_AHEAD;
-    bool is_over = false, is_found = false;
+    bool is_over = false;
     for (uint32_t i = 0; i < windows && !is_over && !rp_timer_is_stopping(service); i++) {
-        int status = rp_timer_find_copies(service, queue, &is_found);
-        if (status == RP_OK && is_found)
-            status = enter_window(service, queue, end, now_ms, &is_over);
+        int status = enter_some(service, queue, end, now_ms, &is_over);
         rp_timer_tell(service, &service->enter_refused, "timed messages cannot be entered", status);
         if (status != RP_OK)
             return now_ms + (status == RP_E_CLOSED ? RP_TIMER_NOT_WRITABLE_MS : RP_TIMER_REFUSED_MS);
     }
     return is_over ? RP_TIMER_NEXT_NEVER : RP_TIMER_NEXT_AWAKE;
+}
+
+void rp_timer_enter_at_stop(rp_timer_service *service, int64_t now_ms) {
+    rp_consume_queue *queue = rp_timer_known_queue(service);
+    if (queue == NULL || rp_timer_is_on(&service->broker->settings.timer_stop_enqueue))
+        return;
+    int64_t until_ns = rp_clock_monotonic_ns(service->clock) + RP_TIMER_STOP_WAIT_MS * INT64_C(1000000), end = end_of(service, queue);
+    bool is_over = false;
+    int status = RP_OK;
+    while (!is_over && status == RP_OK && rp_clock_monotonic_ns(service->clock) < until_ns)
+        status = enter_some(service, queue, end, now_ms, &is_over);
+    if (!is_over)
+        rp_log_write(service->broker->options.log, RP_LOG_WARNING,
+                     "%" PRId64 " timed messages are not in the wheel at this stop (%s): the next start enters them",
+                     end - rp_timer_get(&service->queue_offset), status == RP_OK ? "they are too many" : rp_status_text(status));
 }

@@ -226,6 +226,8 @@ int rp_broker_stop_timers(rp_broker *broker, rp_error *error) {
     service->thread = NULL;
     atomic_store_explicit(&service->is_running, 0, memory_order_relaxed);
     int left = rp_timer_leave_slot(service, error);
+    if (left == RP_OK)
+        rp_timer_enter_at_stop(service, rp_clock_wall_ms(service->clock));
     int status = rp_timer_flush_at_stop(service, rp_clock_wall_ms(service->clock), left == RP_OK, left == RP_OK ? error : NULL);
     return left != RP_OK ? left : status;
 }

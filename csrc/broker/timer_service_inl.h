@@ -25,7 +25,7 @@
 #define RP_TIMER_NEXT_AWAKE INT64_MIN /* there is more to do at once */
 #define RP_TIMER_REFUSED_MS 100       /* until the next try of what could not be done */
 #define RP_TIMER_NOT_WRITABLE_MS 1000
-#define RP_TIMER_STOP_WAIT_MS 5000 /* for the commit log */
+#define RP_TIMER_STOP_WAIT_MS 5000 /* for the commit log, and for what is not entered yet */
 
 /* The slot that is being delivered. */
 typedef struct rp_timer_delivery {
@@ -121,6 +121,9 @@ int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t n
 
 /* Enters some of what is new. When to look again. */
 int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms);
+/* For a stop, behind rp_timer_leave_slot: enters what is there, as long as RP_TIMER_STOP_WAIT_MS. RocketMQ, started over these files, enters
+ * what is late where it has read already, and loses it. */
+void rp_timer_enter_at_stop(rp_timer_service *service, int64_t now_ms);
 
 /* ---- timer_copies.c ---- */
 

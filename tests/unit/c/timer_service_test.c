@@ -353,6 +353,45 @@ static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
 
 /* ---- settings, clock, slaves ---- */
 
+/* RocketMQ may start over these files, and lose what is stored and not entered once it is late. The thread sleeps until its slot is over:
+ * what is sent meanwhile is for the stop. */
+static void a_stop_enters_what_was_sent_before_it(void) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fx.settings.timer_precision_ms = 1000;
+    fixture_open(&fx);
+    rp_timer_options options = timer_options(&fx);
+    options.precision_ms = 1000;
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < SENDS; i++)
+        send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "waits");
+    timers_stop(&fx);
+    CHECK(stats_of(&fx).queue_offset == SENDS && stats_of(&fx).messages_waiting == SENDS && count_of(&fx, "T") == SENDS);
+
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* and by the stop its slot was read */
+    timers_start(&fx, &options);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE / 2);
+    timers_stop(&fx);
+    CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).messages_waiting + end_of(&fx, "T", 0) == SENDS + 1);
+
+    fx.settings.timer_stop_enqueue = 1; /* an operator's word counts here, too */
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "not entered");
+    timers_start(&fx, &options);
+    timers_stop(&fx);
+    CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).queue_max_offset == SENDS + 2);
+    fx.settings.timer_stop_enqueue = 0;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    timers_start(&fx, &options);
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, 3 * MINUTE);
+    wait_end(&fx, "T", 0, SENDS + 2);
+    timers_stop(&fx);
+    CHECK(end_of(&fx, "T", 0) == SENDS + 2 && stats_of(&fx).messages_waiting == 0);
+    ended(&fx, &c);
+}
+
 static void switches_hold_entering_and_delivering(void) {
     fixture fx;
     client c = opened(&fx);
@@ -559,6 +598,7 @@ int main(void) {
     RUN(strange_messages_are_passed_over);
     RUN(a_store_with_all_its_queues_passes_over_what_needs_one_more);
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
+    RUN(a_stop_enters_what_was_sent_before_it);
     RUN(switches_hold_entering_and_delivering);
     RUN(a_clock_that_is_set_back_is_waited_for);
     RUN(a_slave_enters_up_to_its_master_and_delivers_once_it_is_one);
