@@ -121,8 +121,8 @@ int rp_timer_make_anew(rp_timer_service *service, const rp_error *why, int64_t n
 
 /* Enters some of what is new. When to look again. */
 int64_t rp_timer_enter(rp_timer_service *service, int64_t now_ms);
-/* For a stop, behind rp_timer_leave_slot: enters what is there, as long as RP_TIMER_STOP_WAIT_MS. RocketMQ, started over these files, enters
- * what is late where it has read already, and loses it. */
+/* For a stop, behind rp_timer_leave_slot: enters what is there, as long as RP_TIMER_STOP_WAIT_MS. RocketMQ, started over these files,
+ * enters what is late where it has read already, and loses it. */
 void rp_timer_enter_at_stop(rp_timer_service *service, int64_t now_ms);
 
 /* ---- timer_copies.c ---- */

@@ -44,6 +44,12 @@ static inline void timers_stop(fixture *fx) {
     must(rp_broker_stop_timers(fx->broker, &error), &error, "stop timers");
 }
 
+static inline void ended(fixture *fx, client *c) {
+    client_close(c);
+    drop_events(fx);
+    fixture_close(fx);
+}
+
 static inline void timer_fixture_init(fixture *fx) {
     static const uint8_t host[] = {127, 0, 0, 1, 0, 0, 0x2A, 0x9F};
     fixture_init(fx);
@@ -80,6 +86,22 @@ static inline rp_timer_stats stats_of(const fixture *fx) {
     rp_timer_stats stats;
     rp_broker_read_timer_stats(fx->broker, &stats);
     return stats;
+}
+
+typedef struct wanted_count {
+    const char *topic;
+    int64_t count;
+} wanted_count;
+static inline int take_count(void *context, const rp_timer_count *count) {
+    wanted_count *wanted = context;
+    if (slice_is(count->topic, wanted->topic))
+        wanted->count = count->count;
+    return 0;
+}
+static inline int64_t count_of(const fixture *fx, const char *topic) {
+    wanted_count wanted = {topic, -1};
+    rp_broker_each_timer_count(fx->broker, take_count, &wanted);
+    return wanted.count;
 }
 
 /* Everything that was sent is in the wheel, was delivered or passed over. */
@@ -152,6 +174,16 @@ static inline void put_strange(const fixture *fx, const char *properties, const 
     item.queue = rp_message_store_queue(fx->store, text(RP_TIMER_TOPIC), 0, 1, NULL);
     CHECK(item.queue != NULL && rp_message_store_prepare_queue(fx->store, item.queue, NULL) == RP_OK);
     CHECK(rp_commit_log_append(rp_message_store_commit_log(fx->store), &item, 1) == 1);
+}
+
+static inline int put_recall(const fixture *fx, const char *topic, const char *key, int64_t deliver_ms) {
+    static int32_t calls; /* both spellings */
+    rp_recall recall = {.topic = text(topic), .unique_key = text(key), .producer_group = text("PG"), .deliver_ms = deliver_ms};
+    recall.names_topic = calls++ % 2;
+    int64_t end = -1;
+    int status = rp_broker_put_recall(fx->broker, &recall, &end);
+    CHECK((status == RP_OK) == (end > 0));
+    return status;
 }
 
 #endif

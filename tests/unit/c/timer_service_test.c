@@ -1,13 +1,10 @@
-/* timer_service_test.c: messages with a timer: when they come, what takes them back, what a stop, a restart, strange messages and a failing
- * disk do to them. */
-#include <errno.h>
-
+/* timer_service_test.c: messages with a timer: when they come, what takes them back, what restarts, strange messages, settings and clocks
+ * do to them. */
 #include "timer_fixture.h"
 #include "store/timing_wheel.h"
 
 #define MINUTE INT64_C(60000)
 #define SENDS 300
-#define MANY 10000
 
 static client opened(fixture *fx) {
     timer_fixture_init(fx);
@@ -15,28 +12,6 @@ static client opened(fixture *fx) {
     rp_timer_options options = timer_options(fx);
     timers_start(fx, &options);
     return client_open(fx, RP_SERIALIZE_JSON);
-}
-
-static void ended(fixture *fx, client *c) {
-    client_close(c);
-    drop_events(fx);
-    fixture_close(fx);
-}
-
-typedef struct wanted_count {
-    const char *topic;
-    int64_t count;
-} wanted_count;
-static int take_count(void *context, const rp_timer_count *count) {
-    wanted_count *wanted = context;
-    if (slice_is(count->topic, wanted->topic))
-        wanted->count = count->count;
-    return 0;
-}
-static int64_t count_of(const fixture *fx, const char *topic) {
-    wanted_count wanted = {topic, -1};
-    rp_broker_each_timer_count(fx->broker, take_count, &wanted);
-    return wanted.count;
 }
 
 static void a_message_comes_when_its_time_is_over_and_not_before(void) {
@@ -78,16 +53,6 @@ static void a_slot_comes_in_the_order_of_its_sends(void) {
         CHECK(body_is(&fx, "T", 0, i, body));
     }
     ended(&fx, &c);
-}
-
-static int put_recall(const fixture *fx, const char *topic, const char *key, int64_t deliver_ms) {
-    static int32_t calls; /* both spellings */
-    rp_recall recall = {.topic = text(topic), .unique_key = text(key), .producer_group = text("PG"), .deliver_ms = deliver_ms};
-    recall.names_topic = calls++ % 2;
-    int64_t end = -1;
-    int status = rp_broker_put_recall(fx->broker, &recall, &end);
-    CHECK((status == RP_OK) == (end > 0));
-    return status;
 }
 
 static void what_is_recalled_does_not_come_and_the_others_of_its_slot_do(void) {
@@ -224,173 +189,7 @@ static void a_store_with_all_its_queues_passes_over_what_needs_one_more(void) {
     fixture_close(&fx);
 }
 
-/* ---- a disk without room for the queue of "New" ---- */
-
-static _Atomic bool is_full;
-static _Atomic int refusals;
-
-static bool is_of_new(int fd) {
-    char link[64], path[512];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t size = readlink(link, path, sizeof path - 1);
-    path[size > 0 ? size : 0] = 0;
-    return strstr(path, "/consumequeue/New/") != NULL;
-}
-
-static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size) {
-    if (atomic_load(&is_full) && is_of_new(fd)) {
-        atomic_fetch_add(&refusals, 1);
-        errno = ENOSPC;
-        return -1;
-    }
-    return rp_file_ops_system()->allocate(context, fd, offset, size);
-}
-
-static rp_file_ops full_ops(void) {
-    rp_file_ops ops = *rp_file_ops_system();
-    ops.allocate = allocate_or_full;
-    return ops;
-}
-
-static void wait_refusals(int count) {
-    int from = atomic_load(&refusals);
-    for (int64_t until = now_ms() + WAIT_MS; atomic_load(&refusals) < from + count;) {
-        CHECK(now_ms() < until);
-        sched_yield();
-    }
-}
-
-/* Of one batch "New" cannot be appended to, "T" can: nothing comes twice for that, whether the slot goes on or is left for a restart. */
-static void what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once(void) {
-    rp_file_ops full = full_ops();
-    for (int restarts = 0; restarts < 2; restarts++) {
-        fixture fx;
-        timer_fixture_init(&fx);
-        fx.store_options.file_ops = &full;
-        atomic_store(&is_full, false);
-        fixture_open(&fx);
-        CHECK(rp_broker_put_topic(fx.broker, text("New"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
-        rp_timer_options options = timer_options(&fx);
-        timers_start(&fx, &options);
-        client c = client_open(&fx, RP_SERIALIZE_JSON);
-        send_later(&c, "T", 0, NULL, "makes the queue's file");
-        char properties[64], body[16];
-        snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + MINUTE);
-        for (int i = 0; i < 100; i++) {
-            snprintf(body, sizeof body, "%d", i);
-            send_later(&c, i % 10 == 3 ? "New" : "T", 0, properties, body);
-        }
-        wait_entered(&fx);
-        atomic_store(&is_full, true);
-        atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
-        wait_refusals(3);
-        CHECK(end_of(&fx, "New", 0) == 0 && end_of(&fx, "T", 0) > 1);
-        client_close(&c);
-        if (restarts) {
-            timers_stop(&fx);
-            atomic_store(&is_full, false);
-            timer_fixture_reopen(&fx);
-            options = timer_options(&fx);
-            timers_start(&fx, &options);
-        }
-        atomic_store(&is_full, false);
-        wait_end(&fx, "New", 0, 10);
-        wait_end(&fx, "T", 0, 91);
-        turn_clock(&fx, MINUTE);
-        CHECK(end_of(&fx, "New", 0) == 10 && end_of(&fx, "T", 0) == 91 && stats_of(&fx).messages_waiting == 0);
-        drop_events(&fx);
-        fixture_close(&fx);
-    }
-}
-
-/* One slot with more than a step of its chain, a recall at its begin of a message at its end; what stands in its middle is refused. */
-static void a_stop_within_a_slot_leaves_its_rest_to_the_next_start(void) {
-    rp_file_ops full = full_ops();
-    fixture fx;
-    timer_fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    fx.store_options.consume_queue_file_size = 20 * 4 * MANY;
-    fx.store_options.commit_log_file_size = 8 << 20;
-    atomic_store(&is_full, false);
-    fixture_open(&fx);
-    rp_timer_options options = timer_options(&fx);
-    timers_start(&fx, &options);
-    put_strange(&fx, "TIMER_OUT_MS\0010\2REAL_TOPIC\1T\2REAL_QID\0010\2", "makes the queue's file");
-    wait_end(&fx, "T", 0, 1);
-    char properties[128], body[16];
-    int64_t deliver_ms = (turned_wall_ms(NULL) + MINUTE) / PRECISION_MS * PRECISION_MS;
-    CHECK(put_recall(&fx, "T", "last", deliver_ms + 1) == RP_OK);
-    for (int i = 0; i <= MANY; i++) {
-        snprintf(properties, sizeof properties, "UNIQ_KEY\1%s\2TIMER_OUT_MS\1%" PRId64 "\2REAL_TOPIC\1%s\2REAL_QID\0010\2",
-                 i == MANY ? "last" : "K", deliver_ms, i == MANY / 2 ? "New" : "T");
-        snprintf(body, sizeof body, "%d", i);
-        put_strange(&fx, properties, body);
-    }
-    wait_entered(&fx);
-    atomic_store(&is_full, true);
-    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
-    wait_end(&fx, "T", 0, 1 + MANY / 2);
-    wait_refusals(2);
-    timers_stop(&fx);
-    int64_t end = end_of(&fx, "T", 0);
-    CHECK(end > MANY / 2 && end < MANY && end_of(&fx, "New", 0) == 0);
-    atomic_store(&is_full, false);
-    timer_fixture_reopen(&fx);
-    options = timer_options(&fx);
-    timers_start(&fx, &options);
-    CHECK(count_of(&fx, "T") <= MANY - (end - 1));
-    wait_end(&fx, "T", 0, MANY);
-    wait_end(&fx, "New", 0, 1);
-    turn_clock(&fx, 1000);
-    CHECK(end_of(&fx, "T", 0) == MANY && end_of(&fx, "New", 0) == 1 && stats_of(&fx).messages_waiting == 0 && count_of(&fx, "T") == 0);
-    for (int i = 1; i < MANY; i += 97) {
-        snprintf(body, sizeof body, "%d", i <= MANY / 2 ? i - 1 : i);
-        CHECK(body_is(&fx, "T", 0, i, body));
-    }
-    drop_events(&fx);
-    fixture_close(&fx);
-}
-
 /* ---- settings, clock, slaves ---- */
-
-/* RocketMQ may start over these files, and lose what is stored and not entered once it is late. The thread sleeps until its slot is over:
- * what is sent meanwhile is for the stop. */
-static void a_stop_enters_what_was_sent_before_it(void) {
-    fixture fx;
-    timer_fixture_init(&fx);
-    fx.settings.timer_precision_ms = 1000;
-    fixture_open(&fx);
-    rp_timer_options options = timer_options(&fx);
-    options.precision_ms = 1000;
-    timers_start(&fx, &options);
-    client c = client_open(&fx, RP_SERIALIZE_JSON);
-    for (int i = 0; i < SENDS; i++)
-        send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "waits");
-    timers_stop(&fx);
-    CHECK(stats_of(&fx).queue_offset == SENDS && stats_of(&fx).messages_waiting == SENDS && count_of(&fx, "T") == SENDS);
-
-    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0012\2", "late"); /* and by the stop its slot was read */
-    timers_start(&fx, &options);
-    atomic_fetch_add(&clock_ahead_ms, MINUTE / 2);
-    timers_stop(&fx);
-    CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).messages_waiting + end_of(&fx, "T", 0) == SENDS + 1);
-
-    fx.settings.timer_stop_enqueue = 1; /* an operator's word counts here, too */
-    rp_broker_set_settings(fx.broker, &fx.settings);
-    send_later(&c, "T", 0, "TIMER_DELAY_SEC\00160\2", "not entered");
-    timers_start(&fx, &options);
-    timers_stop(&fx);
-    CHECK(stats_of(&fx).queue_offset == SENDS + 1 && stats_of(&fx).queue_max_offset == SENDS + 2);
-    fx.settings.timer_stop_enqueue = 0;
-    rp_broker_set_settings(fx.broker, &fx.settings);
-    timers_start(&fx, &options);
-    wait_entered(&fx);
-    atomic_fetch_add(&clock_ahead_ms, 3 * MINUTE);
-    wait_end(&fx, "T", 0, SENDS + 2);
-    timers_stop(&fx);
-    CHECK(end_of(&fx, "T", 0) == SENDS + 2 && stats_of(&fx).messages_waiting == 0);
-    ended(&fx, &c);
-}
 
 static void switches_hold_entering_and_delivering(void) {
     fixture fx;
@@ -529,42 +328,6 @@ static void options_out_of_range_and_unknown_topics(void) {
     fixture_close(&fx);
 }
 
-/* All of the slot but what is refused has been delivered when it stops: a restart that has to make wheel and log again from the queue must
- * not take the rest for delivered. */
-static void what_was_refused_at_a_stop_comes_though_the_log_is_lost(void) {
-    rp_file_ops full = full_ops();
-    fixture fx;
-    timer_fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    atomic_store(&is_full, false);
-    fixture_open(&fx);
-    CHECK(rp_broker_put_topic(fx.broker, text("New"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
-    rp_timer_options options = timer_options(&fx);
-    timers_start(&fx, &options);
-    client c = client_open(&fx, RP_SERIALIZE_JSON);
-    send_later(&c, "T", 0, NULL, "makes the queue's file");
-    char properties[64], command[600];
-    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", turned_wall_ms(NULL) + MINUTE);
-    send_later(&c, "New", 0, properties, "refused");
-    send_later(&c, "T", 0, properties, "delivered");
-    client_close(&c);
-    wait_entered(&fx);
-    atomic_store(&is_full, true);
-    atomic_fetch_add(&clock_ahead_ms, 2 * MINUTE);
-    wait_refusals(2);
-    CHECK(end_of(&fx, "New", 0) == 0 && end_of(&fx, "T", 0) == 2);
-    timers_stop(&fx);
-    atomic_store(&is_full, false);
-    snprintf(command, sizeof command, "rm -r '%s/timerlog'", fx.path);
-    CHECK(system(command) == 0);
-    timer_fixture_reopen(&fx);
-    options = timer_options(&fx);
-    timers_start(&fx, &options);
-    wait_end(&fx, "New", 0, 1);
-    drop_events(&fx);
-    fixture_close(&fx);
-}
-
 /* A message that was sent while the clock was a whole wheel ahead holds the place of a slot that comes much sooner. */
 static void a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken(void) {
     fixture fx;
@@ -593,18 +356,14 @@ int main(void) {
     RUN(what_is_recalled_does_not_come_and_the_others_of_its_slot_do);
     RUN(what_waits_longer_than_the_window_is_rolled_and_comes_once);
     RUN(what_a_restart_finds_waits_on_and_what_was_delivered_does_not_come_again);
-    RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_is_late_comes_at_once);
     RUN(strange_messages_are_passed_over);
     RUN(a_store_with_all_its_queues_passes_over_what_needs_one_more);
-    RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
-    RUN(a_stop_enters_what_was_sent_before_it);
     RUN(switches_hold_entering_and_delivering);
     RUN(a_clock_that_is_set_back_is_waited_for);
     RUN(a_slave_enters_up_to_its_master_and_delivers_once_it_is_one);
     RUN(a_slave_rolls_nothing);
     RUN(options_out_of_range_and_unknown_topics);
-    RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(a_clock_that_is_set_back_by_a_wheel_leaves_no_place_taken);
     return 0;
 }
