@@ -17,21 +17,31 @@
 #include "store_path.h"
 
 #define PAGE_SIZE 4096
-#define CHUNK_BYTES (1024 * 1024)         /* made ready under one hold of the lock */
-#define ASYNC_PIECE_BYTES (256 * 1024)
-#define SYNC_PIECE_BYTES (16 * 1024)
-#define REFILL_BYTES (2 * 1024 * 1024)    /* of the lead, at least, at a time */
+#define PIECE_BYTES_MAX (256 * 1024)
 #define ALLOCATE_BYTES (64 * 1024 * 1024) /* asked of the file system at once: fewer extents */
+
+/* Bytes; the chunk a power of two. Whoever loses its core to a chunk waits for all of it, so it is small; but a sync is behind each of
+ * RP_READY_FOR_SYNC. */
+static const struct {
+    int64_t piece;  /* of one write */
+    int64_t chunk;  /* made ready under one hold of the lock */
+    int64_t refill; /* missing of the lead before the thread is woken, at most half of it */
+} portions[] = {
+    [RP_READY_FOR_ASYNC] = {PIECE_BYTES_MAX, PIECE_BYTES_MAX, PIECE_BYTES_MAX},
+    [RP_READY_FOR_SYNC] = {16 * 1024, 1024 * 1024, 2 * 1024 * 1024},
+};
 
 struct rp_preallocation {
     const rp_file_ops *ops;    /* fixed */
     rp_mapped_file_queue *row; /* fixed */
     rp_log *log;               /* fixed */
     int64_t ahead_bytes;       /* fixed */
-    int64_t wake_below;        /* fixed: a lead of less wakes the thread. Refilled by and by, as half of it takes a core for 10 ms */
+    int64_t wake_below;        /* fixed: a lead of less wakes the thread */
+    int64_t chunk_bytes;       /* fixed */
+    int64_t piece_bytes;       /* fixed */
     int64_t file_size;         /* fixed */
     int32_t mode;              /* fixed */
-    const uint8_t *zeros;      /* fixed: ASYNC_PIECE_BYTES of addresses over the kernel's one page of zeros, which stays in the cache */
+    const uint8_t *zeros;      /* fixed: PIECE_BYTES_MAX of addresses over the kernel's one page of zeros, which stays in the cache */
     void (*sync_failed)(void *context, const rp_error *error); /* fixed */
     void *context;             /* fixed */
     rp_thread *thread;         /* owner; set before the first append, NULL after the last */
@@ -78,17 +88,20 @@ int rp_preallocation_open(const rp_preallocation_options *options, rp_preallocat
     if (ahead == NULL) {
         return rp_error_set(error, RP_E_NO_MEMORY, ENOMEM, NULL, -1, "no memory for the preallocation");
     }
-    void *zeros = mmap(NULL, ASYNC_PIECE_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *zeros = mmap(NULL, PIECE_BYTES_MAX, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (zeros == MAP_FAILED) {
         free(ahead);
-        return rp_error_set(error, RP_E_NO_MEMORY, errno, NULL, -1, "no address space for %d bytes of zeros", ASYNC_PIECE_BYTES);
+        return rp_error_set(error, RP_E_NO_MEMORY, errno, NULL, -1, "no address space for %d bytes of zeros", PIECE_BYTES_MAX);
     }
     ahead->zeros = zeros;
     ahead->ops = options->ops;
     ahead->row = options->row;
     ahead->log = options->log;
     ahead->ahead_bytes = options->ahead_bytes < PAGE_SIZE ? PAGE_SIZE : (int64_t)options->ahead_bytes;
-    ahead->wake_below = ahead->ahead_bytes - (ahead->ahead_bytes / 2 < REFILL_BYTES ? ahead->ahead_bytes / 2 : REFILL_BYTES);
+    ahead->piece_bytes = portions[options->mode].piece;
+    ahead->chunk_bytes = portions[options->mode].chunk;
+    int64_t refill = portions[options->mode].refill, half = ahead->ahead_bytes / 2;
+    ahead->wake_below = ahead->ahead_bytes - (half < refill ? half : refill);
     ahead->file_size = (int64_t)rp_mapped_file_queue_file_size(options->row);
     ahead->mode = options->mode;
     ahead->sync_failed = options->sync_failed;
@@ -164,7 +177,7 @@ static int allocate(rp_preallocation *ahead, int64_t from, int64_t end, rp_error
 }
 
 static int write_zeros(rp_preallocation *ahead, int64_t from, int64_t end, rp_error *error) {
-    int64_t base = ahead->file->base_offset, piece = ahead->mode == RP_READY_FOR_SYNC ? SYNC_PIECE_BYTES : ASYNC_PIECE_BYTES;
+    int64_t base = ahead->file->base_offset, piece = ahead->piece_bytes;
     while (from < end) {
         while (atomic_load_explicit(&ahead->is_paused, memory_order_relaxed)) {
             sched_yield();
@@ -186,7 +199,7 @@ static int extend(rp_preallocation *ahead, int64_t end, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
-    int64_t file_end = ahead->file->base_offset + ahead->file_size, stop = (from & ~(int64_t)(CHUNK_BYTES - 1)) + CHUNK_BYTES;
+    int64_t file_end = ahead->file->base_offset + ahead->file_size, chunk = ahead->chunk_bytes, stop = (from & ~(chunk - 1)) + chunk;
     stop = stop < end ? page_after(end) : stop;
     stop = stop < file_end ? stop : file_end;
     rc = allocate(ahead, from, stop, error);
@@ -361,7 +374,7 @@ static bool is_stopping(rp_preallocation *ahead) {
 }
 
 void rp_preallocation_step(rp_preallocation *ahead) {
-    if (ahead->mode != RP_READY_FOR_SYNC || goal(ahead) - rp_preallocation_ready_end(ahead) < CHUNK_BYTES || is_stopping(ahead) ||
+    if (ahead->mode != RP_READY_FOR_SYNC || goal(ahead) - rp_preallocation_ready_end(ahead) < ahead->chunk_bytes || is_stopping(ahead) ||
         pthread_mutex_trylock(&ahead->extend_lock) != 0) {
         return;
     }
@@ -450,7 +463,7 @@ void rp_preallocation_close(rp_preallocation *ahead) {
             rp_mapped_file_release(ahead->file);
         }
         rp_mapped_file_queue_close_reopened(ahead->reopened);
-        munmap((void *)(uintptr_t)ahead->zeros, ASYNC_PIECE_BYTES);
+        munmap((void *)(uintptr_t)ahead->zeros, PIECE_BYTES_MAX);
         pthread_cond_destroy(&ahead->wake);
         pthread_mutex_destroy(&ahead->wake_lock);
         pthread_mutex_destroy(&ahead->extend_lock);

@@ -7,13 +7,13 @@
  * Why      a first touch of a mapped page costs 2 to 3 µs and, on a full disk, the process (SIGBUS). Here the kernel is asked in bulk,
  *          by another thread, and answers with an error code.
  * How      fallocate reserves the blocks; zeros written in pieces make folios of the piece's size in the page cache, which are faulted
- *          in and, later, written back as a whole. Measured: docs/design-store.md. The lead is refilled from 2 MB missing on, and the
- *          next blocks are asked for when it is full: finding them may take longer than half a lead lasts.
- * Modes    RP_READY_FOR_ASYNC: pieces of 256 KB; MADV_POPULATE_WRITE maps them writable. Larger folios cost less to fault in and much
- *          less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must forget the pages); at
- *          2 MB the kernel may have to compact memory, or a virtual machine's host to find some. RP_READY_FOR_SYNC: pieces of 16 KB,
- *          synced ahead, so that a record's sync finds written extents and needs no journal commit; not mapped, as the appender writes
- *          (log_staging.h).
+ *          in and, later, written back as a whole. Measured: docs/design-store.md. The next blocks are asked for when
+ *          the lead is full: finding them may take longer than half a lead lasts.
+ * Modes    RP_READY_FOR_ASYNC: pieces of 256 KB, one at a time; MADV_POPULATE_WRITE maps them writable. Larger folios cost less to
+ *          fault in and much less to write back (one of 64 KB: four times, most of it interrupts to the other cores, whose TLBs must
+ *          forget the pages); at 2 MB the kernel may have to compact memory, or a virtual machine's host to find some.
+ *          RP_READY_FOR_SYNC: pieces of 16 KB, synced ahead, so that a record's sync finds written extents and needs no journal commit;
+ *          not mapped, as the appender writes (log_staging.h).
  * Crowds   who syncs for many makes the zeros as well, behind each sync, while those who were answered think: a third thread that writes to
  *          the same file and the same disk, whenever it gets a core, makes everybody wait. The thread makes them for few.
  * Threads  one thread of its own; advise from the appender, lock-free; require from the appender, which does the work itself when
@@ -69,7 +69,7 @@ void rp_preallocation_step(rp_preallocation *preallocation);
  * who waits gets its turn from a loop of small writes only after 4 ms. */
 void rp_preallocation_pause(rp_preallocation *preallocation);
 void rp_preallocation_resume(rp_preallocation *preallocation);
-/* The appender has come to position: wakes the thread when 2 MB of the lead are used up, or half of a smaller one. */
+/* The appender has come to position: wakes the thread when a refill of the lead is used up, or half of a small lead. */
 void rp_preallocation_advise(rp_preallocation *preallocation, int64_t position);
 /* The queue will need more space soon: the thread extends it (consume_queue_space.h). Any thread; nothing happens without the thread. */
 void rp_preallocation_want_space(rp_preallocation *preallocation, rp_consume_queue *queue);
