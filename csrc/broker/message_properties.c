@@ -18,6 +18,7 @@ enum pair_meaning {
     WAIT,
     DELAY,
     INNER_NUM,
+    LITE_TOPIC,
     TRAN_MSG,
     TIMER_DELAY_MS,
     TIMER_DELAY_SEC,
@@ -28,7 +29,7 @@ enum pair_meaning {
 /* Bits of `special` until all pairs were seen, one a name: of a name that comes twice the later value counts, as in RocketMQ's parser. A
  * timer that RocketMQ has delivered leaves TIMER_OUT_MS: who sends that message on sends a plain one. */
 #define BIT(meaning) (1 << ((meaning) - DELAY))
-#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM))
+#define IS_SPECIAL (BIT(DELAY) | BIT(INNER_NUM) | BIT(LITE_TOPIC))
 #define SAYS_YES(meaning) (BIT(meaning) << 16)
 #define HAS_TIMER (BIT(TIMER_DELAY_MS) | BIT(TIMER_DELAY_SEC) | BIT(TIMER_DELIVER_MS))
 
@@ -53,7 +54,7 @@ static int meaning_of(rp_slice name) {
     case 10:
         return IS("MSG_REGION") ? DROPPED : PLAIN;
     case 12:
-        return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : PLAIN;
+        return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : IS("__LITE_TOPIC") ? LITE_TOPIC : PLAIN;
     case 14:
         return IS("TIMER_DELAY_MS") ? TIMER_DELAY_MS : PLAIN;
     case 15:
@@ -108,7 +109,8 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
         note_special(properties, meaning, 1);
         properties->special = says_yes(value) ? properties->special | SAYS_YES(meaning) : properties->special & ~SAYS_YES(meaning);
         break;
-    case TIMER_OUT_MS: /* whatever it says */
+    case LITE_TOPIC: /* whatever they say */
+    case TIMER_OUT_MS:
         note_special(properties, meaning, 1);
         break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */

@@ -63,6 +63,8 @@ def special_fault(topic: str, properties: dict[str, str], *, reject_transaction:
         return Response(ResponseCode.SYSTEM_ERROR, f'java.lang.NumberFormatException: For input string: "{properties["DELAY"]}"')
     if _is_set(properties, "INNER_NUM"):
         return _not_yet("inner batches (property INNER_NUM)")
+    if "__LITE_TOPIC" in properties:  # stored as a plain message it would be one that no lite consumer ever gets
+        return _not_yet("lite topics (property __LITE_TOPIC)")
     if topic.startswith(names.LIGHT_QUEUE_PREFIX):
         return _not_yet("light message queues")
     return None

@@ -25,13 +25,16 @@ from tests.unit.broker.running import eventually, run, running
         ("t", "DELAY\x010\x02DELAY\x013.0", ResponseCode.SYSTEM_ERROR, "NumberFormatException"),
         ("rmq_sys_wheel_timer", "", ResponseCode.NO_PERMISSION, "is forbidden"),
         ("%LMQ%q", "", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "light message queues"),
+        ("t", "__LITE_TOPIC\x010", ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "lite topics"),
     ],
 )
 def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: str, properties: str, code: int, words: str) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
-            answer = await at.peer().send(topic, b"x", properties)
-            assert answer.code == code and words in (answer.remark or "")
+            for _ in ("a new topic", "a known one"):
+                answer = await at.peer().send(topic, b"x", properties)
+                assert answer.code == code and words in (answer.remark or "")
+                await at.peer().send("t")
 
     run(test)
 
@@ -48,6 +51,7 @@ def test_a_send_that_cannot_be_kept_is_refused_in_words(tmp_path: Path, topic: s
         "TRAN_MSG\x01true\x02TRAN_MSG\x01false",
         "TIMER_DELAY_SEC\x01-1",
         "INNER_NUM\x010",
+        "__LITE_TOPIC\x01",
     ],
 )
 def test_a_property_that_says_no_makes_no_message_special(tmp_path: Path, properties: str) -> None:
