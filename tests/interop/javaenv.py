@@ -92,9 +92,11 @@ class JavaError(AssertionError):
 
 
 class Jvm:
-    """One driver process (java/rocketpy/interop/Driver.java)."""
+    """One driver process (java/rocketpy/interop/Driver.java). `further`: a class path, and the class on it that adds commands."""
 
-    def __init__(self, version: str, home: Path, serialize: str = "JSON", options: list[str] | None = None) -> None:
+    def __init__(
+        self, version: str, home: Path, serialize: str = "JSON", options: list[str] | None = None, further: tuple[str, str] | None = None
+    ) -> None:
         self.version = version
         self.serialize = serialize
         home.mkdir(parents=True, exist_ok=True)
@@ -114,7 +116,8 @@ class Jvm:
             f"-Drocketmq.client.rebalance.waitInterval={REBALANCE_MS}",
         ]
         command += [f"-Drocketmq.serialize.type={serialize}", f"-Drocketmq.client.logRoot={home}", *(options or [])]
-        command += ["-cp", f"{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver"]
+        path, arguments = (further[0] + os.pathsep, [further[1]]) if further else ("", [])
+        command += ["-cp", f"{path}{classes(version)}{os.pathsep}{library(version)}/*", "rocketpy.interop.Driver", *arguments]
         with self.log.open("wb") as log:
             self._popen = subprocess.Popen(
                 command,

@@ -15,11 +15,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SOURCES = Path(__file__).parent / "go"
 
 
-def built(package: str, program: Path) -> Path:
+def built(package: str, program: Path, sources: Path = SOURCES) -> Path:
     go = shutil.which("go")
     if go is None:
         pytest.skip("no Go: `apt-get install golang`")
-    done = subprocess.run([go, "build", "-o", str(program), package], cwd=SOURCES, capture_output=True, text=True, check=False)
+    done = subprocess.run([go, "build", "-o", str(program), package], cwd=sources, capture_output=True, text=True, check=False)
     if done.returncode and "dial tcp" in done.stderr:
         pytest.skip(f"the Go module proxy cannot be reached: {done.stderr[-300:]}")
     assert done.returncode == 0, done.stderr

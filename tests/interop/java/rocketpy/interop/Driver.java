@@ -21,7 +21,7 @@ import java.util.concurrent.Executors;
  * {"id": 7, "ok": …} or {"id": 7, "error": "class: text", "trace": "…"}. Requests run side by side, so a long poll may wait while
  * another request sends; answers come in the order they are ready. End of input stops every client and leaves.
  *
- * The same sources are compiled against each release of RocketMQ that takes part.
+ * The same sources are compiled against each release of RocketMQ that takes part. Arguments name classes with further commands.
  */
 public final class Driver {
     private final PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
@@ -33,10 +33,10 @@ public final class Driver {
     }
 
     public static void main(String[] arguments) throws Exception {
-        new Driver().serve();
+        new Driver().serve(arguments);
     }
 
-    private void serve() throws Exception {
+    private void serve(String[] further) throws Exception {
         System.setOut(System.err);
         Hurry.start();
         new Producers().register(commands);
@@ -48,6 +48,9 @@ public final class Driver {
         new Filters().register(commands);
         new Loads().register(commands);
         new Admin().register(commands);
+        for (String each : further) {
+            Class.forName(each).getMethod("register", Map.class).invoke(null, commands);
+        }
         commands.put("ping", request -> System.getProperty("java.version"));
 
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
