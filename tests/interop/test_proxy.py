@@ -167,7 +167,8 @@ def test_a_transaction_is_decided_by_its_producer_or_by_what_it_says_when_it_is_
     listener, sender = grpc.listener(group, topic), grpc.sender(topic, transaction=True)
     sender.send(topic, "COMMIT it", "ROLLBACK it", "UNKNOWN ROLLBACK", "UNKNOWN COMMIT", transaction=True)
     assert sorted(listener.bodies(2)) == ["COMMIT it", "UNKNOWN COMMIT"]
-    wait_until(lambda: {each["body"] for each in sender.checks()} == {b"UNKNOWN ROLLBACK", b"UNKNOWN COMMIT"}, what="both asked about")
+    unknown = {b"UNKNOWN ROLLBACK", b"UNKNOWN COMMIT"}  # 5.5.0, which puts decisions off for 3 s, may ask about the others as well
+    wait_until(lambda: {each["body"] for each in sender.checks()} >= unknown, what="both asked about")
 
 
 def test_the_producers_of_another_proxy_are_asked_when_theirs_is_gone(
@@ -334,7 +335,9 @@ def test_clients_in_other_languages_send_and_receive(
     seen = judgement(*judge, proxy.address, prefix, f"{COUNT}", home=tmp_path, timeout=300)
     tagged = [f"{number}" for number in range(0, COUNT, 2)]
     assert seen["fifo"] == [[f"{of} {number}" for number in range(of, COUNT, 2)] for of in (0, 1)]
-    assert seen["transaction"] == ["commit it", "unknown it"] and seen["colour"] == "blau ü"
+    assert seen["colour"] == "blau ü"
+    # 5.5.0 asks again while it puts the answer off, and commits it twice
+    assert sorted(set(seen["transaction"])) == ["commit it", "unknown it"]
     if language == "go":  # no push consumer: one by tags that puts the first message off
         assert seen["normal"] == {body: 1 + (body == "0") for body in tagged} and seen["delay"] == ["late"]
     else:
