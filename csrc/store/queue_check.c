@@ -23,6 +23,7 @@ typedef struct checked_queue {
     uint32_t topic_size;
     int32_t queue_id;
     rp_file_row *files;
+    int64_t end; /* behind the last entry; known when they were walked */
 } checked_queue;
 
 struct rp_queue_check {
@@ -218,13 +219,14 @@ static const char *entry_fault(const checked_queue *queue, rp_file_row *log, int
 
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context) {
-    const checked_queue *queue = &check->queues[queue_number];
+    checked_queue *queue = &check->queues[queue_number];
     int64_t end = rp_file_row_max(queue->files);
     for (int64_t offset = rp_file_row_min(queue->files); offset < end; offset += RP_CONSUME_QUEUE_ENTRY_SIZE) {
         const uint8_t *entry = rp_file_row_at(queue->files, offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
         const char *fault = "the queue has a gap here";
         if (entry != NULL && rp_get_u32(entry + 8) == 0)
             return 0; /* unwritten: the queue ends here */
+        queue->end = offset / RP_CONSUME_QUEUE_ENTRY_SIZE + 1;
         if (entry != NULL && is_filler(entry))
             continue;
         if (entry != NULL)
@@ -239,4 +241,9 @@ int rp_queue_check_entries(rp_queue_check *check, uint32_t queue_number, rp_file
             return 0;
     }
     return 0;
+}
+
+int64_t rp_queue_check_end(const rp_queue_check *check, rp_slice topic, int32_t queue_id) {
+    uint32_t queue = find_queue(check, topic, queue_id);
+    return queue < check->count ? check->queues[queue].end : -1;
 }

@@ -30,4 +30,7 @@ int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uin
 int rp_queue_check_entries(rp_queue_check *check, uint32_t queue, rp_file_row *log, int64_t log_min, uint64_t *entries,
                            int (*bad)(void *context, int64_t offset, const char *cause), void *context);
 
+/* Behind the last entry of a queue that was walked: an offset; -1: there is no such queue. */
+int64_t rp_queue_check_end(const rp_queue_check *check, rp_slice topic, int32_t queue_id);
+
 #endif

@@ -1,4 +1,5 @@
-/* store_verify.c: see store_verify.h. Three passes: the log in order with each message's queue entry, the queues, the index. */
+/* store_verify.c: see store_verify.h. Four passes: the log in order with each message's queue entry, the queues, the index, timed
+ * messages. */
 #include "store_verify.h"
 
 #include <dirent.h>
@@ -13,6 +14,7 @@
 #include "index_key.h"
 #include "log_scan.h"
 #include "queue_check.h"
+#include "timer_check.h"
 
 #define PROGRESS_BYTES (16u << 20)
 
@@ -218,6 +220,24 @@ static int check_index(verify_run *run, rp_error *error) {
     return status;
 }
 
+/* ---- pass 4: timed messages ---- */
+
+static int report_timer_damage(void *context, const char *file, int64_t offset, int64_t size, const char *cause) {
+    return report(context, RP_DAMAGE_TIMER, file, offset, size, cause);
+}
+
+static int check_timers(verify_run *run, rp_error *error) {
+    static const rp_slice topic = {(const uint8_t *)RP_TIMER_CHECK_TOPIC, sizeof RP_TIMER_CHECK_TOPIC - 1};
+    rp_timer_check_options options = {
+        .root_path = run->options->root_path,
+        .commit_log = run->log,
+        .queue_end = rp_queue_check_end(run->queues, topic, 0),
+        .report = report_timer_damage,
+        .context = run,
+    };
+    return rp_timer_check(&options, &run->counts->timer_records, &run->counts->timer_slots, error);
+}
+
 int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, rp_error *error) {
     char log_path[PATH_MAX], queue_path[PATH_MAX];
     *counts = (rp_verify_counts){0};
@@ -242,6 +262,8 @@ int rp_store_verify(const rp_verify_options *options, rp_verify_counts *counts, 
             status = check_queues(&run, error);
         if (status == RP_OK)
             status = check_index(&run, error);
+        if (status == RP_OK)
+            status = check_timers(&run, error);
         if (status == RP_E_CLOSED)
             rp_error_set(error, RP_E_CLOSED, 0, options->root_path, -1, "the check was ended by its caller");
     }

@@ -3,6 +3,7 @@
  * Commit log      every record decodes, its CRC is right, it lies where it says, files follow each other without a gap.
  * Consume queues  every message has its entry, every entry points at its message, sizes and tag codes agree.
  * Index           every entry points at a message that has a key of that hash.
+ * Timed messages  timer log, timing wheel and checkpoint agree with each other and with the log (timer_check.h).
  *
  * Threads  runs in the caller's; visit is called there too. Nothing is written.
  * Bounds   the log is read once in order; queue and index checks read it again by offset. Memory: a small record per queue.
@@ -15,7 +16,7 @@
 #include "../base/error.h"
 #include "index_file.h"
 
-enum rp_damage_kind { RP_DAMAGE_LOG = 1, RP_DAMAGE_QUEUE = 2, RP_DAMAGE_INDEX = 3 };
+enum rp_damage_kind { RP_DAMAGE_LOG = 1, RP_DAMAGE_QUEUE = 2, RP_DAMAGE_INDEX = 3, RP_DAMAGE_TIMER = 4 };
 
 typedef struct rp_damage_row {
     int32_t kind;     /* rp_damage_kind */
@@ -26,7 +27,7 @@ typedef struct rp_damage_row {
 } rp_damage_row;
 
 typedef struct rp_verify_counts {
-    uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, damages;
+    uint64_t log_files, log_bytes, messages, queues, queue_entries, index_files, index_entries, timer_records, timer_slots, damages;
     uint64_t orphans; /* messages of queues that are not there, or begin behind them: their topic was deleted */
     int64_t log_min_offset, log_max_offset; /* max: behind the last good record */
 } rp_verify_counts;

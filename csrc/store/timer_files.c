@@ -69,7 +69,7 @@ int rp_timer_files_enter(rp_timer_files *files, const rp_timer_entry *entry, rp_
     return enter(files, entry, slot_time, error);
 }
 
-/* How many of the slot's other records lie at or behind position; negative: none begins there, or an error. */
+/* What the slot's other records at or behind position count for (rp_timing_wheel_add); negative: none begins there, or an error. */
 static int64_t count_from(rp_timer_chain *chain, int64_t position, rp_error *error) {
     rp_timer_chain_record records[CUT_BATCH];
     int64_t count = 0, is_there = 0;
@@ -79,11 +79,15 @@ static int64_t count_from(rp_timer_chain *chain, int64_t position, rp_error *err
             return got;
         }
         for (int64_t i = 0; i < got; i++) {
-            count += records[i].position >= position;
+            int one = (records[i].record.magic & RP_TIMER_DELETE) != 0 ? -1 : 1; /* a recall that is rolled is one of these */
+            count += records[i].position >= position ? one : 0;
             is_there |= records[i].position == position;
         }
     }
-    return is_there ? count : rp_error_set(error, RP_E_NOT_FOUND, 0, NULL, position, "no record of the slot begins there");
+    if (is_there) {
+        return count > 0 ? count : 0;
+    }
+    return rp_error_set(error, RP_E_NOT_FOUND, 0, NULL, position, "no record of the slot begins there");
 }
 
 static int enter_recalls_again(rp_timer_files *files, rp_timer_chain *chain, int64_t time_ms, int64_t position, rp_error *error) {

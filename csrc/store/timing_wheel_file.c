@@ -21,8 +21,8 @@ static int failed(const rp_timing_wheel *wheel, const char *what, rp_error *erro
     return rp_error_set(error, status, errno, wheel->path, -1, "cannot %s the timing wheel: %s", what, strerror(errno));
 }
 
-/* 1; 0 when no wheel has such a slot. RocketMQ counts below 0 where it recovered. */
-static int decode_slot(const uint8_t *bytes, uint32_t index, wheel_slot *slot) {
+/* RocketMQ counts below 0 where it recovered. */
+int rp_timing_wheel_decode_slot(const uint8_t *bytes, uint32_t index, int32_t precision_ms, wheel_slot *slot) {
     int64_t units = (int64_t)rp_get_u64(bytes);
     int32_t count = (int32_t)rp_get_u32(bytes + 24);
     slot->first = (int64_t)rp_get_u64(bytes + 8);
@@ -30,7 +30,7 @@ static int decode_slot(const uint8_t *bytes, uint32_t index, wheel_slot *slot) {
     slot->magic = (int32_t)rp_get_u32(bytes + 28);
     atomic_init(&slot->units, units);
     atomic_init(&slot->count, count < 0 ? 0 : count);
-    return units >= 0 && units <= INT64_MAX / INT32_MAX && (units == 0 || units % RP_TIMING_WHEEL_SLOTS == index) && slot->first >= 0 &&
+    return units >= 0 && units <= INT64_MAX / precision_ms && (units == 0 || units % RP_TIMING_WHEEL_SLOTS == index) && slot->first >= 0 &&
            slot->last >= slot->first;
 }
 
@@ -53,7 +53,7 @@ static int decode_piece(rp_timing_wheel *wheel, const uint8_t *bytes, int64_t of
         for (uint32_t i = 0; i < PAGE_SLOTS; i++) {
             uint32_t index = (uint32_t)((offset + at) / RP_TIMING_WHEEL_SLOT_SIZE) + i;
             wheel_slot slot;
-            if (!decode_slot(bytes + at + (int64_t)i * RP_TIMING_WHEEL_SLOT_SIZE, index, &slot)) {
+            if (!rp_timing_wheel_decode_slot(bytes + at + (int64_t)i * RP_TIMING_WHEEL_SLOT_SIZE, index, wheel->precision_ms, &slot)) {
                 return 0;
             }
             if (atomic_load_explicit(&slot.units, memory_order_relaxed) != 0) {

@@ -37,6 +37,8 @@ struct rp_timing_wheel {
 };
 
 rp_timing_wheel *rp_timing_wheel_create(const rp_file_ops *ops, const char *path, int32_t precision_ms);
+/* RP_TIMING_WHEEL_SLOT_SIZE bytes. 1; 0 when no wheel has such a slot. */
+int rp_timing_wheel_decode_slot(const uint8_t *bytes, uint32_t index, int32_t precision_ms, wheel_slot *slot);
 void rp_timing_wheel_store(rp_timing_wheel *wheel, uint32_t index, const wheel_slot *values);
 
 #endif

@@ -17,7 +17,7 @@ cdef extern from *:
     #define ROW(member) RP_FIELD_ROW(rp_verify_counts, member)
     static const rp_field_row verify_counts_rows[] = {
         ROW(log_files), ROW(log_bytes), ROW(messages), ROW(queues), ROW(queue_entries), ROW(index_files), ROW(index_entries),
-        ROW(damages), ROW(orphans), ROW(log_min_offset), ROW(log_max_offset), RP_FIELD_END};
+        ROW(timer_records), ROW(timer_slots), ROW(damages), ROW(orphans), ROW(log_min_offset), ROW(log_max_offset), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *verify_counts_rows
@@ -58,7 +58,7 @@ cdef extern from "store/log_scan.h" nogil:
     int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage)
     int64_t rp_log_scan_offset(const rp_log_scan *scan)
 
-DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index"}
+DAMAGE_KINDS = {1: "commitlog", 2: "consumequeue", 3: "index", 4: "timer"}
 
 
 cdef class VerifyRun:

@@ -25,11 +25,16 @@ from rocketpy._core.store import Message, MessageStore
 from rocketpy.cli.process import complain, say
 from rocketpy.cli.tables import output, table_of
 from rocketpy.remoting.json_codec import read_object
-from rocketpy.store.directory import StoreDirectory, StoreSummary, file_size
+from rocketpy.store.directory import TIMER_COUNTS, StoreDirectory, StoreSummary, file_size
 
 store_app = typer.Typer(help=__doc__, no_args_is_help=True)
 EXIT_DAMAGED = 3
 DAMAGES_SHOWN = 50
+STAYS = {
+    "commitlog": "commit log damage stays",
+    "timer": "damage of timed messages stays, until rocketpy's broker starts and makes their files again from their queue",
+}
+"""Of what a repair leaves as it is."""
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
 LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog.")]
@@ -58,7 +63,7 @@ def verify(
     entry_count: EntryCount = 20_000_000,
     as_json: AsJson = False,
 ) -> None:
-    """Checks every record, queue entry and index entry. Exit status 3 when something is damaged."""
+    """Checks every record, queue entry and index entry, and the files of timed messages. Exit status 3 when something is damaged."""
     counts, damages = _verify(root, commitlog, check_crc, slot_count, entry_count, quiet=as_json)
     if as_json:
         say(json.dumps({"counts": counts, "damages": [damage._asdict() for damage in damages]}))
@@ -82,10 +87,10 @@ def repair(
     if holder := directory.lock_holder():
         raise StoreLocked(f"the store is in use by process {holder}; stop it, nothing was changed", file=str(root / "lock"))
     counts, damages = _verify(root, commitlog, True, slot_count, entry_count, quiet=False)
-    in_log = [damage for damage in damages if damage.kind == "commitlog"]
-    targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind != "commitlog"})
-    for damage in in_log:
-        console.print(f"[red]commit log damage stays[/red]: {escape(damage.file)} at {damage.offset}: {escape(damage.cause)}")
+    targets = sorted({_derived_path(root, damage) for damage in damages if damage.kind not in STAYS})
+    for damage in damages:
+        if stays := STAYS.get(damage.kind):
+            console.print(f"[red]{stays}[/red]: {escape(damage.file)} at {damage.offset}: {escape(damage.cause)}")
     for target in targets:
         console.print(f"{'setting aside' if yes else 'would set aside'} {escape(str(target))}")
     if not yes or not targets:
@@ -167,6 +172,9 @@ def _verify(
             on_damage=damages.append,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
+    if fault := StoreDirectory(root, commitlog).timer_counts_fault():
+        damages.append(Damage("timer", str(root / TIMER_COUNTS), -1, 0, fault))
+        counts["damages"] += 1
     return counts, damages
 
 
@@ -254,7 +262,10 @@ def _print_summary(summary: StoreSummary) -> None:
     console.print(f"index: {len(summary.index_files)} files; config: {escape(', '.join(summary.config_files)) or 'none'}")
     if summary.timer_checkpoint or summary.timer_log_files:
         reached = ", ".join(f"{name}={value}" for name, value in summary.timer_checkpoint.items()) or "no checkpoint"
-        console.print(f"timed messages: {len(summary.timer_log_files)} timer log files; {reached}")
+        console.print(
+            f"timed messages: {len(summary.timer_log_files)} timer log files of {summary.timer_log_bytes} bytes, "
+            f"timing wheel of {summary.timer_wheel_bytes} bytes; {reached}"
+        )
     table = table_of("topic", "queue", "min", "max", "files")
     for queue in summary.queues:
         table.add_row(escape(queue.topic), str(queue.queue_id), str(queue.min_offset), str(queue.max_offset), str(queue.file_count))
@@ -267,6 +278,8 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
         f"{counts['messages']} messages in {counts['log_files']} files, {counts['queue_entries']} entries of {counts['queues']} queues, "
         f"{counts['index_entries']} index entries; log {counts['log_min_offset']} to {counts['log_max_offset']}"
     )
+    if counts["timer_records"]:
+        console.print(f"timed messages: {counts['timer_records']} timer log records, {counts['timer_slots']} slots hold some that wait")
     if counts["orphans"]:
         console.print(f"{counts['orphans']} messages are in no queue: their topics were deleted, or the queues' directories are missing")
     if not damages:

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rocketpy._core.errors import NotFound, StoreLocked
+from rocketpy.remoting.json_codec import read_object
 
 ENTRY_SIZE = 20
 LOCKS = Path("/proc/locks")
 CHECKPOINT_FIELDS = ("physic_msg_timestamp", "logics_msg_timestamp", "index_msg_timestamp", "master_flushed_offset", "confirm_phy_offset")
+TIMER_COUNTS = Path("config") / "timermetrics"
 TIMER_CHECKPOINT_FIELDS = ("lastReadTimeMs", "lastTimerLogFlushPos", "lastTimerQueueOffset", "masterTimerQueueOffset")
 
 
@@ -47,6 +49,8 @@ class StoreSummary:
     config_files: tuple[str, ...]
     checkpoint: dict[str, int]
     timer_log_files: tuple[str, ...]
+    timer_log_bytes: int
+    timer_wheel_bytes: int
     timer_checkpoint: dict[str, int]
 
     @property
@@ -115,8 +119,19 @@ class StoreDirectory:
                 raise StoreLocked("the store is in use; stop who has it open, nothing was changed", file=str(path)) from None
             yield
 
+    def timer_counts_fault(self) -> str | None:
+        """What is wrong with the file of how many timed messages wait for each topic; None also without one."""
+        try:
+            counts = read_object((self.root / TIMER_COUNTS).read_text(), tolerant_max=None)["timingCount"].values()
+            return None if all(isinstance(count["count"], int) for count in counts) else "a count is no number"
+        except FileNotFoundError:
+            return None
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            return f"the counts of timed messages cannot be read: {type(error).__name__}: {error}"
+
     def summary(self) -> StoreSummary:
         """Everything above in one look."""
+        timer_logs = _offset_files(self.root / "timerlog")
         return StoreSummary(
             root=str(self.root),
             is_running_or_died=(self.root / "abort").exists(),
@@ -126,7 +141,9 @@ class StoreDirectory:
             index_files=_names(self.root / "index"),
             config_files=_names(self.root / "config"),
             checkpoint=self.checkpoint(),
-            timer_log_files=tuple(path.name for path in _offset_files(self.root / "timerlog")),
+            timer_log_files=tuple(path.name for path in timer_logs),
+            timer_log_bytes=sum(file_size(path) or 0 for path in timer_logs),
+            timer_wheel_bytes=file_size(self.root / "timerwheel") or 0,
             timer_checkpoint=self.timer_checkpoint(),
         )
 

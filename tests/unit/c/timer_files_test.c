@@ -73,6 +73,19 @@ static void test_what_was_entered_waits_after_a_stop(void) {
     }
 }
 
+static void test_a_wheel_of_short_slots_is_read_as_it_was_written(void) {
+    char directory[256], path[512];
+    rp_timer_files_options options;
+    rp_timing_wheel *wheel;
+    begin(directory, &options);
+    options.precision_ms = 20;
+    make(&options, 10, 1);
+    timer_path(path, directory, "timerwheel");
+    CHECK(rp_timing_wheel_open(NULL, path, 20, &wheel, NULL) == RP_OK && rp_timing_wheel_count(wheel) == 10);
+    rp_timing_wheel_close(wheel);
+    fixture_remove(directory);
+}
+
 static void test_killed_between_the_parts_of_a_flush(void) {
     for (int parts = 0; parts < 3; parts++) {
         char directory[256];
@@ -566,6 +579,7 @@ static void test_counts_are_read_by_others_meanwhile(void) {
 int main(void) {
     CHECK(rp_log_create(&lines) == RP_OK);
     RUN(test_what_was_entered_waits_after_a_stop);
+    RUN(test_a_wheel_of_short_slots_is_read_as_it_was_written);
     RUN(test_killed_between_the_parts_of_a_flush);
     RUN(test_a_wheel_is_made_again_from_the_log);
     RUN(test_rocketmqs_files_are_taken_over);

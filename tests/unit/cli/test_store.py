@@ -54,8 +54,22 @@ def test_info_says_how_far_timed_messages_are(root: Path) -> None:
     (root / "config").mkdir(exist_ok=True)
     (root / "config" / "timercheck").write_bytes(struct.pack(">4q", 1700000000000, 5240, 100, 101) + bytes(4064))
     shown = " ".join(rocketpy("info", root).stdout.split())
-    assert "timed messages: 1 timer log files; lastReadTimeMs=1700000000000, lastTimerLogFlushPos=5240" in shown
+    assert "timed messages: 1 timer log files of 0 bytes, timing wheel of 0 bytes;" in shown
+    assert "lastReadTimeMs=1700000000000, lastTimerLogFlushPos=5240" in shown
     assert json.loads(rocketpy("info", root, "--json").stdout)["timer_checkpoint"]["masterTimerQueueOffset"] == 101
+
+
+def test_damage_of_timed_messages_is_named_and_stays(root: Path) -> None:
+    (root / "timerwheel").write_bytes(b"short")
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "timermetrics").write_text('{"timingCount": {"T": {"count": "many"}}}')
+    done = rocketpy("verify", root, *SHAPE, "--json")
+    found = [(damage["kind"], Path(damage["file"]).name, damage["size"]) for damage in json.loads(done.stdout)["damages"]]
+    assert done.returncode == 3 and found == [("timer", "timerwheel", 5), ("timer", "timermetrics", 0)], done
+    repaired = rocketpy("repair", root, *SHAPE, "--yes")
+    assert repaired.returncode == 3 and "damage of timed messages stays" in repaired.stdout and (root / "timerwheel").stat().st_size == 5
+    (root / "config" / "timermetrics").write_text("{")
+    assert "the counts of timed messages cannot be read" in " ".join(rocketpy("verify", root, *SHAPE).stdout.split())
 
 
 def test_damage_is_named_and_is_exit_status_3(root: Path) -> None:
