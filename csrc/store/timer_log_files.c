@@ -220,14 +220,16 @@ static int list_bases(const rp_timer_log *log, int64_t **bases, uint32_t *count,
         return errno == ENOENT ? RP_OK : rp_timer_log_failed(log, -1, "list the files of", error);
     }
     struct dirent *entry;
-    int rc = 0;
-    for (errno = 0; rc == 0 && (entry = readdir(directory)) != NULL; errno = 0) {
+    int os_errno = 0;
+    while (os_errno == 0 && (errno = 0, entry = readdir(directory)) != NULL) {
         int64_t base = rp_path_offset_of_name(entry->d_name);
-        rc = base < 0 ? 0 : add_base(bases, count, &room, base);
+        if (base >= 0 && add_base(bases, count, &room, base) != 0) {
+            os_errno = errno;
+        }
     }
-    int os_errno = errno;
+    os_errno = os_errno != 0 ? os_errno : errno;
     closedir(directory);
-    if (rc != 0 || os_errno != 0) {
+    if (os_errno != 0) {
         free(*bases);
         *bases = NULL;
         errno = os_errno;

@@ -76,9 +76,9 @@ def test_timed_messages_are_delivered_by_who_has_the_store(
     for word, owner, other in (("first", first, second), ("second", second, first)):
         assert cluster.broker.product is owner
         waits_from = queue_end(cluster.broker.address, WHEEL, 0)
-        everything |= fill(producer, f"{word} round", (1, 12, 20))
+        everything |= fill(producer, f"{word} round", (3, 12, 20))
         wait_until(
-            lambda: {each for each in everything if f"{word} round 1 " in each} <= set(delivered(cluster.broker)),  # noqa: B023
+            lambda: {each for each in everything if f"{word} round 3 " in each} <= set(delivered(cluster.broker)),  # noqa: B023
             what="what is due soon is delivered",
         )
         wait_until(lambda: entered(cluster.broker.address) == waits_from + 45, what="all are in the wheel")  # noqa: B023
@@ -147,7 +147,7 @@ def test_a_lost_file_loses_no_message(
     cluster = new_cluster(namesrv=product, brokers=[peer], **SETTINGS)
     cluster.create_topic(TOPIC)
     producer = clients(cluster).producer()
-    waiting = fill(producer, "kept", (1, 15))
+    waiting = fill(producer, "kept", (4, 15))
     wait_until(lambda: entered(cluster.broker.address) == 30, what="all are in the wheel")
     wait_until(lambda: len(delivered(cluster.broker)) == 9, what="what is due soon is delivered")
     cluster.broker.stop()

@@ -1,0 +1,146 @@
+/* timer_memory_test.c: timed messages while memory is out at the n-th call, for every n: nothing is lost, nothing comes twice.
+ *
+ * Counted are the calls of the timer's thread, and those of a start, a stop, a recall. The product's are in this program's allocator.
+ */
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "timer_fixture.h"
+
+#define SLOT_MS 10
+#define WINDOW_SLOTS 300
+#define SOON_MS 2000 /* within the window */
+#define LATE_MS 5000 /* beyond it: rolled on its way */
+#define CALLS_MAX 1000  /* a whole run has fewer */
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
+static _Thread_local int counts_here;
+
+static bool is_timer_thread(void) {
+    char name[16] = "";
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "timer") == 0;
+}
+
+static bool is_out(void) {
+    if (atomic_load(&fail_from) == 0 || (counts_here == 0 && !is_timer_thread()))
+        return false;
+    int64_t call = atomic_fetch_add(&calls, 1) + 1;
+    bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
+    if (fails)
+        errno = ENOMEM;
+    return fails;
+}
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+void *malloc(size_t size) { return is_out() ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return is_out() ? NULL : __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(old, size); }
+#endif
+
+/* ---- what is tried again, as the broker's owner does ---- */
+
+static void start(fixture *fx) {
+    rp_timer_options options = timer_options(fx);
+    options.precision_ms = SLOT_MS;
+    options.roll_window_slots = WINDOW_SLOTS;
+    rp_error error = {.message = ""};
+    int status = RP_E_NO_MEMORY;
+    for (int tries = 0; (status == RP_E_NO_MEMORY || status == RP_E_BUSY) && tries < CALLS_MAX; tries++) { /* busy: no thread */
+        counts_here = 1;
+        status = rp_broker_start_timers(fx->broker, &options, &error);
+        counts_here = 0;
+    }
+    must(status, &error, "start timers");
+}
+
+static bool stop(fixture *fx) {
+    rp_error error = {.message = ""};
+    counts_here = 1;
+    int status = rp_broker_stop_timers(fx->broker, &error);
+    counts_here = 0;
+    CHECK(status == RP_OK || status == RP_E_NO_MEMORY);
+    return status == RP_OK;
+}
+
+static void take_back(const fixture *fx, const char *key, int64_t deliver_ms) {
+    rp_recall recall = {.topic = text("T"), .unique_key = text(key), .producer_group = text("PG"), .deliver_ms = deliver_ms};
+    int64_t end;
+    int status = RP_E_NO_MEMORY;
+    for (int tries = 0; status == RP_E_NO_MEMORY && tries < CALLS_MAX; tries++) {
+        counts_here = 1;
+        status = rp_broker_put_recall(fx->broker, &recall, &end);
+        counts_here = 0;
+    }
+    CHECK(status == RP_OK);
+}
+
+/* ---- one run ---- */
+
+static void send_at(client *c, int32_t queue_id, int64_t deliver_ms, const char *key) {
+    char properties[96];
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2UNIQ_KEY\1%s\2", deliver_ms, key);
+    send_later(c, "T", queue_id, properties, key);
+}
+
+/* Sent, entered, recalled, rolled, left by a stop within all that, and delivered. */
+static void run_with(int64_t from, int64_t behind) {
+    fixture fx;
+    timer_fixture_init(&fx);
+    fx.settings.timer_precision_ms = SLOT_MS;
+    fixture_open(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    atomic_store(&calls, 0);
+    atomic_store(&fail_behind, behind);
+    atomic_store(&fail_from, from);
+    start(&fx);
+    int64_t begin_ms = turned_wall_ms(NULL);
+    send_at(&c, 0, begin_ms + LATE_MS, "A");
+    send_at(&c, 1, begin_ms + SOON_MS, "B");
+    take_back(&fx, "B", begin_ms + SOON_MS);
+    turn_clock(&fx, SOON_MS);
+    bool is_clean = stop(&fx);
+    client_close(&c);
+    timer_fixture_reopen(&fx);
+    c = client_open(&fx, RP_SERIALIZE_JSON);
+    start(&fx);
+    send_at(&c, 2, begin_ms + LATE_MS, "C");
+    turn_clock(&fx, LATE_MS);
+    wait_end(&fx, "T", 0, 1);
+    wait_end(&fx, "T", 2, 1);
+    is_clean = stop(&fx) && is_clean;
+    CHECK(body_is(&fx, "T", 0, 0, "A") && body_is(&fx, "T", 2, 0, "C") && stats_of(&fx).passed_over == 0);
+    CHECK(!is_clean || (end_of(&fx, "T", 0) == 1 && end_of(&fx, "T", 1) == 0 && end_of(&fx, "T", 2) == 1));
+    client_close(&c);
+    timer_fixture_reopen(&fx);
+    start(&fx);
+    turn_clock(&fx, LATE_MS);
+    (void)stop(&fx);
+    CHECK(!is_clean || (end_of(&fx, "T", 0) == 1 && end_of(&fx, "T", 1) == 0 && end_of(&fx, "T", 2) == 1));
+    atomic_store(&fail_from, 0);
+    fixture_close(&fx);
+}
+
+static void run_until_none_fails(int64_t at_once) {
+    int64_t from = 1;
+    do {
+        run_with(from, from + at_once);
+        from += at_once;
+        CHECK(from < CALLS_MAX);
+    } while (atomic_load(&calls) >= from - at_once);
+}
+
+static void whichever_call_fails_nothing_is_lost(void) { run_until_none_fails(1); }
+static void whichever_calls_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(10); }
+
+int main(void) {
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    return 0; /* theirs is the allocator */
+#endif
+    RUN(whichever_call_fails_nothing_is_lost);
+    RUN(whichever_calls_fail_one_behind_the_other_nothing_is_lost);
+    return 0;
+}
