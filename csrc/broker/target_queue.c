@@ -20,7 +20,8 @@ static int open_in_store(rp_message_store *store, rp_target_queue *target) {
     target->queue = rp_message_store_queue(store, target->name, target->queue_id, 1, &error);
     if (target->queue == NULL)
         return error.status == RP_E_BUSY ? RP_E_TOO_LARGE : error.status;
-    return rp_message_store_prepare_queue(store, target->queue, NULL);
+    int status = rp_message_store_prepare_queue(store, target->queue, &error);
+    return status == RP_OK || error.status == RP_OK || rp_target_is_none(error.status) ? status : error.status;
 }
 
 int rp_target_queue_open(rp_broker *broker, rp_slice properties, rp_target_queue *target) {

@@ -55,7 +55,7 @@ static int note_copy(rp_timer_service *service, const rp_queue_entry *entry) {
     int status = rp_stored_message_open(service->broker->commit_log, entry->commit_log_offset, &stored);
     if (status != RP_OK)
         return rp_status_is_passing(status) ? status : RP_OK;
-    int32_t times = number_of(stored.message.properties, "TIMER_ROLL_TIMES");
+    int32_t times = rp_timer_roll_times(stored.message.properties);
     if (times > 0) {
         identity original = identity_of(&stored.message, times - 1);
         status = rp_key_set_add(&service->copies.originals, (rp_slice){(const uint8_t *)&original, sizeof original});
@@ -105,12 +105,12 @@ int rp_timer_find_copies(rp_timer_service *service, rp_consume_queue *queue, boo
 bool rp_timer_has_copy(const rp_timer_service *service, const rp_message *message) {
     if (!service->copies.is_begun || !has_unique_key(message))
         return false;
-    identity wanted = identity_of(message, number_of(message->properties, "TIMER_ROLL_TIMES"));
+    identity wanted = identity_of(message, rp_timer_roll_times(message->properties));
     return rp_key_set_has(&service->copies.originals, (rp_slice){(const uint8_t *)&wanted, sizeof wanted});
 }
 
 int rp_timer_comes_second(rp_timer_service *service, const rp_message *message) {
-    int32_t times = number_of(message->properties, "TIMER_ROLL_TIMES");
+    int32_t times = rp_timer_roll_times(message->properties);
     int64_t out_ms, waited_ms, window_ms = (int64_t)service->window_slots * service->precision_ms;
     rp_timer_out_ms(message->properties, &out_ms);
     if (__builtin_sub_overflow(out_ms, message->store_timestamp_ms, &waited_ms) || (times <= 0 && waited_ms < window_ms / 2) ||

@@ -2,7 +2,7 @@
  * RocketMQ: TimerMessageStore.dequeue, doPut, convert (5.3.3 store/timer/).
  *
  * A slot is read twice: its recalls, whose keys are kept, then its other messages in batches. A message that cannot be appended is tried
- * again, and the slots behind wait with it; the others of its batch are not appended twice for that.
+ * again, and the slots behind wait with it, until it is set aside (timer_aside.c); the others of its batch are not appended twice for that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +43,12 @@ int rp_timer_read_message(rp_timer_service *service, int64_t log_offset, int32_t
     return RP_E_NOT_FOUND;
 }
 
-static int open_queue(rp_timer_service *service, const rp_message *message, int32_t magic, rp_timer_outgoing *out, rp_append_item *item) {
-    if (magic & RP_TIMER_ROLL) {
-        out->topic = service->topic;
-        return rp_timer_open_queue(service, &item->queue);
-    }
+static int open_timer_queue(rp_timer_service *service, rp_timer_outgoing *out, rp_append_item *item) {
+    out->topic = service->topic;
+    return rp_timer_open_queue(service, &item->queue);
+}
+
+static int open_target_queue(rp_timer_service *service, const rp_message *message, rp_timer_outgoing *out, rp_append_item *item) {
     rp_target_queue target;
     int status = rp_target_queue_open(service->broker, message->properties, &target);
     if (rp_target_is_none(status)) {
@@ -63,16 +64,21 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     rp_timer_outgoing *out = &service->outgoing[service->outgoing_count];
     rp_append_item *item = &service->items[service->outgoing_count];
     rp_slice waited = message->properties;
+    bool is_rolled = (magic & RP_TIMER_ROLL) != 0;
     *item = rp_item_of_message(message);
     *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC"), .log_offset = message->physical_offset};
-    int status = open_queue(service, message, magic, out, item);
+    int status = is_rolled ? open_timer_queue(service, out, item) : open_target_queue(service, message, out, item);
+    int64_t aside_ms = is_rolled || status != RP_E_IO ? 0 : rp_timer_set_aside(service, message, now_ms);
+    if (aside_ms > 0)
+        status = open_timer_queue(service, out, item);
     if (status != RP_OK)
         return status;
     out->text = malloc((size_t)waited.size + RP_TIMER_TEXT_ROOM);
     if (out->text == NULL)
         return RP_E_NO_MEMORY;
-    uint8_t *end = (magic & RP_TIMER_ROLL) ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
-                                           : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
+    uint8_t *end = aside_ms > 0 ? rp_timer_put_set_aside(out->text, waited, aside_ms, enqueue_ms, now_ms)
+                   : is_rolled  ? rp_timer_put_rolled(out->text, waited, enqueue_ms, now_ms)
+                                : rp_timer_put_delivered(out->text, waited, enqueue_ms, now_ms);
     item->properties[0] = (rp_slice){out->text, (uint32_t)(end - out->text)};
     out->pin = pin;
     service->outgoing_count++;

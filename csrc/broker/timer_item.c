@@ -91,12 +91,26 @@ uint8_t *rp_timer_put_delivered(uint8_t *at, rp_slice waited, int64_t enqueue_ms
     return put_times(at, rp_copy_pairs_without(at, waited, replaced), enqueue_ms, now_ms);
 }
 
-uint8_t *rp_timer_put_rolled(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms) {
-    static const char *const replaced[] = {"TIMER_ROLL_TIMES", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
+int32_t rp_timer_roll_times(rp_slice waited) {
     int32_t times = 0;
     if (rp_slice_to_i32(rp_message_property(waited, "TIMER_ROLL_TIMES"), &times) != RP_OK || times < 0)
-        times = 0;
-    uint8_t *end = rp_copy_pairs_without(at, waited, replaced);
-    end = put_if_it_fits(at, end, "TIMER_ROLL_TIMES", times < ROLL_TIMES_MAX ? times + 1 : times);
-    return put_times(at, end, enqueue_ms, now_ms);
+        return 0;
+    return times;
+}
+
+static uint8_t *put_again(uint8_t *start, uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms) {
+    int32_t times = rp_timer_roll_times(waited);
+    at = put_if_it_fits(start, at, "TIMER_ROLL_TIMES", times < ROLL_TIMES_MAX ? times + 1 : times);
+    return put_times(start, at, enqueue_ms, now_ms);
+}
+
+uint8_t *rp_timer_put_rolled(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms) {
+    static const char *const replaced[] = {"TIMER_ROLL_TIMES", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
+    return put_again(at, rp_copy_pairs_without(at, waited, replaced), waited, enqueue_ms, now_ms);
+}
+
+uint8_t *rp_timer_put_set_aside(uint8_t *at, rp_slice waited, int64_t out_ms, int64_t enqueue_ms, int64_t now_ms) {
+    static const char *const replaced[] = {"TIMER_OUT_MS", "TIMER_ROLL_TIMES", "TIMER_ENQUEUE_MS", "TIMER_DEQUEUE_MS", "__CRC32#", NULL};
+    uint8_t *end = rp_put_number_pair(rp_copy_pairs_without(at, waited, replaced), "TIMER_OUT_MS", out_ms);
+    return put_again(at, end, waited, enqueue_ms, now_ms);
 }

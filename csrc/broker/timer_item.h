@@ -46,5 +46,9 @@ uint8_t *rp_timer_put_waiting(uint8_t *at, rp_slice sent, int64_t out_ms, rp_sli
  * RP_TIMER_TEXT_ROOM bytes. */
 uint8_t *rp_timer_put_delivered(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms);
 uint8_t *rp_timer_put_rolled(uint8_t *at, rp_slice waited, int64_t enqueue_ms, int64_t now_ms);
+/* The same of one that is set aside until out_ms. */
+uint8_t *rp_timer_put_set_aside(uint8_t *at, rp_slice waited, int64_t out_ms, int64_t enqueue_ms, int64_t now_ms);
+/* How often a message was appended to the timer queue again. */
+int32_t rp_timer_roll_times(rp_slice waited);
 
 #endif

@@ -45,6 +45,12 @@ typedef struct rp_timer_copies {
     bool is_begun;
 } rp_timer_copies;
 
+/* Of queues of messages that are due, which could not be made. */
+typedef struct rp_timer_refusals {
+    int64_t first_ms, last_ms; /* of a row of them */
+    bool is_told;
+} rp_timer_refusals;
+
 /* A message on its way out of the timer queue. */
 typedef struct rp_timer_outgoing {
     void *pin;       /* of its record */
@@ -82,6 +88,7 @@ struct rp_timer_service {
     bool enter_refused, deliver_refused, flush_refused, anew_refused; /* and the log has a line about it */
     rp_timer_delivery delivery;
     rp_timer_copies copies;
+    rp_timer_refusals refusals;
     rp_append_item items[RP_TIMER_WINDOW];
     rp_timer_outgoing outgoing[RP_TIMER_WINDOW];
     uint32_t outgoing_count;
@@ -152,6 +159,11 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over);
 int64_t rp_timer_deliver(rp_timer_service *service, int64_t now_ms);
 /* For a stop: what of the slot was delivered is not read again. RP_OK, or why it will be. */
 int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
+
+/* ---- timer_aside.c ---- */
+
+/* A message that is due, whose queue cannot be made. Until when it is set aside; 0: it is to be tried again where it is. */
+int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message, int64_t now_ms);
 
 /* ---- timer_progress.c ---- */
 

@@ -1,4 +1,4 @@
-/* timer_stop_test.c: timed messages at a stop, and on a disk that takes some of them only. */
+/* timer_stop_test.c: timed messages at a stop, on a disk that takes some of them only, and where a queue cannot be made. */
 #include <errno.h>
 
 #include "timer_fixture.h"
@@ -209,10 +209,62 @@ static void a_stop_enters_what_was_sent_before_it(void) {
     ended(&fx, &c);
 }
 
+static void block_new(const fixture *fx, char path[512]) {
+    snprintf(path, 512, "%s/consumequeue/New", fx->path);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fclose(file) == 0);
+}
+
+/* A plain file stands where the directory of "New" has to be. */
+static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
+    fixture fx;
+    char path[512], properties[64];
+    timer_fixture_init(&fx);
+    fixture_open(&fx);
+    CHECK(rp_broker_put_topic(fx.broker, text("New"), 1, 1, 6, 0, RP_TOPIC_NATIVE_SEND) == RP_OK);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    int64_t due_ms = turned_wall_ms(NULL) + MINUTE;
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms);
+    send_later(&c, "New", 0, properties, "in its slot");
+    send_later(&c, "T", 0, properties, "beside it");
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms + MINUTE / 4);
+    send_later(&c, "T", 0, properties, "behind it");
+    wait_entered(&fx);
+    block_new(&fx, path);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
+    wait_end(&fx, "T", 0, 1); /* New was tried */
+    CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
+    wait_end(&fx, "T", 0, 2);
+    put_strange(&fx, "TIMER_OUT_MS\00110\2REAL_TOPIC\1New\2REAL_QID\0010\2", "late");
+    send_later(&c, "T", 0, "TIMER_DELAY_SEC\0011\2", "stored behind it");
+    wait_end(&fx, "T", 0, 3); /* its sender's clock is not the turned one: it is late, too */
+    wait_entered(&fx);
+    CHECK(stats_of(&fx).rolled == 2 && stats_of(&fx).messages_waiting == 2 && stats_of(&fx).passed_over == 0);
+    timers_stop(&fx);
+    CHECK(unlink(path) == 0);
+    timer_fixture_reopen(&fx);
+    options = timer_options(&fx);
+    timers_start(&fx, &options);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 5);
+    wait_end(&fx, "New", 0, 2);
+    turn_clock(&fx, 5 * MINUTE);
+    CHECK(end_of(&fx, "New", 0) == 2 && end_of(&fx, "T", 0) == 3 && stats_of(&fx).messages_waiting == 0);
+    CHECK(body_is(&fx, "New", 0, 0, "in its slot") && body_is(&fx, "New", 0, 1, "late"));
+    rp_message message;
+    void *pin = message_at(&fx, "New", 0, 0, &message);
+    CHECK(property_is(&message, "TIMER_ROLL_TIMES", "1"));
+    rp_log_range_release(pin);
+    ended(&fx, &c);
+}
+
 int main(void) {
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
     RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
+    RUN(what_has_no_queue_is_set_aside_and_comes_once_there_is_one);
     RUN(a_stop_enters_what_was_sent_before_it);
     return 0;
 }

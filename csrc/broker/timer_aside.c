@@ -1,0 +1,38 @@
+/* timer_aside.c: messages whose own queue cannot be made: they are set aside, so that the slots behind them come (timer_service.h).
+ * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
+ *
+ * One that is set aside is appended to the timer queue again with a later TIMER_OUT_MS, so that it is what any message is that waits: in
+ * the queue, which is the truth, for either product. It comes back after a minute, then after twice as long each time, up to an hour, so
+ * that a queue that stays broken costs the log a bounded rate.
+ *
+ * Only what is wrong with the queue itself is a reason: without memory or with a full disk nothing could be appended, and the slot waits.
+ */
+#include "timer_item.h"
+#include "timer_service_inl.h"
+
+#define TRIED_MS INT64_C(10000)        /* before the first is set aside */
+#define FORGOTTEN_MS INT64_C(60000)    /* without a refusal: the next one is tried as long */
+#define ASIDE_MS_MIN INT64_C(60000)
+#define ASIDE_DOUBLED_MAX 6            /* to about an hour */
+
+int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message, int64_t now_ms) {
+    rp_timer_refusals *refusals = &service->refusals;
+    if (now_ms < refusals->last_ms || now_ms - refusals->last_ms > FORGOTTEN_MS) { /* the first for a while, or the clock went back */
+        refusals->first_ms = now_ms;
+        refusals->is_told = false;
+    }
+    refusals->last_ms = now_ms;
+    if (now_ms - refusals->first_ms < TRIED_MS)
+        return 0;
+    int32_t times = rp_timer_roll_times(message->properties);
+    int64_t wait_ms = ASIDE_MS_MIN << (times < ASIDE_DOUBLED_MAX ? times : ASIDE_DOUBLED_MAX);
+    if (!refusals->is_told) {
+        rp_slice name = rp_message_property(message->properties, "REAL_TOPIC");
+        rp_log_write(service->broker->options.log, RP_LOG_ERROR,
+                     "the queue that the timed message at log offset %" PRId64 " goes to cannot be made: it and others like it are set "
+                     "aside and tried again from time to time, this one in %" PRId64 " s; look at the directory of topic %.*s",
+                     message->physical_offset, wait_ms / 1000, (int)(name.size < 255 ? name.size : 255), (const char *)name.data);
+    }
+    refusals->is_told = true;
+    return rp_timer_floor(service, now_ms + wait_ms);
+}
