@@ -19,7 +19,7 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spa
     tests/spark/test_kill.py::test_a_stream_killed_at_random_writes_every_message_once \
     --deselect 'tests/spark/test_write.py::test_an_epoch_that_runs_again_adds_nothing_unless_told_otherwise[false-800]'
 
-.PHONY: wheel spark bench bench-peer bench-recovery help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
+.PHONY: wheel spark bench bench-peer bench-recovery bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -59,6 +59,9 @@ bench-peer: $(VENV)/.built ## the same load against RocketMQ 5.5.0, rocketpy and
 
 bench-recovery: $(VENV)/.built ## kill -9 to serving again, RocketMQ 5.5.0 and rocketpy on the same store; ARGS="--messages N --rounds N"
 	@$(PY) -m bench.recovery $(ARGS)
+
+bench-timer-slot: $(VENV)/.built ## a million timed messages of one second: entering, delivery, other producers beside it; ARGS="--messages N --rate N"
+	@$(PY) -m bench.timer_slot $(ARGS)
 
 lint: $(VENV)/.built ## ruff, mypy, stubtest, clang-format
 	@$(VENV)/bin/ruff check .
