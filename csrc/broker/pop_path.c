@@ -158,7 +158,8 @@ static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, loo
     const rp_live_settings *settings = &lane->broker->settings;
     int is_v2 = setting(&settings->retry_topic_version) == 2;
     int old_one = is_v2 && setting(&settings->retry_topic_v1_too) && (random_of(lane) & 1);
-    rp_topic *retry = pop->order && pop->kind == RP_POP_MESSAGES ? NULL : pop->retry_topics[is_v2 && !old_one];
+    int is_order = pop->order && pop->kind == RP_POP_MESSAGES;
+    rp_topic *retry = is_order ? NULL : pop->retry_topics[is_v2 && !old_one];
     int retry_first = (int32_t)(random_of(lane) % 100) < setting(&settings->pop_from_retry_percent);
     if (retry_first && each_queue(lane, pop, retry, caught, look))
         return 1;
@@ -166,7 +167,7 @@ static int look_everywhere(rp_lane *lane, rp_pop *pop, rp_pop_catch *caught, loo
         return 1;
     if (!retry_first && each_queue(lane, pop, retry, caught, look))
         return 1;
-    if (retry == NULL || !is_v2 || caught->count > 0 || (!old_one && !setting(&settings->retry_topic_v1_too)))
+    if (is_order || !is_v2 || caught->count > 0 || (!old_one && !setting(&settings->retry_topic_v1_too)))
         return 0;
     return each_queue(lane, pop, pop->retry_topics[old_one], caught, look);
 }

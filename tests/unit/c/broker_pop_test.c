@@ -165,6 +165,26 @@ static void one_pop_gets_messages_of_every_queue_and_those_that_come_again(void)
     close_pop(&fx, &c);
 }
 
+/* Of the two kinds of retry topics one may never have been made. */
+static void what_comes_again_is_found_whichever_retry_topic_there_is(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    fx.settings.retry_topic_version = 2;
+    rp_broker_set_settings(fx.broker, &fx.settings);
+    rp_broker_delete_topic(fx.broker, text(RETRY));
+    CHECK(rp_broker_put_topic(fx.broker, text("%RETRY%G+T"), 1, 1, 6, 0, NATIVE) == RP_OK);
+    pop_request pop = pop_of(-1);
+    for (int i = 0; i < 64; i++) {
+        send_message(&c, "%RETRY%G+T", 0, NULL, "once more");
+        rp_command response = client_ask(&c, RP_CODE_NOTIFICATION, &pop);
+        CHECK(slice_is(rp_command_field(&response, "hasMsg"), "true"));
+        response = client_pop(&c, &pop);
+        CHECK(response.code == SUCCESS && messages_in(response.body) == 1);
+    }
+    close_pop(&fx, &c);
+}
+
 static void only_the_tags_asked_for_and_the_offset_goes_on(void) {
     fixture fx;
     open_pop(&fx, 1);
@@ -481,6 +501,7 @@ static void a_crowd_gets_every_message_once(void) {
 int main(void) {
     what_is_popped_is_popped_once_and_written_down();
     one_pop_gets_messages_of_every_queue_and_those_that_come_again();
+    what_comes_again_is_found_whichever_retry_topic_there_is();
     only_the_tags_asked_for_and_the_offset_goes_on();
     a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic();
     an_order_consumer_blocks_its_queue_until_it_acks();
