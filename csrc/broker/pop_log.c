@@ -10,7 +10,6 @@
 #include "lane.h"
 
 #define RETRY_PREFIX "%RETRY%"
-#define RECORDS_MAX 2
 
 rp_topic *rp_pop_log_topic(const rp_broker *broker) { return rp_topic_table_find(broker->topics, broker->revive_topic); }
 
@@ -33,32 +32,26 @@ static void fill_item(const rp_broker *broker, rp_consume_queue *queue, const rp
     memcpy(item->born_host, broker->options.store_host, sizeof item->born_host);
 }
 
-/* The first record's outcome; the last's in *last. */
-static int append(rp_broker *broker, int32_t revive_queue_id, const rp_pop_record *records, uint32_t count, int *last) {
-    rp_append_item items[RECORDS_MAX];
+static int append(rp_broker *broker, int32_t revive_queue_id, const rp_pop_record *record) {
+    rp_append_item item;
     rp_consume_queue *queue;
     int status = rp_pop_log_open_queue(broker, revive_queue_id, &queue);
     if (status != RP_OK)
         return status;
-    for (uint32_t i = 0; i < count; i++)
-        fill_item(broker, queue, &records[i], &items[i]);
-    rp_commit_log_append(broker->commit_log, items, count);
-    const rp_append_item *end = &items[count - 1];
-    *last = end->status;
-    if (end->status == RP_OK && atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
-        rp_message_store_request_flush(broker->store, end->commit_log_offset + end->size);
-    return items[0].status;
+    fill_item(broker, queue, record, &item);
+    rp_commit_log_append(broker->commit_log, &item, 1);
+    if (item.status == RP_OK && atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
+        rp_message_store_request_flush(broker->store, item.commit_log_offset + item.size);
+    return item.status;
 }
 
 int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint) {
     uint8_t *room = malloc(rp_pop_checkpoint_room(checkpoint));
     rp_pop_record record;
-    int last = RP_OK;
-    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     if (room == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_checkpoint_write(checkpoint, now_ms, room, &record);
-    int status = append(broker, revive_queue_id, &record, 1, &last);
+    rp_pop_checkpoint_write(checkpoint, rp_clock_wall_ms(rp_clock_system()), room, &record);
+    int status = append(broker, revive_queue_id, &record);
     free(room);
     return status;
 }
@@ -66,32 +59,24 @@ int rp_pop_log_put_checkpoint(rp_broker *broker, int32_t revive_queue_id, const 
 int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_ack *ack) {
     uint8_t *room = malloc(rp_pop_ack_room(ack));
     rp_pop_record record;
-    int last = RP_OK;
-    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
     if (room == NULL)
         return RP_E_NO_MEMORY;
-    rp_pop_ack_write(ack, now_ms, room, &record);
-    int status = append(broker, revive_queue_id, &record, 1, &last);
+    rp_pop_ack_write(ack, rp_clock_wall_ms(rp_clock_system()), room, &record);
+    int status = append(broker, revive_queue_id, &record);
     free(room);
     return status;
 }
 
+/* Not one append of both: the log takes the second, which is shorter, where the first no longer fits. */
 int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack) {
-    uint32_t first_room = rp_pop_checkpoint_room(checkpoint);
-    uint8_t *room = malloc((size_t)first_room + rp_pop_ack_room(ack));
-    rp_pop_record records[RECORDS_MAX];
-    int last = RP_OK;
-    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
-    if (room == NULL)
-        return RP_E_NO_MEMORY;
-    rp_pop_checkpoint_write(checkpoint, now_ms, room, &records[0]);
-    rp_pop_ack_write(ack, now_ms, room + first_room, &records[1]);
-    int status = append(broker, revive_queue_id, records, RECORDS_MAX, &last);
-    free(room);
-    if (status == RP_OK && last != RP_OK && rp_log_is_due(&broker->pop_log_due_ns))
+    int status = rp_pop_log_put_checkpoint(broker, revive_queue_id, checkpoint);
+    if (status != RP_OK)
+        return status;
+    int acked = rp_pop_log_put_ack(broker, revive_queue_id, ack);
+    if (acked != RP_OK && rp_log_is_due(&broker->pop_log_due_ns))
         rp_log_write(broker->options.log, RP_LOG_WARNING, "pop: a message of group %.*s comes twice: its ack was not stored (%d)",
-                     (int)ack->group.size, (const char *)ack->group.data, last);
-    return status;
+                     (int)ack->group.size, (const char *)ack->group.data, acked);
+    return RP_OK;
 }
 
 uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, uint8_t *name) {

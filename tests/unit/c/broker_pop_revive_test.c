@@ -438,6 +438,45 @@ static void what_a_full_disk_refuses_is_tried_again_and_comes_once(void) {
     close_revive(&fx, &c);
 }
 
+/* A change of an invisible time: an ack is shorter than its checkpoint, and may still fit where the disk ends. */
+static void an_ack_is_not_stored_without_its_checkpoint(void) {
+    enum { BODY = 60000, SHIFT = 60, SHIFTS = 16 };
+    rp_file_ops full = *rp_file_ops_system();
+    full.allocate = allocate_or_full;
+    fixture fx;
+    client c;
+    fixture_init(&fx);
+    fx.store_options.file_ops = &full;
+    fixture_open(&fx);
+    c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    char body[BODY + 1] = {0};
+    number_text queue;
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    rp_pop_ack ack = {.topic = checkpoint.topic, .group = checkpoint.group, .offset_count = 1, .offsets = (const int64_t[]){0}};
+    memset(body, 'x', BODY);
+    CHECK(rp_pop_log_replace(fx.broker, 0, &checkpoint, &ack) == RP_OK);
+    for (int i = 0; i < SHIFTS; i++) {
+        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body + BODY - i * SHIFT - 1), &queue);
+        CHECK(client_call(&c, &request).code == 0);
+        atomic_store(&is_full, true);
+        do {
+            request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body), &queue);
+        } while (client_call(&c, &request).code == 0);
+        while (rp_pop_log_replace(fx.broker, 0, &checkpoint, &ack) == RP_OK)
+            ;
+        rp_message message, before;
+        int64_t end = end_of(&fx, REVIVE, 0);
+        void *pin = read_message(&fx, REVIVE, 0, end - 1, &message), *pin_before = read_message(&fx, REVIVE, 0, end - 2, &before);
+        CHECK(property_is(&message, "TAGS", RP_POP_CK_TAG) || property_is(&before, "TAGS", RP_POP_CK_TAG));
+        rp_log_range_release(pin);
+        rp_log_range_release(pin_before);
+        atomic_store(&is_full, false);
+        wait_room(&c, body);
+    }
+    close_revive(&fx, &c);
+}
+
 static void what_finds_no_room_is_read_when_there_is_some(void) {
     enum { COUNT = 50 };
     fixture fx;
@@ -577,6 +616,7 @@ int main(void) {
     RUN(what_nobody_wants_any_more_is_dropped);
     RUN(a_store_that_takes_nothing_is_waited_for);
     RUN(what_a_full_disk_refuses_is_tried_again_and_comes_once);
+    RUN(an_ack_is_not_stored_without_its_checkpoint);
     RUN(what_finds_no_room_is_read_when_there_is_some);
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
