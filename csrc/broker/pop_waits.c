@@ -8,6 +8,7 @@
 #include "../base/clock_inl.h"
 #include "../base/slice_inl.h"
 #include "lane.h"
+#include "pop_choice.h"
 #include "pop_path.h"
 
 #define HEAP_FIRST 64u
@@ -37,7 +38,9 @@ struct rp_pop_list {
     rp_topic *topic;
     rp_group *group;
     rp_pop_key keys[KEYS];
-    rp_waiting_pop *first, *last;
+    struct {
+        rp_waiting_pop *first, *last;
+    } kinds[2]; /* by rp_pop_kind */
     rp_pop_list *next_made;
 };
 
@@ -131,26 +134,28 @@ static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
 }
 
 static void append_to_list(rp_pop_list *list, rp_waiting_pop *waiting) {
+    uint8_t kind = waiting->pop.kind;
     waiting->list = list;
-    waiting->previous = list->last;
+    waiting->previous = list->kinds[kind].last;
     waiting->next = NULL;
-    if (list->last != NULL)
-        list->last->next = waiting;
+    if (waiting->previous != NULL)
+        waiting->previous->next = waiting;
     else
-        list->first = waiting;
-    list->last = waiting;
+        list->kinds[kind].first = waiting;
+    list->kinds[kind].last = waiting;
 }
 
 static void remove_from_list(rp_waiting_pop *waiting) {
     rp_pop_list *list = waiting->list;
+    uint8_t kind = waiting->pop.kind;
     if (waiting->previous != NULL)
         waiting->previous->next = waiting->next;
     else
-        list->first = waiting->next;
+        list->kinds[kind].first = waiting->next;
     if (waiting->next != NULL)
         waiting->next->previous = waiting->previous;
     else
-        list->last = waiting->previous;
+        list->kinds[kind].last = waiting->previous;
 }
 
 /* ---- coming and going ---- */
@@ -288,12 +293,32 @@ int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
 
 /* ---- waking ---- */
 
-static void serve(rp_lane *lane, rp_pop_list *list, const rp_queue_slot *slot) {
+static int is_elsewhere(const rp_waiting_pop *waiting, const rp_queue_slot *slot) {
+    return slot->topic == waiting->list->topic && waiting->pop.queue_id >= 0 && waiting->pop.queue_id != slot->queue_id;
+}
+
+static void serve(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *slot) {
     int misses = 0;
-    for (rp_waiting_pop *waiting = list->first, *next; waiting != NULL && misses < MISSES_MAX; waiting = next) {
+    for (rp_waiting_pop *waiting = list->kinds[RP_POP_MESSAGES].first, *next; waiting != NULL && misses < MISSES_MAX; waiting = next) {
         next = waiting->next;
-        int elsewhere = slot->topic == list->topic && waiting->pop.queue_id >= 0 && waiting->pop.queue_id != slot->queue_id;
-        misses += !elsewhere && !retry(lane, waiting, 0);
+        misses += !is_elsewhere(waiting, slot) && !retry(lane, waiting, 0);
+    }
+}
+
+/* One message is told to one of those that asked, the last, who is the likeliest to be there still: all of them would come for it. */
+static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *slot) {
+    int64_t told = 0;
+    int misses = 0;
+    for (rp_waiting_pop *waiting = list->kinds[RP_POP_NOTIFICATION].last, *next; waiting != NULL && misses < MISSES_MAX; waiting = next) {
+        next = waiting->previous;
+        if (is_elsewhere(waiting, slot))
+            continue;
+        if (told > 0 && told >= rp_pop_rest(lane, &waiting->pop, slot->topic, slot->queue_id))
+            return;
+        if (retry(lane, waiting, 0))
+            told++;
+        else
+            misses++;
     }
 }
 
@@ -301,8 +326,10 @@ void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
     if (lane->pop_waits.heap_size == 0)
         return;
     for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL; key = key->next) {
-        if (key->topic == slot->topic)
-            serve(lane, key->list, slot);
+        if (key->topic != slot->topic)
+            continue;
+        serve(lane, key->list, slot);
+        tell(lane, key->list, slot);
     }
 }
 
@@ -310,7 +337,7 @@ int rp_pop_waits_wait_on(const rp_lane *lane, const rp_topic *topic) {
     if (lane->pop_waits.heap_size == 0)
         return 0;
     for (const rp_pop_key *key = *bucket_of(&lane->pop_waits, topic); key != NULL; key = key->next) {
-        if (key->topic == topic && key->list->first != NULL)
+        if (key->topic == topic && (key->list->kinds[RP_POP_MESSAGES].first != NULL || key->list->kinds[RP_POP_NOTIFICATION].first != NULL))
             return 1;
     }
     return 0;
@@ -342,7 +369,7 @@ void rp_pop_waits_connection_closed(rp_lane *lane, uint64_t connection_id) {
 uint32_t rp_pop_waits_count(const rp_lane *lane, const rp_topic *topic, const rp_group *group, int32_t queue_id) {
     const rp_pop_list *list = find_list(&lane->pop_waits, topic, group);
     uint32_t count = 0;
-    for (const rp_waiting_pop *waiting = list != NULL ? list->first : NULL; waiting != NULL; waiting = waiting->next)
-        count += waiting->pop.kind == RP_POP_MESSAGES && waiting->pop.queue_id == queue_id;
+    for (const rp_waiting_pop *waiting = list != NULL ? list->kinds[RP_POP_MESSAGES].first : NULL; waiting != NULL; waiting = waiting->next)
+        count += waiting->pop.queue_id == queue_id;
     return count;
 }

@@ -2,7 +2,8 @@
  * RocketMQ: PopLongPollingService, PopRequest (5.3.3 broker/longpolling/).
  *
  *   wait ─► list of (group, topic) ─ hashed by topic and by each retry topic ─ this lane's bit in the mask of every queue they look at
- *   arrival ─► long_polling's stack ─► the lists of that topic, from the first until one finds nothing
+ *   arrival ─► long_polling's stack ─► the lists of that topic: pops from the first until one finds nothing, notifications from the last,
+ *              as many as there are messages
  *   heap ─► deadlines, and when a blocked queue is free
  *
  * Threads  the lane's reactor.

@@ -111,6 +111,12 @@ static int are_waiting(void *context) {
     rp_broker_read_pop_stats(fx->broker, &stats);
     return stats.waiting_now == 1;
 }
+static int two_wait(void *context) {
+    const fixture *fx = context;
+    rp_pop_stats stats;
+    rp_broker_read_pop_stats(fx->broker, &stats);
+    return stats.waiting_now == 2;
+}
 static int none_waits(void *context) {
     const fixture *fx = context;
     rp_pop_stats stats;
@@ -239,6 +245,30 @@ static void a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic(void) {
     wait_until(are_waiting, &fx);
     rp_broker_dismiss_pulls(fx.broker);
     CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == 2);
+    client_close(&producer);
+    close_pop(&fx, &c);
+}
+
+static void a_message_is_told_to_the_last_who_asked(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client producer = client_open(&fx, RP_SERIALIZE_JSON), c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    pop.poll_ms = 2 * WAIT_MS;
+    int32_t first = client_send_pop(&c, RP_CODE_NOTIFICATION, &pop), second = client_send_pop(&c, RP_CODE_NOTIFICATION, &pop);
+    wait_until(two_wait, &fx);
+    send_message(&producer, "T", 0, NULL, "for one of them");
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.opaque == second);
+    CHECK(slice_is(rp_command_field(&response, "hasMsg"), "true"));
+    CHECK(client_pop(&c, &pop).code == SUCCESS && are_waiting(&fx));
+    second = client_send_pop(&c, RP_CODE_NOTIFICATION, &pop);
+    wait_until(two_wait, &fx);
+    for (int32_t told = 0; told < 2; told++) {
+        send_message(&producer, "T", 0, NULL, "one for each");
+        CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.opaque == (told == 0 ? second : first));
+        CHECK(slice_is(rp_command_field(&response, "hasMsg"), "true"));
+    }
     client_close(&producer);
     close_pop(&fx, &c);
 }
@@ -504,6 +534,7 @@ int main(void) {
     what_comes_again_is_found_whichever_retry_topic_there_is();
     only_the_tags_asked_for_and_the_offset_goes_on();
     a_waiting_pop_is_woken_by_its_topic_and_by_its_retry_topic();
+    a_message_is_told_to_the_last_who_asked();
     an_order_consumer_blocks_its_queue_until_it_acks();
     what_order_consumers_have_survives_a_restart();
     acks_and_changes_are_in_the_log_and_strangers_ones_are_refused();
