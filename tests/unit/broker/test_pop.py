@@ -102,6 +102,39 @@ def test_questions_about_pops_make_the_group_and_no_retry_topic(tmp_path: Path) 
     run(test)
 
 
+def test_a_group_that_begins_at_the_end_gets_the_last_message_and_all_that_come_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, initPopOffsetByCheckMsgInMem="false") as at:
+            peer = at.peer()
+            assert at.broker.parts is not None
+            await at.broker.parts.make_topic("%RETRY%g_t", 1)
+            for topic in ("t", "%RETRY%g_t"):
+                for body in (b"A", b"B", b"C"):
+                    await peer.send(topic, body)
+            answer = await pop(peer, initMode=1)
+            assert sorted(answer.fields["msgOffsetInfo"].split(";")) == ["0 0 2", "1 0 0,1,2"]
+            await peer.send("t", b"D")
+            answer = await pop(peer, initMode=1)
+            assert answer.fields["msgOffsetInfo"] == "0 0 3", "it has begun"
+
+    run(test)
+
+
+def test_an_order_consumer_waits_for_what_was_not_acked_in_time(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            peer = at.peer()
+            await peer.send("t", queue_id=0)
+            await peer.send("t", queue_id=2)
+            first = await pop(peer, order=True, invisibleTime=300)
+            again = await pop(peer, order=True, pollTime=60_000)
+            assert again.code == 0
+            assert sorted(again.fields["orderCountInfo"].split(";")) == ["0 0 1", "0 2 1", "0 qo0%0 1", "0 qo2%0 1"]
+            assert int(again.fields["popTime"]) - int(first.fields["popTime"]) >= 300
+
+    run(test)
+
+
 def test_an_order_consumer_is_blocked_after_a_restart(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as at:
