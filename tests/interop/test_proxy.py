@@ -335,7 +335,9 @@ def test_clients_in_other_languages_send_and_receive(
     seen = judgement(*judge, proxy.address, prefix, f"{COUNT}", home=tmp_path, timeout=300)
     tagged = [f"{number}" for number in range(0, COUNT, 2)]
     assert seen["fifo"] == [[f"{of} {number}" for number in range(of, COUNT, 2)] for of in (0, 1)]
-    assert seen["transaction"] == ["commit it", "unknown it"] and seen["colour"] == "blau ü"
+    assert seen["colour"] == "blau ü"
+    # 5.5.0 asks again while it puts the answer off, and commits it twice
+    assert sorted(set(seen["transaction"])) == ["commit it", "unknown it"]
     if language == "go":  # no push consumer: one by tags that puts the first message off
         assert seen["normal"] == {body: 1 + (body == "0") for body in tagged} and seen["delay"] == ["late"]
     else:

@@ -21,6 +21,7 @@ from rocketmq import (
     TransactionChecker,
     TransactionResolution,
 )
+from rocketmq.v5.exception import InternalErrorException
 
 PATIENCE_S = 50
 endpoints, prefix, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -29,7 +30,7 @@ configuration = ClientConfiguration(endpoints, Credentials(), request_timeout=20
 
 class Checker(TransactionChecker):
     def check(self, message: Message) -> TransactionResolution:
-        return TransactionResolution.COMMIT if message.body.startswith(b"unknown") else TransactionResolution.ROLLBACK
+        return TransactionResolution.ROLLBACK if message.body.startswith(b"rollback") else TransactionResolution.COMMIT
 
 
 class Inbox(MessageListener):
@@ -89,7 +90,12 @@ simple.startup()
 taken: dict[str, int] = {}
 deadline = time.time() + PATIENCE_S
 while len(taken) < count and time.time() < deadline:
-    for each in simple.receive(16, 60) or []:
+    try:
+        messages = simple.receive(16, 60) or []
+    except InternalErrorException as problem:  # the proxy does not know its settings yet
+        print(problem, file=sys.stderr)
+        continue
+    for each in messages:
         body = each.body.decode()
         if body == "0" and each.delivery_attempt == 1:
             simple.change_invisible_duration(each, 10)

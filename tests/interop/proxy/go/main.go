@@ -43,7 +43,9 @@ func config(group string) *rmq.Config {
 
 func topic(kind string) string { return prefix + "-" + kind }
 
-func message(kind, body string) *rmq.Message { return &rmq.Message{Topic: topic(kind), Body: []byte(body)} }
+func message(kind, body string) *rmq.Message {
+	return &rmq.Message{Topic: topic(kind), Body: []byte(body)}
+}
 
 func send(producer rmq.Producer, message *rmq.Message) {
 	must(producer.Send(context.Background(), message))
@@ -114,7 +116,12 @@ func main() {
 	count := must(strconv.Atoi(os.Args[3]))
 	os.Setenv(rmq.CLIENT_LOG_ROOT, os.Getenv("HOME"))
 	rmq.ResetLogger()
-	checker := &rmq.TransactionChecker{Check: func(*rmq.MessageView) rmq.TransactionResolution { return rmq.COMMIT }}
+	checker := &rmq.TransactionChecker{Check: func(message *rmq.MessageView) rmq.TransactionResolution {
+		if strings.HasPrefix(string(message.GetBody()), "rollback") {
+			return rmq.ROLLBACK
+		}
+		return rmq.COMMIT
+	}}
 	var topics []string
 	for _, kind := range kinds {
 		topics = append(topics, topic(kind))

@@ -1,4 +1,5 @@
-// The Node.js client (rocketmq-client-nodejs) as a judge: node judge.js ENDPOINTS PREFIX COUNT. PREFIX names topics and groups. Prints a line of JSON.
+// The Node.js client (rocketmq-client-nodejs) as a judge: node judge.js ENDPOINTS PREFIX COUNT. PREFIX names topics and groups. Prints a
+// line of JSON.
 'use strict';
 
 const { Producer, SimpleConsumer, PushConsumer, ConsumeResult } = require('rocketmq-client-nodejs');
@@ -19,14 +20,19 @@ function until(holds, ms = PATIENCE_MS) {
   });
 }
 
-// A client that gets its settings before its routes waits for them for ever: then another takes its place.
-async function started(make) {
-  for (let tries = 0; tries < 10; tries++) {
-    const client = make();
-    const ready = client.startup().then(() => true);
-    if (await Promise.race([ready, new Promise(resolve => setTimeout(resolve, 5000, false))])) return client;
-  }
-  throw new Error('no client got its settings');
+// A client that gets its settings before its routes waits for them for ever: it is told of them until it is ready.
+async function started(client) {
+  const take = client.onSettingsCommand.bind(client);
+  let told;
+  client.onSettingsCommand = (...settings) => {
+    take(...settings);
+    clearInterval(told);
+    told = setInterval(take, 100, ...settings);
+  };
+  await client.startup();
+  clearInterval(told);
+  client.onSettingsCommand = take;
+  return client;
 }
 
 async function push(kind, expression, refuses) {
@@ -37,7 +43,7 @@ async function push(kind, expression, refuses) {
     return ConsumeResult.SUCCESS;
   };
   const subscriptions = new Map([[`${prefix}-${kind}`, expression]]);
-  await started(() => new PushConsumer({ ...common, consumerGroup: `${prefix}-${kind}-push`, subscriptions, messageListener: { consume } }));
+  await started(new PushConsumer({ ...common, consumerGroup: `${prefix}-${kind}-push`, subscriptions, messageListener: { consume } }));
   return { taken };
 }
 
@@ -76,12 +82,13 @@ async function receiveAll(simple) {
 }
 
 async function main() {
-  const checker = { check: async () => TransactionResolution.COMMIT };
-  const producer = await started(() => new Producer({ ...common, topics: KINDS.map(kind => `${prefix}-${kind}`), checker }));
+  const { COMMIT, ROLLBACK } = TransactionResolution;
+  const checker = { check: async message => (message.body.toString().startsWith('rollback') ? ROLLBACK : COMMIT) };
+  const producer = await started(new Producer({ ...common, topics: KINDS.map(kind => `${prefix}-${kind}`), checker }));
   await sendAll(producer);
   const subscriptions = new Map([[`${prefix}-normal`, '*']]);
   const options = { ...common, consumerGroup: `${prefix}-normal-simple`, subscriptions, awaitDuration: 5000 };
-  const simple = await started(() => new SimpleConsumer(options));
+  const simple = await started(new SimpleConsumer(options));
   const pushed = {};
   for (const kind of KINDS) pushed[kind] = await push(kind, kind === 'normal' ? 'TagA' : '*', kind === 'normal');
   const { taken, colour } = await receiveAll(simple);
