@@ -1,4 +1,4 @@
-/* timer_aside.c: messages whose own queue cannot be made: they are set aside, so that the slots behind them come (timer_service.h).
+/* timer_aside.c: messages whose own queue, or its next file, cannot be made: they are set aside, so that the slots behind them come (timer_service.h).
  * RocketMQ: TimerMessageStore.doPut (5.3.3 store/timer/), which tries again without end, and holds up all that is due later.
  *
  * One that is set aside is appended to the timer queue again with a later TIMER_OUT_MS, so that it is what any message is that waits: in
@@ -15,9 +15,25 @@
 #define ASIDE_MS_MIN INT64_C(60000)
 #define ASIDE_DOUBLED_MAX 6            /* to about an hour */
 
+/* None for a while, or the clock went back. */
+static bool is_forgotten(const rp_timer_refusals *refusals, int64_t now_ms) {
+    return now_ms < refusals->last_ms || now_ms - refusals->last_ms > FORGOTTEN_MS;
+}
+
+/* What an append says does not tell the queue from the commit log. */
+int rp_timer_try_queue(rp_timer_service *service, rp_consume_queue *queue, int64_t now_ms) {
+    rp_timer_refusals *refusals = &service->refusals;
+    if (!refusals->asks_queues)
+        return RP_OK;
+    int status = rp_commit_log_try_queue(service->broker->commit_log, queue);
+    if (status == RP_OK && is_forgotten(refusals, now_ms))
+        refusals->asks_queues = false;
+    return status;
+}
+
 int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message, int64_t now_ms) {
     rp_timer_refusals *refusals = &service->refusals;
-    if (now_ms < refusals->last_ms || now_ms - refusals->last_ms > FORGOTTEN_MS) { /* the first for a while, or the clock went back */
+    if (is_forgotten(refusals, now_ms)) {
         refusals->first_ms = now_ms;
         refusals->is_told = false;
     }

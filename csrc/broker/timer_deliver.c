@@ -48,7 +48,8 @@ static int open_timer_queue(rp_timer_service *service, rp_timer_outgoing *out, r
     return rp_timer_open_queue(service, &item->queue);
 }
 
-static int open_target_queue(rp_timer_service *service, const rp_message *message, rp_timer_outgoing *out, rp_append_item *item) {
+static int open_target_queue(rp_timer_service *service, const rp_message *message, int64_t now_ms, rp_timer_outgoing *out,
+                             rp_append_item *item) {
     rp_target_queue target;
     int status = rp_target_queue_open(service->broker, message->properties, &target);
     if (rp_target_is_none(status)) {
@@ -57,7 +58,7 @@ static int open_target_queue(rp_timer_service *service, const rp_message *messag
     }
     out->topic = target.topic;
     item->queue = target.queue;
-    return status;
+    return status == RP_OK ? rp_timer_try_queue(service, target.queue, now_ms) : status;
 }
 
 int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pin, int32_t magic, int64_t enqueue_ms, int64_t now_ms) {
@@ -67,7 +68,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
     bool is_rolled = (magic & RP_TIMER_ROLL) != 0;
     *item = rp_item_of_message(message);
     *out = (rp_timer_outgoing){.name = rp_message_property(waited, "REAL_TOPIC"), .log_offset = message->physical_offset};
-    int status = is_rolled ? open_timer_queue(service, out, item) : open_target_queue(service, message, out, item);
+    int status = is_rolled ? open_timer_queue(service, out, item) : open_target_queue(service, message, now_ms, out, item);
     int64_t aside_ms = is_rolled || status != RP_E_IO ? 0 : rp_timer_set_aside(service, message, now_ms);
     if (aside_ms > 0)
         status = open_timer_queue(service, out, item);
@@ -105,6 +106,7 @@ int rp_timer_append(rp_timer_service *service, uint32_t *over) {
             rp_timer_pass_over(service, out->log_offset, "its record does not fit into the log any more; it was sent to topic ", out->name);
         } else {
             refused = refused == RP_OK ? item->status : refused;
+            service->refusals.asks_queues = service->refusals.asks_queues || item->status == RP_E_IO;
         }
         if (item->status == RP_OK || item->status == RP_E_TOO_LARGE)
             *over |= UINT32_C(1) << out->index;

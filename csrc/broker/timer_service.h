@@ -13,7 +13,7 @@
  * Threads  one of its own, between start and stop; what senders ask, and what timed_messages.h says of others: any.
  * Lock     `lock`: the thread sleeps in it; the timer queue is made under it, once; the last checkpoint is read under it.
  * Refused  what cannot be appended is tried again, and holds up what is behind it: without memory, with a full disk, without end; a message
- *          whose own queue cannot be made for ten seconds, then it is set aside, in the timer queue with a later time.
+ *          whose own queue, or its next file, cannot be made for ten seconds, then it is set aside, in the timer queue with a later time.
  * Bounds   RP_TIMER_WINDOW messages at once, RP_TIMER_BYTES_MAX of their records (or one); a slot of any length is walked in steps.
  * kill -9  what was delivered since the last checkpoint, a second or so, is delivered again. A clean stop leaves nothing twice, and no
  *          kill or power cut loses anything that is in the timer queue.

@@ -49,6 +49,7 @@ typedef struct rp_timer_copies {
 typedef struct rp_timer_refusals {
     int64_t first_ms, last_ms; /* of a row of them */
     bool is_told;
+    bool asks_queues; /* an append failed, and it may have been a queue */
 } rp_timer_refusals;
 
 /* A message on its way out of the timer queue. */
@@ -162,6 +163,8 @@ int rp_timer_leave_slot(rp_timer_service *service, rp_error *error);
 
 /* ---- timer_aside.c ---- */
 
+/* Before an append to it. RP_OK: nothing is known against it; as of rp_commit_log_try_queue. */
+int rp_timer_try_queue(rp_timer_service *service, rp_consume_queue *queue, int64_t now_ms);
 /* A message that is due, whose queue cannot be made. Until when it is set aside; 0: it is to be tried again where it is. */
 int64_t rp_timer_set_aside(rp_timer_service *service, const rp_message *message, int64_t now_ms);
 

@@ -47,6 +47,9 @@ typedef struct rp_append_item {
 /* Appends all items in order under one lock acquisition. Returns how many succeeded; each item has its own status.
  * On return the messages are readable and in their queues; durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
+/* For who was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
+ * RP_E_BUSY as of an append. */
+int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue);
 /* How long the append that holds the lock has held it, when that is longer than append_busy_timeout_ms: it is stuck in the page cache or
  * on the disk (RocketMQ: isOSPageCacheBusy). 0: none is. now_ns of the monotonic clock. */
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns);

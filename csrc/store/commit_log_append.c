@@ -327,6 +327,17 @@ static int64_t refuse_all(rp_commit_log *log, rp_append_item *items, uint32_t it
     return 0;
 }
 
+int rp_commit_log_try_queue(rp_commit_log *log, rp_consume_queue *queue) {
+    if (!lock_in_time(log)) {
+        return RP_E_BUSY;
+    }
+    atomic_store_explicit(&log->locked_ns, rp_clock_monotonic_ns(log->setup.clock), memory_order_relaxed);
+    int rc = rp_consume_queue_reserve(queue, NULL);
+    atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&log->append_lock);
+    return rc;
+}
+
 int64_t rp_commit_log_stuck_ms(const rp_commit_log *log, int64_t now_ns) {
     int64_t locked_ns = atomic_load_explicit(&log->locked_ns, memory_order_relaxed);
     int64_t held_ms = locked_ns != 0 ? (now_ns - locked_ns) / RP_NS_PER_MS : 0;

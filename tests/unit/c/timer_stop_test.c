@@ -29,6 +29,20 @@ static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size)
     return rp_file_ops_system()->allocate(context, fd, offset, size);
 }
 
+/* A queue of NEXT_ENTRIES in a file, whose next one cannot be made. */
+#define NEXT_ENTRIES 4
+
+static _Atomic bool is_blocked;
+
+static int open_or_refuse(void *context, const char *path, int flags, uint32_t mode) {
+    if (atomic_load(&is_blocked) && strstr(path, "/consumequeue/T/3/00000000000000000080") != NULL) {
+        atomic_fetch_add(&refusals, 1);
+        errno = EISDIR;
+        return -1;
+    }
+    return rp_file_ops_system()->open(context, path, flags, mode);
+}
+
 static rp_file_ops full_ops(void) {
     rp_file_ops ops = *rp_file_ops_system();
     ops.allocate = allocate_or_full;
@@ -260,11 +274,50 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     ended(&fx, &c);
 }
 
+/* The same of one that has a file, and needs the next. */
+static void what_finds_no_room_in_its_queue_is_set_aside_as_well(void) {
+    fixture fx;
+    char properties[64];
+    rp_file_ops ops = *rp_file_ops_system();
+    ops.open = open_or_refuse;
+    timer_fixture_init(&fx);
+    fx.store_options.file_ops = &ops;
+    fx.store_options.consume_queue_file_size = NEXT_ENTRIES * 20;
+    atomic_store(&is_blocked, true);
+    fixture_open(&fx);
+    rp_timer_options options = timer_options(&fx);
+    timers_start(&fx, &options);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < NEXT_ENTRIES; i++)
+        send_later(&c, "T", 3, NULL, "fills the file");
+    int64_t due_ms = turned_wall_ms(NULL) + MINUTE;
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms);
+    send_later(&c, "T", 3, properties, "in its slot");
+    send_later(&c, "T", 0, properties, "beside it");
+    snprintf(properties, sizeof properties, "TIMER_DELIVER_MS\1%" PRId64 "\2", due_ms + MINUTE / 4);
+    send_later(&c, "T", 0, properties, "behind it");
+    wait_entered(&fx);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE + MINUTE / 2);
+    wait_end(&fx, "T", 0, 1);
+    wait_refusals(2); /* by now it is known since when */
+    CHECK(end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == 0);
+    atomic_fetch_add(&clock_ahead_ms, MINUTE / 5);
+    wait_end(&fx, "T", 0, 2);
+    wait_entered(&fx);
+    CHECK(stats_of(&fx).rolled == 1 && stats_of(&fx).messages_waiting == 1 && stats_of(&fx).passed_over == 0);
+    atomic_store(&is_blocked, false);
+    turn_clock(&fx, 2 * MINUTE);
+    CHECK(end_of(&fx, "T", 3) == NEXT_ENTRIES + 1 && body_is(&fx, "T", 3, NEXT_ENTRIES, "in its slot"));
+    CHECK(end_of(&fx, "T", 0) == 2 && stats_of(&fx).messages_waiting == 0);
+    ended(&fx, &c);
+}
+
 int main(void) {
     RUN(what_a_full_disk_refuses_is_tried_again_and_the_rest_comes_once);
     RUN(a_stop_within_a_slot_leaves_its_rest_to_the_next_start);
     RUN(what_was_refused_at_a_stop_comes_though_the_log_is_lost);
     RUN(what_has_no_queue_is_set_aside_and_comes_once_there_is_one);
+    RUN(what_finds_no_room_in_its_queue_is_set_aside_as_well);
     RUN(a_stop_enters_what_was_sent_before_it);
     return 0;
 }
