@@ -3,99 +3,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "../../../csrc/broker/pop_revive_inl.h"
 #include "../../../csrc/broker/timer_service_inl.h"
-#include "broker/pop.h"
-#include "broker_fixture.h"
-
-#define REVIVE "rmq_sys_REVIVE_LOG_DefaultCluster"
-#define RETRY "%RETRY%G_T"
-#define NATIVE (RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL)
-#define POP_MS INT64_C(1700000000000) /* when everything is popped, by the test's clock */
-#define DUE_MS(invisible_ms) (POP_MS + (invisible_ms) + REVIVE_GRACE_MS)
-
-static void open_revive(fixture *fx, client *c) {
-    fixture_init(fx);
-    fixture_open(fx);
-    CHECK(rp_broker_put_topic(fx->broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
-    CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
-    *c = client_open(fx, RP_SERIALIZE_ROCKETMQ);
-}
-
-static void close_revive(fixture *fx, client *c) {
-    client_close(c);
-    drop_events(fx);
-    fixture_close(fx);
-}
-
-static int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
-}
-
-static int64_t group_offset(const fixture *fx, int32_t queue_id) {
-    return rp_broker_read_offset(fx->broker, text(RP_POP_REVIVE_GROUP), text(REVIVE), queue_id);
-}
-
-/* The caller gives the pin back. */
-static void *read_message(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message) {
-    rp_queue_entry entry;
-    rp_log_range range;
-    rp_error error;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error), &error, "decode record");
-    return range.pin;
-}
-
-static int property_is(const rp_message *message, const char *name, const char *value) {
-    rp_slice found = rp_message_property(message->properties, name);
-    return value == NULL ? found.data == NULL : found.data != NULL && slice_is(found, value);
-}
-
-static int64_t turn(fixture *fx, int64_t now_ms) { return rp_pop_revive_round(fx->broker->revive, now_ms); }
-
-static rp_pop_revive_stats stats_of(const fixture *fx) {
-    rp_pop_revive_stats stats;
-    rp_pop_revive_read_stats(fx->broker->revive, &stats);
-    return stats;
-}
-
-static rp_pop_checkpoint checkpoint_of(int64_t start, uint32_t count, int64_t invisible_ms) {
-    return (rp_pop_checkpoint){.topic = text("T"),
-                               .group = text("G"),
-                               .broker_name = text("broker"),
-                               .start_offset = start,
-                               .pop_time_ms = POP_MS,
-                               .invisible_ms = invisible_ms,
-                               .count = count};
-}
-
-static void put(fixture *fx, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint) {
-    CHECK(rp_pop_log_put_checkpoint(fx->broker, revive_queue_id, checkpoint) == RP_OK);
-}
-
-static void put_ack(fixture *fx, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, int is_batch, const int64_t *offsets,
-                    uint32_t count) {
-    rp_pop_ack ack = {.topic = checkpoint->topic,
-                      .group = checkpoint->group,
-                      .broker_name = checkpoint->broker_name,
-                      .start_offset = checkpoint->start_offset,
-                      .pop_time_ms = checkpoint->pop_time_ms,
-                      .queue_id = checkpoint->queue_id,
-                      .is_batch = is_batch,
-                      .offset_count = count,
-                      .offsets = offsets};
-    CHECK(rp_pop_log_put_ack(fx->broker, revive_queue_id, &ack) == RP_OK);
-}
-
-/* A record of anybody's in the revive topic. */
-static void put_text(fixture *fx, int32_t revive_queue_id, const char *properties, const char *body) {
-    rp_append_item item = {.body = text(body), .properties = {text(properties)}};
-    CHECK(rp_pop_log_open_queue(fx->broker, revive_queue_id, &item.queue) == RP_OK);
-    CHECK(rp_commit_log_append(fx->broker->commit_log, &item, 1) == 1);
-}
+#include "pop_revive_fixture.h"
 
 /* What a process that was killed leaves: the log, and the group's offset as it was written last. */
 static void restart(fixture *fx, int64_t group_offset_of_0) {
@@ -379,104 +288,6 @@ static void a_store_that_takes_nothing_is_waited_for(void) {
     close_revive(&fx, &c);
 }
 
-static _Atomic bool is_full;
-
-static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size) {
-    if (!atomic_load(&is_full))
-        return rp_file_ops_system()->allocate(context, fd, offset, size);
-    errno = ENOSPC;
-    return -1;
-}
-
-/* Sends until one is taken: who makes files ahead has seen that there is room. */
-static void wait_room(client *c, const char *body) {
-    number_text queue;
-    for (int64_t until = now_ms() + WAIT_MS; now_ms() < until; sched_yield()) {
-        rp_command request = send_request_v2(c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body), &queue);
-        if (client_call(c, &request).code == 0)
-            return;
-    }
-    CHECK(!"the log takes messages again");
-}
-
-static void what_a_full_disk_refuses_is_tried_again_and_comes_once(void) {
-    enum { COUNT = 32, BODY = 60000 }; /* more than two files of the log */
-    rp_file_ops full = *rp_file_ops_system();
-    full.allocate = allocate_or_full;
-    fixture fx;
-    client c;
-    fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    fixture_open(&fx);
-    c = client_open(&fx, RP_SERIALIZE_JSON);
-    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
-    CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
-    char *body = malloc(BODY + 1);
-    memset(body, 'x', BODY);
-    body[BODY] = 0;
-    for (int i = 0; i < COUNT; i++)
-        send_message(&c, "T", 0, NULL, body);
-    rp_pop_checkpoint checkpoint = checkpoint_of(0, COUNT, 1000), is_first = checkpoint_of(0, 1, 0);
-    put(&fx, 0, &checkpoint);
-    atomic_store(&is_full, true);
-    turn(&fx, DUE_MS(1000)); /* the retry queue cannot begin */
-    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_kept == 1);
-    atomic_store(&is_full, false);
-    is_first.pop_time_ms = POP_MS - 10000;
-    put(&fx, 1, &is_first);
-    turn(&fx, POP_MS);
-    CHECK(end_of(&fx, RETRY, 0) == 1);
-    atomic_store(&is_full, true);
-    turn(&fx, DUE_MS(1000) + 1000); /* the log has no file any more */
-    int64_t end = end_of(&fx, RETRY, 0);
-    CHECK(end < 1 + COUNT && stats_of(&fx).append_failures > 0 && stats_of(&fx).checkpoints_kept == 1 && group_offset(&fx, 0) < 0);
-    atomic_store(&is_full, false);
-    wait_room(&c, body);
-    turn(&fx, DUE_MS(1000) + 3000);
-    CHECK(end_of(&fx, RETRY, 0) == 1 + COUNT && stats_of(&fx).put_again == 0 && stats_of(&fx).checkpoints_kept == 0);
-    free(body);
-    close_revive(&fx, &c);
-}
-
-/* A change of an invisible time: an ack is shorter than its checkpoint, and may still fit where the disk ends. */
-static void an_ack_is_not_stored_without_its_checkpoint(void) {
-    enum { BODY = 60000, SHIFT = 60, SHIFTS = 16 };
-    rp_file_ops full = *rp_file_ops_system();
-    full.allocate = allocate_or_full;
-    fixture fx;
-    client c;
-    fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    fixture_open(&fx);
-    c = client_open(&fx, RP_SERIALIZE_JSON);
-    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
-    char body[BODY + 1] = {0};
-    number_text queue;
-    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
-    rp_pop_ack ack = {.topic = checkpoint.topic, .group = checkpoint.group, .offset_count = 1, .offsets = (const int64_t[]){0}};
-    memset(body, 'x', BODY);
-    CHECK(rp_pop_log_replace(fx.broker, 0, &checkpoint, &ack) == RP_OK);
-    for (int i = 0; i < SHIFTS; i++) {
-        rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body + BODY - i * SHIFT - 1), &queue);
-        CHECK(client_call(&c, &request).code == 0);
-        atomic_store(&is_full, true);
-        do {
-            request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 1, NULL, text(body), &queue);
-        } while (client_call(&c, &request).code == 0);
-        while (rp_pop_log_replace(fx.broker, 0, &checkpoint, &ack) == RP_OK)
-            ;
-        rp_message message, before;
-        int64_t end = end_of(&fx, REVIVE, 0);
-        void *pin = read_message(&fx, REVIVE, 0, end - 1, &message), *pin_before = read_message(&fx, REVIVE, 0, end - 2, &before);
-        CHECK(property_is(&message, "TAGS", RP_POP_CK_TAG) || property_is(&before, "TAGS", RP_POP_CK_TAG));
-        rp_log_range_release(pin);
-        rp_log_range_release(pin_before);
-        atomic_store(&is_full, false);
-        wait_room(&c, body);
-    }
-    close_revive(&fx, &c);
-}
-
 static void what_finds_no_room_is_read_when_there_is_some(void) {
     enum { COUNT = 50 };
     fixture fx;
@@ -615,8 +426,6 @@ int main(void) {
     RUN(a_missing_retry_topic_is_waited_for);
     RUN(what_nobody_wants_any_more_is_dropped);
     RUN(a_store_that_takes_nothing_is_waited_for);
-    RUN(what_a_full_disk_refuses_is_tried_again_and_comes_once);
-    RUN(an_ack_is_not_stored_without_its_checkpoint);
     RUN(what_finds_no_room_is_read_when_there_is_some);
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
