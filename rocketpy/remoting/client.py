@@ -22,6 +22,7 @@ from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyEr
 from .._core.remoting import Command, decode_command, encode_command, scan_frame
 from .codes import CURRENT_VERSION, FLAG_ONEWAY, Language, ResponseCode, SerializeType, request_name
 from .command import Fields, check_success, encode_fields
+from .credentials import Credentials
 from .look_up import LookUps
 
 log = logging.getLogger(__name__)
@@ -158,7 +159,10 @@ class RemotingClient:
         version: int = CURRENT_VERSION,
         on_request: RequestCallback | None = None,
         on_lost: LostCallback | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
+        """credentials: every request is signed with them."""
+        self._credentials = credentials
         self._connect_timeout_s = connect_timeout_s
         self._frame_size_max = frame_size_max
         self._in_flight_max = in_flight_max
@@ -323,9 +327,10 @@ class RemotingClient:
         return next(self._opaques) & 0x7FFFFFFF
 
     def _encode(self, code: int, fields: Fields, body: bytes, opaque: int, flag: int) -> bytes:
+        encoded = encode_fields(fields)
         return encode_command(
             code,
-            encode_fields(fields),
+            encoded if self._credentials is None else self._credentials.signed(encoded, body),
             body,
             opaque=opaque,
             flag=flag,

@@ -1,0 +1,1 @@
+"""Who may do what: users, their rights, the credentials this broker itself shows. Checked natively, decided here."""
