@@ -56,6 +56,14 @@ typedef struct rp_handler {
     int (*on_response)(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command);
 } rp_handler;
 
+/* Who may ask: looks at every request of a client before the handler or Python does, once each; not at responses. */
+typedef struct rp_gate {
+    void *context;
+    /* On the reactor's thread. 0: it may. Else the code it is answered with, and why in *remark, which lives in the reactor's arena or in
+     * static storage; oneway requests are dropped. Slices as for on_request. */
+    int32_t (*admit)(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice *remark);
+} rp_gate;
+
 typedef struct rp_server_options {
     const char *bind_address;     /* "0.0.0.0", "127.0.0.1", "::" */
     uint16_t port;                /* 0: any free one, see rp_server_port */
@@ -81,6 +89,8 @@ void rp_server_options_default(rp_server_options *options);
 
 /* Binds and listens; no thread runs yet. RP_OK; RP_E_INVALID; RP_E_NETWORK (address in use: error says who to look for). */
 int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error);
+/* Borrowed until rp_server_stop has returned. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. NULL: everybody may. */
+int rp_server_set_gate(rp_server *server, const rp_gate *gate);
 int rp_server_start(rp_server *server, rp_error *error);
 /* Stops accepting and reading, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. CLOSED events
  * of all connections can be taken afterwards. */
@@ -175,7 +185,7 @@ int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ra
 
 typedef struct rp_server_stats {
     uint64_t connections_open, connections_accepted, connections_refused, connections_closed_idle, connections_closed_stalled;
-    uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, oneway_dropped;
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, requests_refused, oneway_dropped;
     uint64_t turns, buffer_bytes; /* buffer_bytes: held now, for input, output and requests of Python */
 } rp_server_stats;
 void rp_server_read_stats(const rp_server *server, rp_server_stats *stats);

@@ -80,6 +80,10 @@ class Handler(NativeObject):
     """What a Server calls on its reactors; the Broker is one. Closed after the servers it is attached to have stopped."""
 
 @disjoint_base
+class Gate(NativeObject):
+    """What a Server asks before every request whether it may; the AuthTable is one. Closed after the servers that have it."""
+
+@disjoint_base
 class Server(NativeObject):
     """Owner of one rp_server. `handler` is a Broker whose fast path answers sends and pulls, or None: everything comes up to Python.
 
@@ -92,6 +96,8 @@ class Server(NativeObject):
     @property
     def event_fd(self) -> int:
         """Readable when requests wait; for asyncio's add_reader."""
+    def set_gate(self, gate: Gate) -> None:
+        """Before start(), once: later it raises Busy."""
     def start(self) -> None: ...
     def stop(self, drain_ms: int = 500) -> None:
         """Blocks until the reactors have ended: drain_ms at most, then connections are cut."""

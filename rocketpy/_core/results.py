@@ -107,3 +107,16 @@ class SyncTimes(NamedTuple):
     io_uring_ns: int
     taken: str  # SYSCALL or IO_URING: what flushBackend=AUTO means here
     refusal: str  # why there is no io_uring, and what to do about it
+
+
+class AclEntry(NamedTuple):
+    """A PolicyEntry (rp_acl_entry): the numbers are the constants of rocketpy._core.auth; name is of LITERAL and PREFIXED; without sources
+    it is for everywhere."""
+
+    is_default: bool
+    resource_type: int
+    pattern: int
+    name: str
+    actions: int
+    sources: tuple[str, ...]
+    is_deny: bool

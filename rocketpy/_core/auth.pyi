@@ -1,0 +1,61 @@
+"""Stub of rocketpy._core.auth: users, their rights, and the gate in front of servers (csrc/auth/auth_table.h)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from .base import LogTap as LogTap
+from .remoting import Gate
+from .results import AclEntry as AclEntry
+
+# ResourceType
+RESOURCE_ANY: Final = 1
+RESOURCE_CLUSTER: Final = 2
+RESOURCE_NAMESPACE: Final = 3
+RESOURCE_TOPIC: Final = 4
+RESOURCE_GROUP: Final = 5
+# ResourcePattern
+PATTERN_ANY: Final = 1
+PATTERN_LITERAL: Final = 2
+PATTERN_PREFIXED: Final = 3
+# Action, as bits
+ACTION_ALL: Final = 2
+ACTION_ANY: Final = 4
+ACTION_PUB: Final = 8
+ACTION_SUB: Final = 16
+ACTION_CREATE: Final = 32
+ACTION_UPDATE: Final = 64
+ACTION_DELETE: Final = 128
+ACTION_GET: Final = 256
+ACTION_LIST: Final = 512
+
+class AuthTable(Gate):
+    """Owner of one rp_auth_table. What is put and deleted counts from the next publish() on; servers are given it by Server.set_gate and
+    keep it from closing until they have closed. Calls from one thread at a time."""
+
+    def __init__(self, *, log: LogTap | None = None) -> None: ...
+    def close(self) -> None: ...
+    def put_user(self, name: str, secret: bytes, *, is_super: bool = False, is_enabled: bool = True) -> None:
+        """Raises InvalidArgument, TooLarge, NoMemory. The secret is not kept."""
+    def delete_user(self, name: str) -> bool:
+        """False when there is none. Its acl stays."""
+    def put_acl(self, user: str, entries: Sequence[AclEntry]) -> None:
+        """All entries of a user, of both policies. Raises InvalidArgument with the reason for one that is none, TooLarge, NoMemory."""
+    def delete_acl(self, user: str) -> bool:
+        """False when there is none."""
+    def set_options(
+        self,
+        *,
+        authenticate: bool,
+        authorize: bool,
+        cluster_name: str,
+        authentication_whitelist: Iterable[int] = (),
+        authorization_whitelist: Iterable[int] = (),
+    ) -> None:
+        """Before the first call nothing is checked. Whitelists are of request codes."""
+    def publish(self) -> None:
+        """From now on requests go by what was put. Raises NoMemory: they go by what was published before."""
+    def stats(self) -> dict[str, int]:
+        """The fields of rp_auth_stats."""
+
+def sign(secret: bytes, content: bytes) -> str:
+    """base64 of HmacSHA1, as AclSigner.calSignature computes it: what the field Signature holds."""
