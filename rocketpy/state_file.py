@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,10 @@ class FileFault:
 class StateFile:
     """One state file and its backup."""
 
-    def __init__(self, path: str | os.PathLike[str], *, is_whole: bool = False) -> None:
-        """is_whole: the caller has read what is there, and it becomes the backup of the first write too."""
+    def __init__(self, path: str | os.PathLike[str], *, is_whole: bool = False, is_private: bool = False) -> None:
+        """is_whole: the caller has read what is there, and it becomes the backup of the first write too. is_private: written so that only
+        its owner reads it, whoever could before."""
+        self._is_private = is_private
         self.path = Path(path)
         self.backup_path = self.path.with_name(self.path.name + ".bak")
         self.damaged_path = self.path.with_name(self.path.name + ".damaged")
@@ -86,7 +89,7 @@ class StateFile:
         temporary = self.path.with_name(self.path.name + ".tmp")
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            _write_synced(temporary, data, _mode(self.path))
+            _write_synced(temporary, data, PRIVATE if self._is_private else _mode(self.path))
             if self._current_is_good:
                 _link_over(self.path, self.backup_path)
             _put(temporary, self.path, self.backup_path, data)

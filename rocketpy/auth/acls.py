@@ -17,8 +17,6 @@ from .resources import Resource, is_address_or_network, parse_action
 CUSTOM, DEFAULT = "Custom", "Default"
 ALLOW, DENY = "Allow", "Deny"
 USER_SUBJECT = "User"
-ENTRIES_MAX = 10_000
-"""Of one subject: each request of it is matched against all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +63,10 @@ Entries = tuple[PolicyEntry, ...]
 
 
 class AclSink(Protocol):
-    """The native table. Raises RocketpyError, and then has changed nothing."""
+    """The native table, which bounds how much there may be. Raises RocketpyError, and then has changed nothing."""
 
-    def put_acl(self, name: str, custom: Sequence[PolicyEntry], default: Sequence[PolicyEntry]) -> None: ...
-    def delete_acl(self, name: str) -> None: ...
+    def put_acl(self, user: str, custom: Sequence[PolicyEntry], default: Sequence[PolicyEntry]) -> None: ...
+    def delete_acl(self, user: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ class AclTable:
         return self._acls.get(user)
 
     def update(self, acl: Acl) -> None:
-        """Created and changed are the same. Raises AuthFault, RocketpyError."""
+        """Created and changed are the same. Raises RocketpyError."""
         known = self._acls.get(acl.user)
         self._put(acl if known is None else known.merged(acl))
 
@@ -189,13 +187,11 @@ class AclTable:
         return tuple(self._acls.values())
 
     def load(self, acls: Iterable[Acl]) -> None:
-        """What a file holds, into a table that is empty. Raises AuthFault, RocketpyError."""
+        """What a file holds, into a table that is empty. Raises RocketpyError."""
         for acl in acls:
             self._put(acl)
 
     def _put(self, acl: Acl) -> None:
-        if len(acl.custom) + len(acl.default) > ENTRIES_MAX:
-            raise AuthFault(f"{acl.subject} would have more than {ENTRIES_MAX} entries")
         self._sink.put_acl(acl.user, acl.custom, acl.default)
         self._acls[acl.user] = acl
         self.change_count += 1

@@ -27,17 +27,14 @@ class Resource:
         """`*`, `Topic:*`, `Topic:a*`, `Topic:a`; None for a text that is no resource."""
         if key is None or not key.strip():
             return None
-        if key == "*":
-            return Resource("Any", "", ANY)
         kind, _, name = key.partition(":")
-        known = _TYPES.get(kind.lower())
+        known = "Any" if key == "*" else _TYPES.get(kind.lower())
         if known is None:
             return None
-        if name == "*":
+        prefix, star, _ = name.partition("*")
+        if known == "Any" or (name.endswith("*") and not prefix):
             return Resource(known, "", ANY)
-        if name.endswith("*"):
-            return Resource(known, name.partition("*")[0], PREFIXED)
-        return Resource(known, name, LITERAL)
+        return Resource(known, prefix, PREFIXED) if star and name.endswith("*") else Resource(known, name, LITERAL)
 
     @property
     def key(self) -> str:

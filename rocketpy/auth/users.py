@@ -6,7 +6,7 @@ The JSON of a user is RocketMQ's UserInfo, in answers as in the file: what mqadm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -15,11 +15,10 @@ from .members import optional_text
 
 SUPER, NORMAL = "Super", "Normal"
 ENABLE, DISABLE = "enable", "disable"
-USERS_MAX = 100_000
 
 
 class UserSink(Protocol):
-    """The native table. Raises RocketpyError, and then has changed nothing."""
+    """The native table, which bounds how much there may be. Raises RocketpyError, and then has changed nothing."""
 
     def put_user(self, name: str, password: str, is_super: bool, is_enabled: bool) -> None: ...
     def delete_user(self, name: str) -> None: ...
@@ -92,8 +91,6 @@ class UserTable:
             raise AuthFault("password can not be blank")
         if known is not None:
             raise AuthFault("The user is existed")
-        if len(self._users) >= USERS_MAX:
-            raise AuthFault(f"there are {USERS_MAX} users already")
         self._put(replace(user, type=user.type or NORMAL, status=user.status or ENABLE))
 
     def update(self, user: User) -> None:
@@ -118,7 +115,7 @@ class UserTable:
     def snapshot(self) -> tuple[User, ...]:
         return tuple(self._users.values())
 
-    def load(self, users: tuple[User, ...]) -> None:
+    def load(self, users: Iterable[User]) -> None:
         """What a file holds, into a table that is empty. Raises RocketpyError."""
         for user in users:
             self._put(user)

@@ -69,10 +69,21 @@ class SavedStates:
     delay_offsets: SavedState
     timer_metrics: SavedState
     consumer_orders: SavedState
+    auth: SavedState
 
     def __iter__(self) -> Any:
-        states = (self.topics, self.groups, self.offsets, self.request_modes, self.delay_offsets, self.timer_metrics, self.consumer_orders)
-        return iter(states)
+        return iter(
+            (
+                self.topics,
+                self.groups,
+                self.offsets,
+                self.request_modes,
+                self.delay_offsets,
+                self.timer_metrics,
+                self.consumer_orders,
+                self.auth,
+            )
+        )
 
 
 class SettingsHolder:

@@ -44,8 +44,10 @@ class SavedState:
         version: Callable[[], object],
         encode: Callable[[Any], str] = pretty_text,
         monotonic_s: Callable[[], float] = time.monotonic,
+        *,
+        is_private: bool = False,
     ) -> None:
-        self.file = StateFile(path)
+        self.file = StateFile(path, is_private=is_private)
         self._snapshot = snapshot
         self._encode = encode
         self._version = version

@@ -27,6 +27,8 @@ from .._core.broker import Broker
 from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
+from ..auth.metadata import SavedAuth
+from ..auth.service import AuthService
 from ..config import Config, Value
 from ..config.rules import VIP_PORT_DISTANCE
 from ..ha.service import HaService, HaSettings
@@ -45,8 +47,8 @@ from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, SavedOffsets
-from .consumer_orders import ORDERS_FILE, ConsumerOrders, SavedOrders
-from .delay_offsets import DELAY_OFFSETS_FILE, DelayOffsets, SavedDelayOffsets
+from .consumer_orders import ConsumerOrders, SavedOrders
+from .delay_offsets import DelayOffsets, SavedDelayOffsets
 from .durable_offsets import DurableOffsets
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
@@ -62,8 +64,7 @@ from .native_options import (
     server_options,
     store_options,
 )
-from .parts import Parts, SavedStates, SettingsHolder, monotonic_ms, now_ms
-from .persistence import SavedState
+from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
 from .pop import PopRequests
 from .pull import PullRequests
 from .rebalance_locks import MessageQueue, RebalanceLocks
@@ -78,11 +79,12 @@ from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
 from .slave_synchronize import SlaveSynchronize, copied_states, is_logged
 from .start_checks import warn_of_limits, warn_of_maps, warn_of_namesakes, warn_of_stranded, warn_of_undelivered
+from .state_files import saved_states
 from .stats import BrokerStats
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
 from .subscriptions import GroupTable, SavedGroups
-from .timer_metrics import TIMER_METRICS_FILE, TimerMetrics
+from .timer_metrics import TimerMetrics
 from .timers import FollowedTimers, TimerAdmin, start_timers
 from .topic_deletion import TopicDeletion
 from .topics import SavedTopics, TopicTable
@@ -113,6 +115,7 @@ class BrokerService:
         self._ha: HaService | None = None
         self._synchronize: SlaveSynchronize | None = None
         self._client: RemotingClient | None = None
+        self._auth: AuthService | None = None
         self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
@@ -248,6 +251,7 @@ class BrokerService:
         config = self.config
         store_host = join_address(store_ip(config.text("brokerIP1")), config.integer("listenPort"))
         root = Path(config.text("storePathRootDir"))
+        self._auth = AuthService(config, self._log_tap)
         make_store_directory("storePathRootDir", root)
         if (root / "config").exists():
             make_store_directory("storePathRootDir", root / "config")
@@ -283,15 +287,20 @@ class BrokerService:
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
         options = server_options(self.config, port, reactors=reactors, thread_name=thread_name)
-        return Server(handler=self._native, log=self._log_tap, **options)
+        server = Server(handler=self._native, log=self._log_tap, **options)
+        assert self._auth is not None
+        self._auth.guard(server)
+        return server
 
     def _make_parts(self) -> Parts:
-        assert self._store is not None and self._native is not None and self._ha is not None
+        assert self._store is not None and self._native is not None and self._ha is not None and self._auth is not None
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
         current = settings.current
         self._client = RemotingClient(
-            connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, on_lost=lambda address: registration.lost(address)
+            connect_timeout_s=config.integer("connectTimeoutMillis") / 1000,
+            on_lost=lambda address: registration.lost(address),
+            credentials=self._auth.settings.credentials,
         )
         topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
         groups = GroupTable(
@@ -329,7 +338,7 @@ class BrokerService:
         )
         orders = ConsumerOrders(native, topics, groups.__contains__, now_ms)
         is_light = config.boolean("enableLmq")
-        saved = _saved_states(
+        saved = saved_states(
             self._directory("config"),
             topics,
             groups,
@@ -338,6 +347,7 @@ class BrokerService:
             delay_offsets,
             timer_metrics,
             orders,
+            self._auth.metadata,
             durable_offsets=DurableOffsets(offsets, store, native.pop_stats, light=is_light),
             offsets_file=LIGHT_OFFSETS_FILE if is_light else OFFSETS_FILE,
         )
@@ -421,6 +431,10 @@ class BrokerService:
             parts.saved.request_modes.mark_saved()
         if not parts.saved.consumer_orders.load(SavedOrders.from_json, parts.consumer_orders.load):
             parts.saved.consumer_orders.mark_saved()
+        assert self._auth is not None
+        if not parts.saved.auth.load(SavedAuth.from_json, self._auth.metadata.load):
+            parts.saved.auth.mark_saved()
+        self._auth.begin(self._directory("config"))
 
     def _is_returning(self, parts: Parts) -> bool:
         """A master that has been here before: slaves may have served its consumers since."""
@@ -458,6 +472,8 @@ class BrokerService:
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
+        assert self._auth is not None
+        shared |= self._auth.handlers(parts.saved.auth.save)
         for listener, server in enumerate(self._servers):
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
@@ -507,6 +523,8 @@ class BrokerService:
             self._native.close()
         for server in self._servers:
             server.close()
+        if self._auth is not None:
+            self._auth.close()
         if self._store is not None:
             self._store.close()
 
@@ -551,31 +569,6 @@ class BrokerService:
     async def _catch_up(self) -> None:
         if self._synchronize is not None:
             await self._synchronize.catch_up()
-
-
-def _saved_states(
-    directory: Path,
-    topics: TopicTable,
-    groups: GroupTable,
-    offsets: ConsumerOffsets,
-    modes: RequestModes,
-    delay_offsets: DelayOffsets,
-    timer_metrics: TimerMetrics,
-    orders: ConsumerOrders,
-    *,
-    durable_offsets: DurableOffsets,
-    offsets_file: str,
-) -> SavedStates:
-    """The tables that live in files."""
-    return SavedStates(
-        SavedState(directory / "topics.json", topics.snapshot, lambda: topics.version, topics.texts.pretty),
-        SavedState(directory / "subscriptionGroup.json", groups.to_json, lambda: groups.version),
-        SavedState(directory / offsets_file, durable_offsets.snapshot, lambda: offsets.change_count, durable_offsets.text),
-        SavedState(directory / "messageRequestMode.json", modes.to_json, lambda: modes.change_count),
-        SavedState(directory / DELAY_OFFSETS_FILE, delay_offsets.snapshot, delay_offsets.offsets, delay_offsets.durable_text),
-        SavedState(directory / TIMER_METRICS_FILE, timer_metrics.to_json, timer_metrics.version, timer_metrics.text),
-        SavedState(directory / ORDERS_FILE, orders.snapshot, orders.version),
-    )
 
 
 def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:

@@ -1,0 +1,82 @@
+"""Users and rights together, as one file holds them: config/auth.json, readable by its owner only.
+RocketMQ: LocalAuthenticationMetadataProvider, LocalAuthorizationMetadataProvider (5.5.0 auth/), which keep them in RocksDB,
+config/users and config/acls.
+
+One file, because they belong together: whoever deletes a user and makes one of the same name again must not meet the old one's rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..remoting.json_codec import write_fastjson
+from .acls import Acl, AclSink, AclTable
+from .faults import AuthFault
+from .members import objects
+from .users import User, UserSink, UserTable
+
+AUTH_FILE = "auth.json"
+
+
+class AuthSink(UserSink, AclSink, Protocol):
+    """The native tables of both."""
+
+    def publish(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SavedAuth:
+    """What the file holds."""
+
+    users: tuple[User, ...]
+    acls: tuple[Acl, ...]
+
+    @staticmethod
+    def from_json(value: Any) -> SavedAuth:
+        """Raises ValueError, whose text holds no secret: a user or a right that cannot be read must not be left out in silence."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"users and rights are {type(value).__name__}, expected an object")
+        users = tuple(User.from_json(user) for user in objects(value, "users"))
+        if not all(user.name.strip() and user.password.strip() and user.type and user.status for user in users):
+            raise ValueError("a user without name, password, type or status")
+        try:
+            return SavedAuth(users, tuple(Acl.from_json(acl) for acl in objects(value, "acls")))
+        except AuthFault as error:
+            raise ValueError(f"rights: {error.remark}") from None
+
+    def text(self) -> str:
+        """Made in the thread that writes it."""
+        value = {"acls": [acl.to_json() for acl in self.acls], "users": [user.to_json() for user in self.users]}
+        return write_fastjson(value, pretty=True).decode()
+
+
+class AuthMetadata:
+    """The tables. A change counts for clients from `publish` on."""
+
+    def __init__(self, sink: AuthSink) -> None:
+        self._sink = sink
+        self.users = UserTable(sink)
+        self.acls = AclTable(sink)
+
+    @property
+    def change_count(self) -> int:
+        return self.users.change_count + self.acls.change_count
+
+    def delete_user(self, name: str) -> None:
+        """And all that the user may do. Raises AuthFault."""
+        self.users.delete(name)
+        self.acls.forget(name)
+
+    def publish(self) -> None:
+        """Raises NoMemory: then what was changed counts from the next time on."""
+        self._sink.publish()
+
+    def snapshot(self) -> SavedAuth:
+        return SavedAuth(self.users.snapshot(), self.acls.snapshot())
+
+    def load(self, saved: SavedAuth) -> None:
+        """Into tables that are empty. Raises RocketpyError."""
+        self.users.load(saved.users)
+        self.acls.load(saved.acls)

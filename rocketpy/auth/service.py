@@ -1,0 +1,108 @@
+"""Users and rights of one broker: read at the start, put in front of its listeners, changed by requests, kept in a file.
+RocketMQ: BrokerController.initialRequestPipeline, AuthenticationMetadataManagerImpl.initUser (5.5.0).
+
+    config/auth.json ─ AuthMetadata ─ native table ─ a gate in front of each listener
+                          └─ AuthAdmin (requests)
+
+The tables are kept and answered for with both checks off, too: users are made before anybody is asked for one.
+
+Threads  one event loop; what the gate does is in csrc/auth/auth_table.h.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from .._core.auth import AuthTable
+from .._core.base import LogTap
+from .._core.remoting import Server
+from ..config import Config
+from ..remoting.service import Handler
+from .metadata import AUTH_FILE, AuthMetadata
+from .native_tables import NativeTables
+from .requests import AuthAdmin
+from .settings import AuthSettings
+from .users import SUPER, User
+
+log = logging.getLogger(__name__)
+
+ROCKSDB_DIRECTORIES = ("users", "acls")
+
+
+class AuthService:
+    """`guard` each server before it starts; `begin` when the file is read, before the first server starts; `close` behind the servers."""
+
+    def __init__(self, config: Config, log_tap: LogTap | None) -> None:
+        """Raises ConfigError."""
+        self.settings = AuthSettings.of(config)
+        self._table = AuthTable(log=log_tap)
+        self._table.set_options(
+            authenticate=self.settings.authenticate,
+            authorize=self.settings.authorize,
+            cluster_name=self.settings.cluster_name,
+            authentication_whitelist=self.settings.authentication_whitelist,
+            authorization_whitelist=self.settings.authorization_whitelist,
+        )
+        self.metadata = AuthMetadata(NativeTables(self._table))
+
+    def guard(self, server: Server) -> None:
+        """With both checks off a server has no gate, and a request pays nothing for it."""
+        if self.settings.is_on:
+            server.set_gate(self._table)
+
+    def begin(self, directory: Path) -> None:
+        """The users that the configuration names, and what an operator should know. Raises RocketpyError."""
+        self._make_configured_users()
+        self.metadata.publish()
+        for warning in self.warnings(directory):
+            log.warning("%s", warning)
+
+    def handlers(self, save: Callable[[], Awaitable[None]]) -> Mapping[int, Handler]:
+        return AuthAdmin(self.metadata, save).handlers()
+
+    def stats(self) -> dict[str, int]:
+        """Requests that passed and that were refused, users and rights."""
+        return self._table.stats()
+
+    def close(self) -> None:
+        self._table.close()
+
+    def _make_configured_users(self) -> None:
+        """Those who are not there yet: what requests have made of a user counts, not what the configuration says."""
+        credentials = self.settings.credentials
+        inner = User(credentials.access_key, credentials.secret_key, SUPER) if credentials is not None else None
+        for key, user in (("initAuthenticationUser", self.settings.first_user), ("innerClientAuthenticationCredentials", inner)):
+            if user is None:
+                continue
+            known = self.metadata.users.get(user.name)
+            if known is None:
+                self.metadata.users.create(user)
+                log.info("%s: super user %r is new", key, user.name)
+            elif known.password != user.password:
+                log.warning("%s: user %r is there with another password, which counts", key, user.name)
+
+    def warnings(self, directory: Path) -> list[str]:
+        """What an operator may not know of. `directory`: where the file is."""
+        settings = self.settings
+        if not settings.is_on:
+            return []
+        found = []
+        foreign = [directory / name for name in ROCKSDB_DIRECTORIES if (directory / name).is_dir()]
+        if foreign and not (directory / AUTH_FILE).exists():
+            found.append(
+                f"{' and '.join(map(str, foreign))} hold RocketMQ's users and rights in RocksDB, which is not read here: copy them from the "
+                "broker of before while it runs, `mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise"
+            )
+        if settings.authorize and not settings.authenticate:
+            found.append("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
+        if settings.authenticate and not len(self.metadata.users):
+            found.append(
+                "authenticationEnabled=true and there are no users, every request is refused: initAuthenticationUser makes the first"
+            )
+        if settings.authenticate and settings.credentials is None:
+            found.append(
+                "innerClientAuthenticationCredentials is not set: other brokers of this name that ask who is there refuse this one's requests"
+            )
+        return found

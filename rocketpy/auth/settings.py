@@ -1,0 +1,83 @@
+"""What the configuration says of users and rights. RocketMQ: AuthConfig, AbstractAuthenticationStrategy (5.5.0 auth/)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from ..config import Config, ConfigError, Problem
+from ..remoting.credentials import Credentials
+from ..remoting.json_codec import JsonError, read_object
+from .users import SUPER, User
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthSettings:
+    """Read once, at the start: no request turns the checks off while the broker runs."""
+
+    authenticate: bool
+    authorize: bool
+    cluster_name: str
+    authentication_whitelist: frozenset[int]
+    authorization_whitelist: frozenset[int]
+    first_user: User | None
+    credentials: Credentials | None
+    """What this broker signs its own requests with."""
+
+    @property
+    def is_on(self) -> bool:
+        return self.authenticate or self.authorize
+
+    @staticmethod
+    def of(config: Config) -> AuthSettings:
+        """Raises ConfigError, which shows no secret."""
+        return AuthSettings(
+            authenticate=config.boolean("authenticationEnabled"),
+            authorize=config.boolean("authorizationEnabled"),
+            cluster_name=config.text("brokerClusterName"),
+            authentication_whitelist=_codes(config, "authenticationWhitelist"),
+            authorization_whitelist=_codes(config, "authorizationWhitelist"),
+            first_user=_first_user(config, "initAuthenticationUser"),
+            credentials=_credentials(config, "innerClientAuthenticationCredentials"),
+        )
+
+
+def _codes(config: Config, name: str) -> frozenset[int]:
+    """Request codes. Names of gRPC methods, which a proxy's list may hold, are nothing that comes here."""
+    parts = [part.strip() for part in config.text(name).split(",") if part.strip()]
+    codes = frozenset(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < 10)
+    others = [part for part in parts if not (part.isascii() and part.isdigit() and len(part) < 10)]
+    if others:
+        log.warning("%s: %s: no request codes, without effect", name, ", ".join(others))
+    return codes
+
+
+def _first_user(config: Config, name: str) -> User | None:
+    text = config.text(name)
+    if not text.strip():
+        return None
+    try:
+        user = User.from_json(read_object(text))
+    except JsonError:
+        raise _problem(config, name, 'is no JSON object such as {"username":"…","password":"…"}') from None
+    except ValueError as error:
+        raise _problem(config, name, str(error)) from None
+    if not user.name.strip() or not user.password.strip():
+        raise _problem(config, name, "username or password is missing")
+    return User(user.name, user.password, SUPER)
+
+
+def _credentials(config: Config, name: str) -> Credentials | None:
+    text = config.text(name)
+    if not text.strip():
+        return None
+    try:
+        return Credentials.from_json(text)
+    except ValueError as error:
+        raise _problem(config, name, str(error)) from None
+
+
+def _problem(config: Config, name: str, message: str) -> ConfigError:
+    return ConfigError([Problem(name, message, str(config.file or ""))])
