@@ -92,8 +92,8 @@ class AuthService:
         foreign = [directory / name for name in ROCKSDB_DIRECTORIES if (directory / name).is_dir()]
         if foreign and not (directory / AUTH_FILE).exists():
             found.append(
-                f"{' and '.join(map(str, foreign))} hold RocketMQ's users and rights in RocksDB, which is not read here: copy them from the "
-                "broker of before while it runs, `mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise"
+                f"{' and '.join(map(str, foreign))} hold RocketMQ's users and rights in RocksDB, which is not read here: copy them from "
+                "the broker of before while it runs, `mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise"
             )
         if settings.authorize and not settings.authenticate:
             found.append("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
@@ -103,6 +103,6 @@ class AuthService:
             )
         if settings.authenticate and settings.credentials is None:
             found.append(
-                "innerClientAuthenticationCredentials is not set: other brokers of this name that ask who is there refuse this one's requests"
+                "innerClientAuthenticationCredentials is not set: brokers of this name that ask who a request is from refuse this one's"
             )
         return found

@@ -106,7 +106,8 @@ AUTH_KEYS: tuple[Key, ...] = (
     text(
         "innerClientAuthenticationCredentials",
         None,
-        "What this broker signs its own requests with, to name servers, masters and slaves: JSON with accessKey and secretKey, those of a user, which is made when there is none.",
+        "What this broker signs its own requests with, to masters and slaves: JSON with accessKey and secretKey of a user, a super user "
+        "that is made when there is none.",
         secret=True,
     ),
     switch("authorizationEnabled", False, "Check that a request's user has the right to what it asks for."),
@@ -121,30 +122,8 @@ AUTH_KEYS: tuple[Key, ...] = (
     number("aclCacheMaxNum", 1000, "Rights kept in memory.", idle="all of them are"),
     number("aclCacheExpiredSecond", 600, "How long rights are kept.", "s", idle=AT_ONCE),
     number("aclCacheRefreshSecond", 60, "How often rights are read again.", "s", idle=AT_ONCE),
-    number(
-        "statefulAuthenticationCacheMaxNum",
-        10000,
-        "Connections whose user is remembered.",
-        idle=EVERY_REQUEST,
-    ),
-    number(
-        "statefulAuthenticationCacheExpiredSecond",
-        60,
-        "How long it is remembered.",
-        "s",
-        idle=EVERY_REQUEST,
-    ),
-    number(
-        "statefulAuthorizationCacheMaxNum",
-        10000,
-        "Connections whose rights are remembered.",
-        idle=EVERY_REQUEST,
-    ),
-    number(
-        "statefulAuthorizationCacheExpiredSecond",
-        60,
-        "How long they are remembered.",
-        "s",
-        idle=EVERY_REQUEST,
-    ),
+    number("statefulAuthenticationCacheMaxNum", 10000, "Users remembered.", idle=EVERY_REQUEST),
+    number("statefulAuthenticationCacheExpiredSecond", 60, "How long it is remembered.", "s", idle=EVERY_REQUEST),
+    number("statefulAuthorizationCacheMaxNum", 10000, "Rights remembered.", idle=EVERY_REQUEST),
+    number("statefulAuthorizationCacheExpiredSecond", 60, "How long they are remembered.", "s", idle=EVERY_REQUEST),
 )
