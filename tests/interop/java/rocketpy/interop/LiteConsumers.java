@@ -37,7 +37,7 @@ final class LiteConsumers {
     }
 
     private Object start(Request request) throws Exception {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(request.text("group"));
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(request.text("group"), request.credentials());
         request.configure(consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAutoCommit(request.truth("autoCommit"));

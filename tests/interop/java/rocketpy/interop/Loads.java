@@ -57,7 +57,7 @@ final class Loads {
     }
 
     private Object start(Request request) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(request.text("group"));
+        DefaultMQProducer producer = new DefaultMQProducer(request.text("group"), request.credentials());
         request.configure(producer);
         producer.setRetryTimesWhenSendFailed(0);
         producer.setSendMsgTimeout(3000);

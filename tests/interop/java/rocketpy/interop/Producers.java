@@ -37,7 +37,7 @@ final class Producers {
     }
 
     private Object start(Request request) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(request.text("group"));
+        DefaultMQProducer producer = new DefaultMQProducer(request.text("group"), request.credentials());
         request.configure(producer);
         producer.setSendMsgTimeout((int) request.integer("timeoutMs", 30000));
         producer.setRetryTimesWhenSendFailed((int) request.integer("retries", 2));

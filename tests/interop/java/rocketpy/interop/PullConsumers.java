@@ -35,7 +35,7 @@ final class PullConsumers {
     }
 
     private Object start(Request request) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(request.text("group"));
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(request.text("group"), request.credentials());
         request.configure(consumer);
         consumer.setBrokerSuspendMaxTimeMillis(request.integer("suspendMs", 20000));
         consumer.start();

@@ -10,6 +10,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -84,7 +85,8 @@ final class PushConsumers {
     }
 
     private Object start(Request request) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.text("group"));
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(request.text("group"), request.credentials(),
+            new AllocateMessageQueueAveragely());
         request.configure(consumer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(request.text("from", "CONSUME_FROM_FIRST_OFFSET")));
         consumer.setPullBatchSize((int) request.integer("pullBatchSize", 32));

@@ -7,8 +7,11 @@ import java.util.Base64;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /** One command from the test: a JSON object with typed access. JSON goes through the client's own library, whichever that is. */
@@ -50,6 +53,11 @@ final class Request {
 
     boolean truth(String name) {
         return Boolean.TRUE.equals(fields.get(name));
+    }
+
+    /** What signs the client's requests; null for one that nobody is to know. */
+    RPCHook credentials() {
+        return has("accessKey") ? new AclClientRPCHook(new SessionCredentials(text("accessKey"), text("secretKey"))) : null;
     }
 
     byte[] bytes(String name) {

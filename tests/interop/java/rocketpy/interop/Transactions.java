@@ -76,7 +76,7 @@ final class Transactions {
     }
 
     private Object start(Request request) throws Exception {
-        TransactionMQProducer producer = new TransactionMQProducer(request.text("group"));
+        TransactionMQProducer producer = new TransactionMQProducer(request.text("group"), request.credentials());
         request.configure(producer);
         producer.setSendMsgTimeout(30000);
         producer.setTransactionListener(new Listener());
