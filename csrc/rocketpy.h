@@ -13,10 +13,13 @@
 #include "base/histogram.h"
 #include "base/log.h"
 #include "base/ring.h"
+#include "base/sha1.h"
 #include "base/slice.h"
 
 #include "remoting/command.h"
 #include "remoting/server.h"
+
+#include "auth/auth_table.h"
 
 #include "store/commit_log.h"
 #include "store/consume_queue.h"

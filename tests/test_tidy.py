@@ -26,6 +26,7 @@ C_ROOMS = {
     "base": set(),
     "remoting": {"base"},
     "store": {"base"},
+    "auth": {"base", "remoting"},
     "broker": {"base", "remoting", "store"},
     "ha": {"base", "store"},
     "arrow": {"base", "remoting", "store"},

@@ -30,9 +30,16 @@
 #define RP_AUTH_ENTRIES_MAX 16384
 #define RP_AUTH_SOURCES_MAX 1024 /* of an entry */
 #define RP_AUTH_NAME_MAX 4096    /* bytes */
+#define RP_AUTH_CODES_MAX 4096   /* of a whitelist */
 
 /* RocketMQ's codes: ResourceType, ResourcePattern. */
-enum rp_resource_type { RP_RESOURCE_ANY = 1, RP_RESOURCE_CLUSTER = 2, RP_RESOURCE_NAMESPACE = 3, RP_RESOURCE_TOPIC = 4, RP_RESOURCE_GROUP = 5 };
+enum rp_resource_type {
+    RP_RESOURCE_ANY = 1,
+    RP_RESOURCE_CLUSTER = 2,
+    RP_RESOURCE_NAMESPACE = 3,
+    RP_RESOURCE_TOPIC = 4,
+    RP_RESOURCE_GROUP = 5
+};
 enum rp_resource_pattern { RP_PATTERN_ANY = 1, RP_PATTERN_LITERAL = 2, RP_PATTERN_PREFIXED = 3 };
 /* One bit an Action: 1 << its code. */
 enum rp_action {
@@ -99,5 +106,11 @@ int rp_auth_table_publish(rp_auth_table *table);
 /* A gate for one server with that many reactors, for rp_server_set_gate. RP_OK, RP_E_NO_MEMORY. */
 int rp_auth_table_gate(rp_auth_table *table, uint16_t reactors, const rp_gate **gate);
 void rp_auth_table_read_stats(rp_auth_table *table, rp_auth_stats *stats);
+
+/* ---- of who asks others ---- */
+
+#define RP_SIGNATURE_TEXT_SIZE 28
+/* base64 of the HmacSHA1, not ended by a zero: what the field Signature holds of the values of all others, by name, and the body. */
+void rp_auth_sign(rp_slice secret, rp_slice content, char signature[RP_SIGNATURE_TEXT_SIZE]);
 
 #endif

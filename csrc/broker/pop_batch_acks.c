@@ -5,7 +5,7 @@
 
 #include "../base/error.h"
 #include "../base/slice_inl.h"
-#include "json_reader.h"
+#include "../remoting/json_reader.h"
 #include "pop_records.h"
 
 static int base64_value(uint8_t byte) {

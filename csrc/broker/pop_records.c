@@ -8,7 +8,7 @@
 #include "../base/hash.h"
 #include "../base/java_number.h"
 #include "../base/slice_inl.h"
-#include "json_reader.h"
+#include "../remoting/json_reader.h"
 #include "property_text.h"
 #include "response_writer_inl.h"
 

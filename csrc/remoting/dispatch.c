@@ -1,5 +1,5 @@
-/* dispatch.c: who answers a frame: the handler, here and now, or Python, by a copy that goes up the ring.
- * RocketMQ: NettyRemotingAbstract.processMessageReceived.
+/* dispatch.c: who answers a frame: the gate with a no, the handler, here and now, or Python, by a copy that goes up the ring.
+ * RocketMQ: NettyRemotingAbstract.processMessageReceived, RequestPipeline.
  *
  * At the ring's bound the answer is SYSTEM_BUSY with RocketMQ's text; what expects no answer is dropped and counted.
  */
@@ -13,10 +13,12 @@
 #define CODE_SYSTEM_ERROR 1
 #define CODE_SYSTEM_BUSY 2
 
-static void answer(rp_connection *connection, const rp_command *request, int32_t code, const char *remark) {
+static rp_slice text(const char *remark) { return (rp_slice){(const uint8_t *)remark, (uint32_t)strlen(remark)}; }
+
+static void answer(rp_connection *connection, const rp_command *request, int32_t code, rp_slice remark) {
     rp_command response;
     rp_command_clear_response(&response, request, code);
-    response.remark = (rp_slice){(const uint8_t *)remark, (uint32_t)strlen(remark)};
+    response.remark = remark;
     if (rp_connection_write(connection, &response) != RP_OK) {
         rp_connection_close(connection, "memory is out"); /* sooner known than a time-out */
     }
@@ -40,7 +42,7 @@ static void punt(rp_connection *connection, enum rp_request_kind kind, const rp_
         rp_count(&reactor->stats.oneway_dropped, 1);
     } else {
         rp_count(&reactor->stats.rejected_busy, 1);
-        answer(connection, command, CODE_SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while");
+        answer(connection, command, CODE_SYSTEM_BUSY, text("[OVERLOAD]system busy, start flow control for a while"));
     }
 }
 
@@ -50,6 +52,21 @@ static void close_for_handler(rp_connection *connection, const rp_command *comma
     rp_log_write(connection->reactor->server->options.log, RP_LOG_WARNING, "connection %s closed: request code %d, opaque %d: %s (%s)",
                  address, command->code, command->opaque, rp_status_text(status), rp_status_name(status));
     rp_connection_close(connection, "request refused");
+}
+
+/* True when the server's gate has a no for the request, which is settled then. */
+static bool is_refused(rp_connection *connection, const rp_gate *gate, const rp_command *command) {
+    rp_reactor *reactor = connection->reactor;
+    rp_slice remark = {NULL, 0};
+    int32_t code = gate->admit(gate->context, reactor, &connection->address, command, &remark);
+    if (code == 0) {
+        return false;
+    }
+    rp_count(&reactor->stats.refused, 1);
+    if ((command->flag & RP_COMMAND_ONEWAY) == 0) {
+        answer(connection, command, code, remark);
+    }
+    return true;
 }
 
 static uint32_t one_more(uint32_t requests) { return requests + (requests < RP_LONE_REQUESTS); }
@@ -87,6 +104,10 @@ void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t
         }
         return;
     }
+    const rp_gate *gate = reactor->server->gate;
+    if (gate != NULL && is_refused(connection, gate, command)) {
+        return;
+    }
     int handled = handler->on_request != NULL ? handler->on_request(handler->context, reactor, connection, command, 0) : RP_PUNT;
     if (handled == RP_PUNT) {
         punt(connection, RP_REQUEST_COMMAND, command);
@@ -109,7 +130,7 @@ void rp_dispatch_resubmitted(rp_reactor *reactor, rp_held_request *held) {
         handled = handler->on_request(handler->context, reactor, connection, command, held->resubmitted);
     }
     if (handled == RP_PUNT && (command->flag & RP_COMMAND_ONEWAY) == 0) {
-        answer(connection, command, CODE_SYSTEM_ERROR, "the broker prepared this request and still could not handle it; try again");
+        answer(connection, command, CODE_SYSTEM_ERROR, text("the broker prepared this request and still could not handle it; try again"));
     } else if (handled < 0) {
         close_for_handler(connection, command, handled);
     }
@@ -140,6 +161,6 @@ void rp_dispatch_closed(rp_connection *connection) {
     rp_held_request *closed = connection->closed_event;
     const char *reason = connection->close_reason;
     connection->closed_event = NULL;
-    closed->request.command.remark = (rp_slice){(const uint8_t *)reason, (uint32_t)strlen(reason)};
+    closed->request.command.remark = text(reason);
     rp_request_batch_add(&reactor->batch, closed);
 }

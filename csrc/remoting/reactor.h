@@ -73,7 +73,7 @@ struct rp_connection {
 
 /* Written by the reactor, read by rp_server_read_stats; figures, so relaxed. */
 typedef struct rp_reactor_stats {
-    _Atomic uint64_t closed_idle, closed_stalled, frames_in, frames_out, bytes_in, bytes_out, frames_bad, punted, rejected_busy,
+    _Atomic uint64_t closed_idle, closed_stalled, frames_in, frames_out, bytes_in, bytes_out, frames_bad, punted, rejected_busy, refused,
         oneway_dropped, turns, buffer_bytes;
 } rp_reactor_stats;
 
@@ -154,6 +154,7 @@ struct rp_server {
     char bind_address[64];     /* fixed after open */
     char thread_name[11];      /* fixed after open */
     rp_handler handler;        /* fixed after open */
+    const rp_gate *gate;       /* fixed after start; NULL: none */
     uint16_t port;             /* fixed after open */
     int listener_fd;           /* reactor 0 while running, else the owner of the server */
     int reserve_fd;            /* the same: given up to accept and close when descriptors run out */

@@ -121,6 +121,16 @@ static void stop_threads(rp_server *server, uint32_t drain_ms) {
     }
 }
 
+int rp_server_set_gate(rp_server *server, const rp_gate *gate) {
+    pthread_mutex_lock(&server->lock);
+    int status = server->state == RP_SERVER_OPEN ? RP_OK : RP_E_BUSY;
+    if (status == RP_OK) {
+        server->gate = gate;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return status;
+}
+
 int rp_server_start(rp_server *server, rp_error *error) {
     int status = RP_OK;
     pthread_mutex_lock(&server->lock);
@@ -317,6 +327,7 @@ void rp_server_read_stats(const rp_server *server, rp_server_stats *stats) {
         stats->frames_bad += read_figure(&part->frames_bad);
         stats->requests_punted += read_figure(&part->punted);
         stats->requests_rejected_busy += read_figure(&part->rejected_busy);
+        stats->requests_refused += read_figure(&part->refused);
         stats->oneway_dropped += read_figure(&part->oneway_dropped);
         stats->turns += read_figure(&part->turns);
     }

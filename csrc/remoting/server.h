@@ -185,7 +185,8 @@ int rp_connection_send_ranges(rp_connection *connection, const rp_file_range *ra
 
 typedef struct rp_server_stats {
     uint64_t connections_open, connections_accepted, connections_refused, connections_closed_idle, connections_closed_stalled;
-    uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, requests_refused, oneway_dropped;
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, frames_bad, requests_punted, requests_rejected_busy, requests_refused,
+        oneway_dropped;
     uint64_t turns, buffer_bytes; /* buffer_bytes: held now, for input, output and requests of Python */
 } rp_server_stats;
 void rp_server_read_stats(const rp_server *server, rp_server_stats *stats);

@@ -38,6 +38,8 @@ cdef extern from "remoting/server.h" nogil:
         pass
     ctypedef struct rp_handler:
         pass
+    ctypedef struct rp_gate:
+        pass
     ctypedef struct rp_server_options:
         rp_log *log
     ctypedef struct rp_request:
@@ -49,10 +51,12 @@ cdef extern from "remoting/server.h" nogil:
         pass
     void rp_server_options_default(rp_server_options *options)
     int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error)
+    int rp_server_set_gate(rp_server *server, const rp_gate *gate)
     int rp_server_start(rp_server *server, rp_error *error)
     void rp_server_stop(rp_server *server, uint32_t drain_ms)
     void rp_server_close(rp_server *server)
     uint16_t rp_server_port(const rp_server *server)
+    uint16_t rp_server_reactor_count(const rp_server *server)
     int rp_server_event_fd(const rp_server *server)
     uint32_t rp_server_take(rp_server *server, rp_request **requests, uint32_t requests_max)
     void rp_request_free(rp_request *request)
@@ -68,6 +72,12 @@ cdef class Handler(NativeObject):
     cdef list servers
 
     cdef int attach_native(self, Server server) except -1
+
+
+cdef class Gate(NativeObject):
+    """What a Server asks before every request whether it may. Closed after the servers that have it."""
+
+    cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL
 
 
 cdef class Command:
@@ -88,6 +98,7 @@ cdef class Request(Command):
 cdef class Server(NativeObject):
     cdef rp_server *native
     cdef Handler handler
+    cdef Gate gate
     cdef NativeObject log
     cdef Py_ssize_t requests_out
     cdef bint is_stopped

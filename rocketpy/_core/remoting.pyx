@@ -11,7 +11,7 @@ from cpython.object cimport PyObject
 from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp_arena_reset, rp_field_row, set_fields
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_TOO_LARGE, slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.base import LogTap
-from rocketpy._core.errors import Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
+from rocketpy._core.errors import Busy, Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
 from rocketpy._core.options import ServerOptions
 
 cdef extern from *:
@@ -28,7 +28,8 @@ cdef extern from *:
     static const rp_field_row server_stats_rows[] = {
         ROW(connections_open), ROW(connections_accepted), ROW(connections_refused), ROW(connections_closed_idle),
         ROW(connections_closed_stalled), ROW(frames_in), ROW(frames_out), ROW(bytes_in), ROW(bytes_out), ROW(frames_bad),
-        ROW(requests_punted), ROW(requests_rejected_busy), ROW(oneway_dropped), ROW(turns), ROW(buffer_bytes), RP_FIELD_END};
+        ROW(requests_punted), ROW(requests_rejected_busy), ROW(requests_refused), ROW(oneway_dropped), ROW(turns),
+        ROW(buffer_bytes), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *server_option_rows
@@ -53,6 +54,11 @@ cdef rp_arena *decode_arena = NULL
 cdef class Handler(NativeObject):
     cdef int attach_native(self, Server server) except -1:
         raise NotImplementedError(f"{type(self).__name__} attaches its native handler to the server: attach_native")
+
+
+cdef class Gate(NativeObject):
+    cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL:
+        raise NotImplementedError(f"{type(self).__name__} makes its native gate for a server: open_gate")
 
 
 cdef class Command:
@@ -276,6 +282,18 @@ cdef class Server(NativeObject):
         finally:
             self.leave()
 
+    def set_gate(self, Gate gate not None):
+        cdef int status
+        self.enter()
+        try:
+            if self.gate is not None:
+                raise Busy("this Server has a gate already")
+            check(rp_server_set_gate(self.native, gate.open_gate(rp_server_reactor_count(self.native))), NULL)
+            self.gate = gate
+            gate.borrowers += 1
+        finally:
+            self.leave()
+
     def start(self):
         cdef rp_error error
         cdef int status
@@ -303,6 +321,9 @@ cdef class Server(NativeObject):
             rp_server_stop(self.native, 0)
         self.is_stopped = True
         self.handler = None
+        if self.gate is not None:
+            self.gate.borrowers -= 1
+            self.gate = None
         if self.log is not None:  # its threads wrote there; a Request may outlive them, in the traceback of what it ran into for example
             self.log.borrowers -= 1
             self.log = None

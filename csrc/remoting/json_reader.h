@@ -1,12 +1,13 @@
-/* json_reader.h: a JSON text value by value, for records and bodies with a few members. Private to csrc/broker.
+/* json_reader.h: a JSON text value by value, for texts with a few members. Internal to C: csrc/broker reads records and
+ * bodies with it, csrc/auth bodies.
  * RocketMQ: fastjson 1, as far as its own writers go: numbers may be quoted, members come in any order, separators are not counted.
  *
  * Every call moves on in the text or fails, so a loop over members or elements ends.
  *
  * Threads  pure but for the reader, which is the caller's. Texts point into the text read, or into the arena where they had escapes.
  */
-#ifndef RP_BROKER_JSON_READER_H
-#define RP_BROKER_JSON_READER_H
+#ifndef RP_REMOTING_JSON_READER_H
+#define RP_REMOTING_JSON_READER_H
 
 #include <stdint.h>
 

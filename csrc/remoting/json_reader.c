@@ -4,7 +4,7 @@
 #include "../base/error.h"
 #include "../base/java_number.h"
 #include "../base/slice_inl.h"
-#include "../remoting/json_escape.h"
+#include "json_escape.h"
 
 rp_json rp_json_of(rp_slice text, rp_arena *arena) { return (rp_json){text.data, text.data + text.size, arena}; }
 

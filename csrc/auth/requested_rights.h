@@ -1,0 +1,29 @@
+/* requested_rights.h: which rights on which resources a request asks for. Internal to csrc/auth.
+ * RocketMQ: DefaultAuthorizationContextBuilder; RocketMQAction and RocketMQResource of the request headers (5.3.3 and 5.5.0).
+ *
+ * A table by request code, and bodies for those that name their resources there. A code that is not in it asks for none, as in RocketMQ:
+ * who has signed may. RocketMQ forgets some that read or change what its rules protect elsewhere; the table has them and says so.
+ *
+ * Threads  pure. Names point into the command, or into the arena where JSON had escapes.
+ * Bounds   RP_REQUESTED_RIGHTS_MAX rights of a request.
+ */
+#ifndef RP_AUTH_REQUESTED_RIGHTS_H
+#define RP_AUTH_REQUESTED_RIGHTS_H
+
+#include "../base/arena.h"
+#include "../remoting/command.h"
+
+#define RP_REQUESTED_RIGHTS_MAX 65536
+
+typedef struct rp_requested_right {
+    uint8_t resource_type; /* rp_resource_type */
+    uint32_t actions;      /* rp_action bits, of which one has to be granted */
+    rp_slice name;         /* data NULL: the request does not name it */
+} rp_requested_right;
+
+/* Shows each of them, until visit returns something else than 0, which is returned. Else RP_OK; RP_E_PROTOCOL: a body that is not what it
+ * should be, or a field that is there twice; RP_E_TOO_LARGE; RP_E_NO_MEMORY. */
+int rp_requested_rights(const rp_command *command, rp_slice cluster_name, rp_arena *arena,
+                        int (*visit)(void *context, const rp_requested_right *right), void *context);
+
+#endif

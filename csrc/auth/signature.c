@@ -1,0 +1,106 @@
+/* signature.c: see signature.h. */
+#include "signature.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "../base/slice_inl.h"
+
+#define VERSION_4_9_3 399 /* MQVersion.Version.V4_9_3: clients up to it sign without this field, which they add behind the signature */
+#define UNIQUE_KEY_QUERY "_UNIQUE_KEY_QUERY"
+#define SIGNATURE "Signature"
+
+/* As Java compares strings: by UTF-16 units. UTF-8 has the same order but for surrogates, F0 to F4, which come before EE and EF. */
+static int compare_names(rp_slice left, rp_slice right) {
+    uint32_t common = left.size < right.size ? left.size : right.size;
+    for (uint32_t i = 0; i < common; i++) {
+        uint8_t a = left.data[i], b = right.data[i];
+        if (a != b) {
+            bool is_swapped = (a >= 0xF0 && (b == 0xEE || b == 0xEF)) || (b >= 0xF0 && (a == 0xEE || a == 0xEF));
+            return (a < b) != is_swapped ? -1 : 1;
+        }
+    }
+    return left.size == right.size ? 0 : left.size < right.size ? -1 : 1;
+}
+
+static int compare_places(const rp_command *command, uint8_t left, uint8_t right) {
+    return compare_names(command->fields[left].key, command->fields[right].key);
+}
+
+static bool is_order_of(const rp_command *command, const rp_field_order *order) {
+    if (order->count != command->field_count) {
+        return false;
+    }
+    for (uint32_t i = 1; i < order->count; i++) {
+        if (compare_places(command, order->places[i - 1], order->places[i]) >= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int rp_field_order_of(const rp_command *command, rp_field_order *order) {
+    if (is_order_of(command, order)) {
+        return RP_OK;
+    }
+    order->count = 0; /* until it is one */
+    for (uint32_t i = 0; i < command->field_count; i++) {
+        uint32_t at = i;
+        int compared = 1;
+        while (at > 0 && (compared = compare_places(command, order->places[at - 1], (uint8_t)i)) > 0) {
+            order->places[at] = order->places[at - 1];
+            at--;
+        }
+        if (at > 0 && compared == 0) {
+            return RP_E_PROTOCOL;
+        }
+        order->places[at] = (uint8_t)i;
+    }
+    order->count = command->field_count;
+    return RP_OK;
+}
+
+static void encode_base64(const uint8_t digest[RP_SHA1_SIZE], char text[RP_SIGNATURE_TEXT_SIZE]) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t padded[RP_SHA1_SIZE + 1] = {0};
+    memcpy(padded, digest, RP_SHA1_SIZE);
+    for (uint32_t i = 0; i < sizeof padded / 3; i++) {
+        uint32_t bits = (uint32_t)padded[3 * i] << 16 | (uint32_t)padded[3 * i + 1] << 8 | padded[3 * i + 2];
+        for (uint32_t j = 0; j < 4; j++) {
+            text[4 * i + j] = letters[bits >> (18 - 6 * j) & 63];
+        }
+    }
+    text[RP_SIGNATURE_TEXT_SIZE - 1] = '=';
+}
+
+static void end(rp_sha1 *sha1, const rp_hmac_key *key, char signature[RP_SIGNATURE_TEXT_SIZE]) {
+    uint8_t digest[RP_SHA1_SIZE];
+    rp_hmac_end(sha1, key, digest);
+    encode_base64(digest, signature);
+}
+
+void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
+                       char signature[RP_SIGNATURE_TEXT_SIZE]) {
+    bool skips_query_flag = command->version <= VERSION_4_9_3;
+    rp_sha1 sha1;
+    rp_hmac_begin(&sha1, key);
+    for (uint32_t i = 0; i < order->count; i++) {
+        const rp_field *field = &command->fields[order->places[i]];
+        if (rp_slice_is(field->key, SIGNATURE) || (skips_query_flag && rp_slice_is(field->key, UNIQUE_KEY_QUERY))) {
+            continue;
+        }
+        rp_sha1_add(&sha1, field->value.data, field->value.size);
+    }
+    rp_sha1_add(&sha1, command->body.data, command->body.size);
+    end(&sha1, key, signature);
+}
+
+void rp_auth_sign(rp_slice secret, rp_slice content, char signature[RP_SIGNATURE_TEXT_SIZE]) {
+    rp_hmac_key key;
+    rp_sha1 sha1;
+    rp_hmac_key_make(&key, secret.data, secret.size);
+    rp_hmac_begin(&sha1, &key);
+    rp_sha1_add(&sha1, content.data, content.size);
+    end(&sha1, &key, signature);
+    rp_wipe(&key, sizeof key);
+}

@@ -1,0 +1,30 @@
+/* signature.h: whether who knows the secret has signed a request. Internal to csrc/auth.
+ * RocketMQ: DefaultAuthenticationContextBuilder, AclUtils.combineRequestContent, AclSigner (5.3.3 auth/, client/acl/common/).
+ *
+ * Signed are the values of all ext fields but Signature, in the order of their names, then the body; a Signature is the base64 of the
+ * HmacSHA1 of that. A field without a value adds nothing: the binary encoding has no empty ones, and the client signed what it had.
+ *
+ * Threads  pure but for the order, which is the caller's.
+ */
+#ifndef RP_AUTH_SIGNATURE_H
+#define RP_AUTH_SIGNATURE_H
+
+#include "../base/sha1.h"
+#include "../remoting/command.h"
+#include "auth_table.h"
+
+/* The fields of the last request in the order of their names: most likely that of the next one, too. Begins zeroed. */
+typedef struct rp_field_order {
+    uint16_t count;
+    uint8_t places[RP_COMMAND_FIELDS_MAX];
+} rp_field_order;
+
+/* RP_OK; RP_E_PROTOCOL: two fields have one name. RocketMQ takes the last, but no client of its does that, and what was signed and what
+ * is read had better be the same. */
+int rp_field_order_of(const rp_command *command, rp_field_order *order);
+
+/* The signature of a command whose fields are in that order. */
+void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
+                       char signature[RP_SIGNATURE_TEXT_SIZE]);
+
+#endif

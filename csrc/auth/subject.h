@@ -1,0 +1,49 @@
+/* subject.h: users by name, with what a request of theirs is checked against. Internal to csrc/auth.
+ * RocketMQ: User, Subject, Acl.
+ *
+ * Threads  a subject is immutable once made, but for its references, which are counted atomically; a map has one owner at a time, and who
+ *          only looks needs no lock while it does not change.
+ * Owns     a map owns a reference to each of its subjects.
+ */
+#ifndef RP_AUTH_SUBJECT_H
+#define RP_AUTH_SUBJECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "../base/sha1.h"
+#include "../base/slice.h"
+#include "rights.h"
+
+typedef struct rp_subject {
+    _Atomic uint32_t references;
+    bool is_user; /* else there is only an acl for that name */
+    bool is_super, is_enabled;
+    uint64_t hash;
+    rp_hmac_key key;   /* of a user's secret */
+    rp_rights *rights; /* NULL: there is no acl */
+    uint32_t name_size;
+    uint8_t name[];
+} rp_subject;
+
+/* With one reference; with everything but the name and the rights of `like` (NULL: it is no user), and a reference to rights, which may be
+ * NULL. NULL when memory is out. */
+rp_subject *rp_subject_make(rp_slice name, const rp_subject *like, rp_rights *rights);
+rp_subject *rp_subject_hold(rp_subject *subject);
+/* Wipes the key of the last one. */
+void rp_subject_release(rp_subject *subject);
+
+typedef struct rp_subject_map {
+    rp_subject **slots; /* open addressing, NULL: free */
+    uint32_t slot_count; /* 0 or a power of two, never more than half full */
+    uint32_t count;
+} rp_subject_map;
+
+rp_subject *rp_subject_map_find(const rp_subject_map *map, rp_slice name); /* borrowed; NULL: there is none */
+/* Takes over the reference; what had the name is released. RP_OK, RP_E_NO_MEMORY: the reference is the caller's still. */
+int rp_subject_map_put(rp_subject_map *map, rp_subject *subject);
+void rp_subject_map_remove(rp_subject_map *map, rp_slice name);
+int rp_subject_map_copy(const rp_subject_map *map, rp_subject_map *copy); /* RP_OK, RP_E_NO_MEMORY */
+void rp_subject_map_free(rp_subject_map *map);
+
+#endif

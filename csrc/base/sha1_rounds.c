@@ -1,0 +1,81 @@
+/* sha1_rounds.c: SHA-1's rounds by the SHA instructions, four of them at a time.
+ *
+ * Of the five words, abcd are one vector (a in the highest lane); e is carried as the word a of four rounds ago, which SHA1NEXTE turns into
+ * e while it adds the next four words of the schedule. The schedule W is a window of four vectors: SHA1MSG1, an xor and SHA1MSG2 make the
+ * vector that is 16 words ahead, in place of the one that was just used.
+ *
+ * Source   Intel, "Intel SHA Extensions", 2013; RFC 3174. tests/unit/c/sha1_test.c holds it against the portable rounds.
+ */
+#include "sha1_rounds.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("sha,ssse3,sse4.1")))
+
+/* Four rounds on four words of the schedule, with the function and the constant of part 0 to 3 of all rounds. */
+#define FOUR_ROUNDS(part, words)                                                                                                           \
+    do {                                                                                                                                   \
+        __m128i next_e = abcd;                                                                                                             \
+        abcd = _mm_sha1rnds4_epu32(abcd, _mm_sha1nexte_epu32(e, words), part);                                                             \
+        e = next_e;                                                                                                                        \
+    } while (0)
+#define EXPAND(w0, w1, w2, w3) w0 = _mm_sha1msg2_epu32(_mm_xor_si128(_mm_sha1msg1_epu32(w0, w1), w2), w3)
+#define SIXTEEN_WORDS_AHEAD()                                                                                                              \
+    do {                                                                                                                                   \
+        EXPAND(w0, w1, w2, w3);                                                                                                            \
+        EXPAND(w1, w2, w3, w0);                                                                                                            \
+        EXPAND(w2, w3, w0, w1);                                                                                                            \
+        EXPAND(w3, w0, w1, w2);                                                                                                            \
+    } while (0)
+
+TARGET void rp_sha1_blocks_ni(uint32_t state[5], const uint8_t *blocks, size_t count) {
+    const __m128i big_endian = _mm_set_epi64x(0x0001020304050607, 0x08090a0b0c0d0e0f);
+    __m128i abcd = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)(const void *)state), 0x1B);
+    __m128i e_before = _mm_set_epi32((int)state[4], 0, 0, 0);
+    for (; count > 0; count--, blocks += 64) {
+        const __m128i *block = (const __m128i *)(const void *)blocks;
+        __m128i w0 = _mm_shuffle_epi8(_mm_loadu_si128(block), big_endian);
+        __m128i w1 = _mm_shuffle_epi8(_mm_loadu_si128(block + 1), big_endian);
+        __m128i w2 = _mm_shuffle_epi8(_mm_loadu_si128(block + 2), big_endian);
+        __m128i w3 = _mm_shuffle_epi8(_mm_loadu_si128(block + 3), big_endian);
+        __m128i abcd_before = abcd, e = abcd;
+        abcd = _mm_sha1rnds4_epu32(abcd, _mm_add_epi32(e_before, w0), 0); /* the first e is a word itself */
+        FOUR_ROUNDS(0, w1);
+        FOUR_ROUNDS(0, w2);
+        FOUR_ROUNDS(0, w3);
+        SIXTEEN_WORDS_AHEAD();
+        FOUR_ROUNDS(0, w0);
+        FOUR_ROUNDS(1, w1);
+        FOUR_ROUNDS(1, w2);
+        FOUR_ROUNDS(1, w3);
+        SIXTEEN_WORDS_AHEAD();
+        FOUR_ROUNDS(1, w0);
+        FOUR_ROUNDS(1, w1);
+        FOUR_ROUNDS(2, w2);
+        FOUR_ROUNDS(2, w3);
+        SIXTEEN_WORDS_AHEAD();
+        FOUR_ROUNDS(2, w0);
+        FOUR_ROUNDS(2, w1);
+        FOUR_ROUNDS(2, w2);
+        FOUR_ROUNDS(3, w3);
+        SIXTEEN_WORDS_AHEAD();
+        FOUR_ROUNDS(3, w0);
+        FOUR_ROUNDS(3, w1);
+        FOUR_ROUNDS(3, w2);
+        FOUR_ROUNDS(3, w3);
+        e_before = _mm_sha1nexte_epu32(e, e_before);
+        abcd = _mm_add_epi32(abcd, abcd_before);
+    }
+    _mm_storeu_si128((__m128i *)(void *)state, _mm_shuffle_epi32(abcd, 0x1B));
+    state[4] = (uint32_t)_mm_extract_epi32(e_before, 3);
+}
+
+#else
+
+#include "sha1.h"
+
+void rp_sha1_blocks_ni(uint32_t state[5], const uint8_t *blocks, size_t count) { rp_sha1_blocks_portable(state, blocks, count); }
+
+#endif

@@ -1,0 +1,212 @@
+# auth.pyx: users, their rights and the gate in front of servers (csrc/auth).
+#
+# The draft is Python's alone and takes no lock, but a publish copies it and an entry list is sorted: both without the GIL.
+
+from libc.stdlib cimport free, malloc
+
+from rocketpy._core.base cimport RP_E_NOT_FOUND, check, log_of, read_fields, rp_field_row, slice_of_bytes, slice_of_text
+from rocketpy._core.errors import InvalidArgument, NoMemory, TooLarge
+from rocketpy._core.results import AclEntry
+
+cdef extern from *:
+    """
+    #include "fields_inl.h"
+    #include "auth/auth_table.h"
+    #define ROW(member) RP_FIELD_ROW(rp_auth_stats, member)
+    static const rp_field_row auth_stats_rows[] = {
+        ROW(authenticated), ROW(authorized), ROW(unauthenticated), ROW(unauthorized), ROW(users), ROW(acls), ROW(version),
+        RP_FIELD_END};
+    #undef ROW
+    """
+    const rp_field_row *auth_stats_rows
+
+RESOURCE_ANY = 1
+RESOURCE_CLUSTER = 2
+RESOURCE_NAMESPACE = 3
+RESOURCE_TOPIC = 4
+RESOURCE_GROUP = 5
+PATTERN_ANY = 1
+PATTERN_LITERAL = 2
+PATTERN_PREFIXED = 3
+ACTION_ALL = 2
+ACTION_ANY = 4
+ACTION_PUB = 8
+ACTION_SUB = 16
+ACTION_CREATE = 32
+ACTION_UPDATE = 64
+ACTION_DELETE = 128
+ACTION_GET = 256
+ACTION_LIST = 512
+
+
+def sign(bytes secret not None, bytes content not None):
+    cdef char signature[RP_SIGNATURE_TEXT_SIZE]
+    rp_auth_sign(slice_of_bytes(secret), slice_of_bytes(content), signature)
+    return signature[:RP_SIGNATURE_TEXT_SIZE].decode("ascii")
+
+
+cdef class NativeEntries:
+    """The entries of an acl as C reads them; their texts are those of the tuples, which the caller keeps."""
+    cdef rp_acl_entry *entries
+    cdef rp_slice *sources
+    cdef uint32_t count
+
+    def __cinit__(self, list entries not None):
+        cdef Py_ssize_t source_count = sum([len(entry.sources) for entry in entries])
+        cdef rp_slice *at
+        if len(entries) > RP_AUTH_ENTRIES_MAX:
+            raise TooLarge(f"{len(entries)} entries; a user has at most {RP_AUTH_ENTRIES_MAX}")
+        self.entries = <rp_acl_entry *>malloc((len(entries) + 1) * sizeof(rp_acl_entry))
+        self.sources = <rp_slice *>malloc((source_count + 1) * sizeof(rp_slice))
+        if self.entries == NULL or self.sources == NULL:
+            raise NoMemory("no memory for the entries of an acl")
+        at = self.sources
+        for entry in entries:
+            at = self.add(entry, at)
+
+    cdef rp_slice *add(self, object entry, rp_slice *at) except NULL:
+        cdef rp_acl_entry *native = &self.entries[self.count]
+        native.is_default = bool(entry.is_default)
+        native.is_deny = bool(entry.is_deny)
+        native.resource_type = <uint8_t>entry.resource_type
+        native.pattern = <uint8_t>entry.pattern
+        native.actions = <uint32_t>entry.actions
+        native.name = slice_of_text(<str?>entry.name)
+        native.sources = at
+        native.source_count = <uint32_t>len(entry.sources)
+        for source in entry.sources:
+            at[0] = slice_of_text(<str?>source)
+            at += 1
+        self.count += 1
+        return at
+
+    def __dealloc__(self):
+        free(self.entries)
+        free(self.sources)
+
+
+cdef class NativeCodes:
+    """Request codes of a whitelist as C reads them."""
+    cdef int32_t *codes
+    cdef uint32_t count
+
+    def __cinit__(self, list codes not None):
+        self.codes = <int32_t *>malloc((len(codes) + 1) * sizeof(int32_t))
+        if self.codes == NULL:
+            raise NoMemory("no memory for a whitelist")
+        for code in codes:
+            self.codes[self.count] = <int32_t>code
+            self.count += 1
+
+    def __dealloc__(self):
+        free(self.codes)
+
+
+cdef class AuthTable(Gate):
+    def __init__(self, *, log=None):
+        if self.native != NULL:
+            raise InvalidArgument("an AuthTable is opened once")
+        check(rp_auth_table_open(log_of(log), &self.native), NULL)
+        self.is_closed = False
+        self.log = log
+        if self.log is not None:
+            self.log.borrowers += 1
+
+    def close(self):
+        self.refuse_while_borrowed()
+        if not self.begin_close():
+            return
+        rp_auth_table_close(self.native)
+        self.native = NULL
+        if self.log is not None:
+            self.log.borrowers -= 1
+            self.log = None
+
+    cdef const rp_gate *open_gate(self, uint16_t reactors) except NULL:
+        cdef const rp_gate *gate = NULL
+        self.enter()
+        try:
+            check(rp_auth_table_gate(self.native, reactors, &gate), NULL)
+        finally:
+            self.leave()
+        return gate
+
+    def put_user(self, str name not None, bytes secret not None, *, bint is_super=False, bint is_enabled=True):
+        cdef rp_slice name_slice = slice_of_text(name)
+        self.enter()
+        try:
+            check(rp_auth_table_put_user(self.native, name_slice, slice_of_bytes(secret), is_super, is_enabled), NULL)
+        finally:
+            self.leave()
+
+    def delete_user(self, str name not None):
+        return self.was_there(0, slice_of_text(name))
+
+    def delete_acl(self, str user not None):
+        return self.was_there(1, slice_of_text(user))
+
+    cdef bint was_there(self, bint deletes_acl, rp_slice name) except -1:
+        cdef int status
+        self.enter()
+        if deletes_acl:
+            status = rp_auth_table_delete_acl(self.native, name)
+        else:
+            status = rp_auth_table_delete_user(self.native, name)
+        self.leave()
+        if status == RP_E_NOT_FOUND:
+            return False
+        check(status, NULL)
+        return True
+
+    def put_acl(self, str user not None, entries not None):
+        cdef list kept = [AclEntry(*entry) for entry in entries]
+        cdef NativeEntries native = NativeEntries(kept)
+        cdef rp_slice name = slice_of_text(user)
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        with nogil:
+            status = rp_auth_table_put_acl(self.native, name, native.entries, native.count, &error)
+        self.leave()
+        check(status, &error)
+
+    def set_options(
+        self,
+        *,
+        bint authenticate,
+        bint authorize,
+        str cluster_name not None,
+        authentication_whitelist=(),
+        authorization_whitelist=(),
+    ):
+        cdef NativeCodes authentication = NativeCodes(list(authentication_whitelist))
+        cdef NativeCodes authorization = NativeCodes(list(authorization_whitelist))
+        cdef rp_auth_options options
+        options.authenticate = authenticate
+        options.authorize = authorize
+        options.cluster_name = slice_of_text(cluster_name)
+        options.authentication_whitelist = authentication.codes
+        options.authentication_whitelist_count = authentication.count
+        options.authorization_whitelist = authorization.codes
+        options.authorization_whitelist_count = authorization.count
+        self.enter()
+        try:
+            check(rp_auth_table_set_options(self.native, &options), NULL)
+        finally:
+            self.leave()
+
+    def publish(self):
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_auth_table_publish(self.native)
+        self.leave()
+        check(status, NULL)
+
+    def stats(self):
+        cdef rp_auth_stats stats
+        self.enter()
+        rp_auth_table_read_stats(self.native, &stats)
+        self.leave()
+        return read_fields(auth_stats_rows, &stats)
