@@ -67,7 +67,9 @@ def sides(product: Product, peer: Product, tmp_path_factory: pytest.TempPathFact
 
 
 def evened(reply: Reply) -> tuple[int, str]:
-    return reply.code, re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", reply.remark or "")
+    """Code and remark; a success of RocketMQ's that nobody has given a remark says so."""
+    remark = (reply.remark or "").replace("not set any response code", "") if reply.code == 0 else reply.remark or ""
+    return reply.code, re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", remark)
 
 
 def ask(side: Authority, code: int, fields: dict[str, str], body: Any = b"", user: Credentials | None = ROOT) -> tuple[int, str]:

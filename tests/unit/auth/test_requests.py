@@ -70,9 +70,8 @@ class Stage:
         return self.ask(RequestCode.AUTH_CREATE_USER, {"username": name}, {"password": f"secret-of-{name}", **members}, by)
 
 
-RIGHTS = {
-    "policies": [{"entries": [{"resource": "Topic:t*", "actions": ["Pub", "sub"], "decision": "Allow", "sourceIps": ["10.0.0.0/8"]}]}]
-}
+ENTRY = {"resource": "Topic:t*", "actions": ["Pub", "sub"], "decision": "Allow", "sourceIps": ["10.0.0.0/8"]}
+RIGHTS = {"policies": [{"entries": [ENTRY]}]}
 
 
 def test_a_user_is_made_shown_changed_and_deleted() -> None:
