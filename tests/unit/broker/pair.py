@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rocketpy.broker.service import BrokerService
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.credentials import Credentials
 from tests.processes import PATIENCE_S
 
 from .running import Peer, Running, broker_config, eventually, running
@@ -74,7 +75,12 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(home: Path, master: dict[str, str] | None = None, slave: dict[str, str] | None = None) -> AsyncIterator[Pair]:
+async def pair(
+    home: Path,
+    master: dict[str, str] | None = None,
+    slave: dict[str, str] | None = None,
+    credentials: Credentials | None = None,
+) -> AsyncIterator[Pair]:
     async with running(home / "master", haListenPort="0", brokerRole="SYNC_MASTER", slaveReadEnable="true", **(master or {})) as at:
         ha_port = at.broker.parts.ha.port if at.broker.parts else 0
         settings = {
@@ -83,9 +89,9 @@ async def pair(home: Path, master: dict[str, str] | None = None, slave: dict[str
         }  # fmt: skip
         service = BrokerService(broker_config(home / "slave", **settings, **(slave or {})))
         await service.start()
-        at.peers.append(Peer(service.address))
+        at.peers.append(Peer(service.address, credentials=credentials))
         try:
-            made = Pair(at, service, at.peer(), at.peers[0], home / "slave" / "store")
+            made = Pair(at, service, at.peer(credentials), at.peers[0], home / "slave" / "store")
             await made.in_sync()
             yield made
         finally:

@@ -16,6 +16,7 @@ from rocketpy.config import load_config
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.json_codec import read_json, write_json
 from tests.processes import PATIENCE_S
 
@@ -33,9 +34,10 @@ class Peer:
 
     address: str
     requests: list[Command] = field(default_factory=list)
+    credentials: Credentials | None = None
 
     def __post_init__(self) -> None:
-        self.client = RemotingClient(on_request=lambda address, command: self.requests.append(command))
+        self.client = RemotingClient(on_request=lambda address, command: self.requests.append(command), credentials=self.credentials)
 
     async def ask(self, code: int, fields: dict[str, Any] | None = None, body: Any = b"", address: str = "") -> Command:
         """The response to a request; a body that is not bytes is sent as JSON."""
@@ -95,8 +97,8 @@ class Running:
     namesrv: NameServer
     peers: list[Peer] = field(default_factory=list)
 
-    def peer(self) -> Peer:
-        peer = Peer(self.broker.address)
+    def peer(self, credentials: Credentials | None = None) -> Peer:
+        peer = Peer(self.broker.address, credentials=credentials)
         self.peers.append(peer)
         return peer
 

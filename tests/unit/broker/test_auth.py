@@ -1,0 +1,207 @@
+"""A broker that asks who every request is from and what that user may do."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy.auth.metadata import AUTH_FILE
+from rocketpy.broker.service import BrokerService
+from rocketpy.config import ConfigError
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.credentials import Credentials
+from tests.unit.broker.pair import pair
+from tests.unit.broker.running import Peer, Running, broker_config, eventually, run, running
+
+ASKING = {
+    "authenticationEnabled": "true",
+    "authorizationEnabled": "true",
+    "initAuthenticationUser": '{"username":"root","password":"secret-of-root"}',
+    "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"secret-of-inner"}',
+}
+ROOT, INNER, ALICE = (Credentials(name, f"secret-of-{name}") for name in ("root", "inner", "alice"))
+REFUSED = ResponseCode.NO_PERMISSION
+UNKNOWN_CODE = 9999
+
+
+async def done(peer: Peer, code: int, fields: dict[str, Any], body: Any = b"") -> None:
+    answer = await peer.ask(code, fields, body)
+    assert answer.code == 0, f"{answer.code}: {answer.remark}"
+
+
+async def make_alice(root: Peer, *resources: str, actions: tuple[str, ...] = ("Pub", "Sub")) -> None:
+    await done(root, RequestCode.AUTH_CREATE_USER, {"username": "alice"}, {"password": "secret-of-alice"})
+    entries = [{"resource": resource, "actions": list(actions), "decision": "Allow"} for resource in resources]
+    if entries:
+        await done(root, RequestCode.AUTH_CREATE_ACL, {"subject": "User:alice"}, {"policies": [{"entries": entries}]})
+
+
+async def codes(peer: Peer) -> dict[str, int]:
+    """What becomes of a request of each way through the broker: answered by reactors, come up, come up to make a topic, unknown."""
+    return {
+        "send": (await peer.send("orders")).code,
+        "pull": (await peer.pull("readers", "orders")).code,
+        "heartbeat": (await peer.heartbeat("client", "readers", "orders")).code,
+        "topics": (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**TOPIC, "topic": "bills"})).code,
+        "unknown": (await peer.ask(UNKNOWN_CODE)).code,
+    }
+
+
+TOPIC = {"defaultTopic": "TBW102", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicFilterType": "SINGLE_TAG"}
+
+
+def test_every_way_into_the_broker_asks_who_is_there(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            await make_alice(at.peer(ROOT), "Topic:orders", "Group:readers")
+            for stranger in (None, Credentials("root", "secret"), Credentials("bob", "secret-of-bob")):
+                assert set((await codes(at.peer(stranger))).values()) == {REFUSED}
+            not_there = int(ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+            assert await codes(at.peer(ALICE)) == {"send": 0, "pull": 0, "heartbeat": 0, "topics": REFUSED, "unknown": not_there}
+            assert await codes(at.peer(ROOT)) == {"send": 0, "pull": 0, "heartbeat": 0, "topics": 0, "unknown": not_there}
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "alice"}, {"userStatus": "disable"})
+            assert set((await codes(at.peer(ALICE))).values()) == {REFUSED}
+
+    run(test)
+
+
+def test_a_change_of_rights_counts_when_it_is_acknowledged(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            root, alice = at.peer(ROOT), at.peer(ALICE)
+            await make_alice(root, "Topic:orders")
+            assert (await alice.send("orders")).code == 0
+            rights = {"policies": [{"entries": [{"resource": "Topic:orders", "actions": ["Pub"], "decision": "Deny"}]}]}
+            await done(root, RequestCode.AUTH_UPDATE_ACL, {"subject": "User:alice"}, rights)
+            answer = await alice.send("orders")
+            assert answer.code == REFUSED
+            assert answer.remark == "User:alice has no permission to access Topic:orders from 127.0.0.1, the decision is deny."
+            await done(root, RequestCode.AUTH_DELETE_USER, {"username": "alice"})
+            assert (await alice.send("orders")).remark == "User:alice is not found."
+
+    run(test)
+
+
+def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            await make_alice(at.peer(ROOT), "Topic:orders")
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "root"}, {"password": "secret-of-root-2"})
+        file = tmp_path / "store/config" / AUTH_FILE
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        async with running(tmp_path, **ASKING) as at:
+            assert (await at.peer(ALICE).send("orders")).code == 0
+            assert (await at.peer(ROOT).send("orders")).remark == "check signature failed."
+            assert (await at.peer(Credentials("root", "secret-of-root-2")).send("orders")).code == 0
+        assert "initAuthenticationUser: user 'root' is there with another password, which counts" in caplog.messages
+
+    run(test)
+
+
+def test_without_the_two_switches_nobody_is_asked_and_users_are_made_for_later(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as at:
+            await make_alice(at.peer(), "Topic:orders")
+            assert (await at.peer(Credentials("bob", "whatever")).send("orders")).code == 0
+        async with running(tmp_path, authenticationEnabled="true") as at:
+            assert (await at.peer(ALICE).send("anything")).code == 0, "rights are not asked for"
+            assert (await at.peer().send("orders")).remark == "username cannot be null."
+
+    run(test)
+
+
+def test_whitelisted_requests_are_let_in(tmp_path: Path) -> None:
+    async def test() -> None:
+        send = str(int(RequestCode.SEND_MESSAGE_V2))
+        async with running(tmp_path, **ASKING, authenticationWhitelist=f"{send}, x", authorizationWhitelist=send) as at:
+            assert (await at.peer().send("orders")).code == 0
+            assert (await at.peer().pull("readers", "orders")).code == REFUSED
+
+    run(test)
+
+
+def test_no_secret_is_shown_or_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            root = at.peer(ROOT)
+            await make_alice(root, "Topic:orders")
+            answer = await root.ask(RequestCode.GET_BROKER_CONFIG)
+            assert answer.code == 0 and b"initAuthenticationUser" in answer.body and b"secret-of" not in answer.body
+            assert (await at.peer(Credentials("alice", "secret-of-nobody")).send("orders")).code == REFUSED
+            await root.ask(RequestCode.UPDATE_BROKER_CONFIG, {}, b'initAuthenticationUser={"username":"x","password":"secret-of-x"}')
+
+    with caplog.at_level(logging.DEBUG):
+        run(test)
+    assert "secret-of" not in caplog.text
+
+
+def test_a_slave_copies_from_a_master_that_asks_who_it_is(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with pair(tmp_path, ASKING, ASKING, ROOT) as brokers:
+            await brokers.settled()
+            await done(brokers.master, RequestCode.UPDATE_AND_CREATE_TOPIC, {**TOPIC, "topic": "orders"})
+            await brokers.copy_tables()
+            parts = brokers.slave_service.parts
+            assert parts is not None
+            await eventually(lambda: "orders" in parts.topics, "the slave knows the topic")
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        ({"authenticationEnabled": "true"}, "there are no users, every request is refused"),
+        ({"authenticationEnabled": "true"}, "innerClientAuthenticationCredentials is not set"),
+        ({"authorizationEnabled": "true"}, "whoever names a user has that user's rights"),
+        ({"authenticationEnabled": "true"}, "mqadmin copyUser -f"),
+        ({}, ""),
+        (ASKING, "mqadmin copyAcl"),
+    ],
+)
+def test_the_start_says_what_an_operator_may_not_know(
+    settings: dict[str, str], warning: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "store/config/users").mkdir(parents=True)
+
+    async def test() -> None:
+        async with running(tmp_path, **settings):
+            pass
+
+    run(test)
+    said = [message for message in caplog.messages if "Auth" in message or "authentication" in message or "mqadmin copy" in message]
+    assert any(warning in message for message in said) if warning else not said
+
+
+def test_a_first_user_that_cannot_be_read_ends_the_start(tmp_path: Path) -> None:
+    async def test() -> None:
+        service = BrokerService(broker_config(tmp_path, initAuthenticationUser="root:secret"))
+        with pytest.raises(ConfigError, match="initAuthenticationUser: is no JSON object") as fault:
+            await service.start()
+        assert "secret" not in str(fault.value)
+
+    run(test)
+
+
+def test_users_that_a_full_table_refuses_are_not_acknowledged(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING) as at:
+            await too_long(at)
+
+    run(test)
+
+
+async def too_long(at: Running) -> None:
+    """Names and lists are bounded by the native table, whose error is the answer."""
+    root = at.peer(ROOT)
+    answer = await root.ask(RequestCode.AUTH_CREATE_USER, {"username": "x" * 5000}, {"password": "x"})
+    assert answer.code != 0 and answer.remark
+    await make_alice(root)
+    entries = [{"resource": f"Topic:{number}", "actions": ["Pub"], "decision": "Allow"} for number in range(20_000)]
+    answer = await root.ask(RequestCode.AUTH_CREATE_ACL, {"subject": "User:alice"}, {"policies": [{"entries": entries}]})
+    assert answer.code != 0 and answer.remark
+    assert (await root.ask(RequestCode.AUTH_GET_ACL, {"subject": "User:alice"})).body == b""
