@@ -69,6 +69,28 @@ static void an_order_that_is_remembered_is_checked(void) {
     }
 }
 
+/* As the Java client does in the binary encoding when it signs. */
+static void the_same_field_twice_counts_once(void) {
+    struct request once, twice;
+    rp_field_order order = {0};
+    rp_hmac_key key;
+    char signature[RP_SIGNATURE_TEXT_SIZE];
+    begin_send(&once, "topic");
+    sign_as(&once, "alice", "12345678");
+    begin_send(&twice, "topic");
+    put(&twice, "b", "topic");
+    put(&twice, "a", "group");
+    put(&twice, "AccessKey", "alice");
+    rp_hmac_key_make(&key, "12345678", 8);
+    for (int round = 0; round < 2; round++) {
+        CHECK(rp_field_order_of(&twice.command, &order) == RP_OK);
+        rp_signature_make(&twice.command, &order, &key, signature);
+        CHECK(memcmp(once.signature, signature, sizeof signature) == 0);
+    }
+    twice.command.fields[2].value = text_slice("other");
+    CHECK(rp_field_order_of(&twice.command, &order) == RP_E_PROTOCOL);
+}
+
 /* ---- judgements ---- */
 
 static void who_has_signed_and_may_passes(void) {
@@ -164,7 +186,7 @@ static void what_was_changed_after_signing_is_refused(void) {
             request.signature[RP_SIGNATURE_TEXT_SIZE - 2] ^= 1;
             break;
         case 7:
-            put(&request, "b", "topic"); /* a name twice */
+            put(&request, "b", "other"); /* one name, two values */
             break;
         }
         check_refused(table, &reader, &request, "check signature failed.");
@@ -276,6 +298,7 @@ int main(void) {
     RUN(old_clients_sign_without_the_unique_key_flag);
     RUN(names_are_in_the_order_of_java);
     RUN(an_order_that_is_remembered_is_checked);
+    RUN(the_same_field_twice_counts_once);
     RUN(who_has_signed_and_may_passes);
     RUN(refusals_say_what_rocketmq_says);
     RUN(what_was_changed_after_signing_is_refused);

@@ -230,6 +230,7 @@ static void messages_ask_for_their_topic_or_group(void) {
     check_asks(310, "b=%RETRY%g a=other", NULL, "G:g 10");
     check_asks(310, "b=%DLQ%g", NULL, "T:%DLQ%g 8");
     check_asks(310, "a=g", NULL, "T:NULL 8");
+    check_asks(310, "a=g b=t c=x a=g b=t", NULL, "T:t 8");
     check_asks(320, "b=t", NULL, "T:t 8");
     check_asks(36, "group=g originTopic=t", NULL, "G:g 10");
     check_asks(37, "topic=t", NULL, "T:t 8");
