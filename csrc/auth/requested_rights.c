@@ -250,17 +250,20 @@ static int show_named(asking *asked, uint8_t naming, rp_slice name) {
 
 /* ---- fields ---- */
 
+/* As signature.h says, a field may be there twice with the same value. */
 static int find_field(const rp_command *command, const char *name, rp_slice *value) {
-    uint32_t size = (uint32_t)strlen(name), found = 0;
+    uint32_t size = (uint32_t)strlen(name);
+    bool is_found = false, differ = false;
     *value = (rp_slice){NULL, 0};
     for (uint32_t i = 0; i < command->field_count; i++) {
         const rp_field *field = &command->fields[i];
         if (field->key.size == size && memcmp(field->key.data, name, size) == 0) {
+            differ |= is_found && !rp_slice_equals(*value, field->value);
             *value = field->value;
-            found++;
+            is_found = true;
         }
     }
-    return found > 1 ? RP_E_PROTOCOL : RP_OK;
+    return differ ? RP_E_PROTOCOL : RP_OK;
 }
 
 static bool is_blank(rp_slice text) {

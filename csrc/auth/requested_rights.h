@@ -22,7 +22,7 @@ typedef struct rp_requested_right {
 } rp_requested_right;
 
 /* Shows each of them, until visit returns something else than 0, which is returned. Else RP_OK; RP_E_PROTOCOL: a body that is not what it
- * should be, or a field that is there twice; RP_E_TOO_LARGE; RP_E_NO_MEMORY. */
+ * should be, or a field with two values; RP_E_TOO_LARGE; RP_E_NO_MEMORY. */
 int rp_requested_rights(const rp_command *command, rp_slice cluster_name, rp_arena *arena,
                         int (*visit)(void *context, const rp_requested_right *right), void *context);
 

@@ -25,7 +25,8 @@ int rp_rights_make(const rp_acl_entry *entries, uint32_t count, rp_rights **righ
 rp_rights *rp_rights_hold(rp_rights *rights); /* NULL stays NULL */
 void rp_rights_release(rp_rights *rights);
 
-/* What the entries say of a resource; of the actions one has to match. name.data NULL: a resource without a name, which patterns ANY match. */
+/* What the entries say of a resource; of the actions one has to match. name.data NULL: a resource without a name, which patterns ANY match
+ * and no others. NULL rights match nothing. */
 enum rp_verdict rp_rights_judge(const rp_rights *rights, uint8_t resource_type, rp_slice name, uint32_t actions, const rp_address *source);
 
 #endif

@@ -23,16 +23,22 @@ static int compare_names(rp_slice left, rp_slice right) {
     return left.size == right.size ? 0 : left.size < right.size ? -1 : 1;
 }
 
-static int compare_places(const rp_command *command, uint8_t left, uint8_t right) {
-    return compare_names(command->fields[left].key, command->fields[right].key);
+/* Of two fields; *differ set when one name has two values. */
+static int compare_fields(const rp_command *command, uint8_t left, uint8_t right, bool *differ) {
+    const rp_field *first = &command->fields[left], *second = &command->fields[right];
+    int order = compare_names(first->key, second->key);
+    *differ |= order == 0 && !rp_slice_equals(first->value, second->value);
+    return order;
 }
 
+/* The places of an order are all places of a command with as many fields, so it is enough that they ascend. */
 static bool is_order_of(const rp_command *command, const rp_field_order *order) {
+    bool differ = false;
     if (order->count != command->field_count) {
         return false;
     }
     for (uint32_t i = 1; i < order->count; i++) {
-        if (compare_places(command, order->places[i - 1], order->places[i]) >= 0) {
+        if (compare_fields(command, order->places[i - 1], order->places[i], &differ) > 0 || differ) {
             return false;
         }
     }
@@ -43,18 +49,17 @@ int rp_field_order_of(const rp_command *command, rp_field_order *order) {
     if (is_order_of(command, order)) {
         return RP_OK;
     }
+    bool differ = false;
     order->count = 0; /* until it is one */
     for (uint32_t i = 0; i < command->field_count; i++) {
         uint32_t at = i;
-        int compared = 1;
-        while (at > 0 && (compared = compare_places(command, order->places[at - 1], (uint8_t)i)) > 0) {
+        for (; at > 0 && compare_fields(command, order->places[at - 1], (uint8_t)i, &differ) > 0; at--) {
             order->places[at] = order->places[at - 1];
-            at--;
-        }
-        if (at > 0 && compared == 0) {
-            return RP_E_PROTOCOL;
         }
         order->places[at] = (uint8_t)i;
+        if (differ) {
+            return RP_E_PROTOCOL;
+        }
     }
     order->count = command->field_count;
     return RP_OK;
@@ -82,14 +87,17 @@ static void end(rp_sha1 *sha1, const rp_hmac_key *key, char signature[RP_SIGNATU
 void rp_signature_make(const rp_command *command, const rp_field_order *order, const rp_hmac_key *key,
                        char signature[RP_SIGNATURE_TEXT_SIZE]) {
     bool skips_query_flag = command->version <= VERSION_4_9_3;
+    const rp_field *before = NULL;
     rp_sha1 sha1;
     rp_hmac_begin(&sha1, key);
     for (uint32_t i = 0; i < order->count; i++) {
         const rp_field *field = &command->fields[order->places[i]];
-        if (rp_slice_is(field->key, SIGNATURE) || (skips_query_flag && rp_slice_is(field->key, UNIQUE_KEY_QUERY))) {
-            continue;
+        bool is_again = before != NULL && rp_slice_equals(before->key, field->key);
+        bool is_unsigned = rp_slice_is(field->key, SIGNATURE) || (skips_query_flag && rp_slice_is(field->key, UNIQUE_KEY_QUERY));
+        if (!is_again && !is_unsigned) {
+            rp_sha1_add(&sha1, field->value.data, field->value.size);
         }
-        rp_sha1_add(&sha1, field->value.data, field->value.size);
+        before = field;
     }
     rp_sha1_add(&sha1, command->body.data, command->body.size);
     end(&sha1, key, signature);

@@ -19,8 +19,9 @@ typedef struct rp_field_order {
     uint8_t places[RP_COMMAND_FIELDS_MAX];
 } rp_field_order;
 
-/* RP_OK; RP_E_PROTOCOL: two fields have one name. RocketMQ takes the last, but no client of its does that, and what was signed and what
- * is read had better be the same. */
+/* RP_OK; RP_E_PROTOCOL: two fields have one name and different values. RocketMQ takes the last, but what was signed and what is read
+ * further on had better be the same. The same value twice is common: a Java client that signs writes its hot headers so in the binary
+ * encoding, once as the header and once as the fields that the signing has made of it. */
 int rp_field_order_of(const rp_command *command, rp_field_order *order);
 
 /* The signature of a command whose fields are in that order. */

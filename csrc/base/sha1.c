@@ -1,7 +1,6 @@
 /* sha1.c: SHA-1 over pieces, HMAC on top of it, the choice of rounds and the portable ones. RFC 3174, RFC 2104. */
 #include "sha1.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "bytes_inl.h"
@@ -48,24 +47,9 @@ void rp_sha1_blocks_portable(uint32_t state[5], const uint8_t *blocks, size_t co
     }
 }
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-
-static int sha_is_there(void) {
-    uint32_t a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1) && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1");
-}
-
-/* __builtin_cpu_supports of GCC 12 does not know SHA, and CPUID takes long under a hypervisor: asked once. */
-static int cpu_has_sha(void) {
-    static _Atomic int answer; /* 0: not asked; who asks at the same time hears the same, so relaxed */
-    int known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (known == 0) {
-        known = sha_is_there() ? 1 : -1;
-        atomic_store_explicit(&answer, known, memory_order_relaxed);
-    }
-    return known > 0;
-}
+/* GCC before 11 and many a Clang cannot ask for SHA. */
+#if defined(__x86_64__) && !defined(__clang__) && __GNUC__ >= 11
+static int cpu_has_sha(void) { return __builtin_cpu_supports("sha") && __builtin_cpu_supports("sse4.1"); }
 #else
 static int cpu_has_sha(void) { return 0; }
 #endif

@@ -1,6 +1,6 @@
 /* sha1.h: SHA-1 (RFC 3174) and HMAC-SHA1 (RFC 2104) over pieces.
  *
- * The SHA instructions where the CPU has them, plain C elsewhere; CPUID is asked once.
+ * The SHA instructions where the CPU has them, plain C elsewhere; CPUID is asked once, at load.
  * Threads  any; pure but for the caller's structs.
  * Secrets  an rp_hmac_key is as good as the secret it was made of: whoever frees one wipes it first (rp_wipe). An rp_sha1 that began with
  *          one is wiped by rp_hmac_end.

@@ -5,8 +5,6 @@ from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
 from rocketpy._core.remoting cimport Gate, rp_gate
 
 cdef extern from "auth/auth_table.h" nogil:
-    enum: RP_AUTH_ENTRIES_MAX
-    enum: RP_AUTH_SOURCES_MAX
     ctypedef struct rp_acl_entry:
         uint8_t is_default, is_deny, resource_type, pattern
         uint32_t actions

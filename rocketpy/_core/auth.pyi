@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from typing_extensions import disjoint_base
+
 from .base import LogTap as LogTap
 from .remoting import Gate
 from .results import AclEntry as AclEntry
@@ -28,6 +30,7 @@ ACTION_DELETE: Final = 128
 ACTION_GET: Final = 256
 ACTION_LIST: Final = 512
 
+@disjoint_base
 class AuthTable(Gate):
     """Owner of one rp_auth_table. What is put and deleted counts from the next publish() on; servers are given it by Server.set_gate and
     keep it from closing until they have closed. Calls from one thread at a time."""

@@ -2,10 +2,13 @@
 #
 # The draft is Python's alone and takes no lock, but a publish copies it and an entry list is sorted: both without the GIL.
 
+import array
+
+from cpython cimport array
 from libc.stdlib cimport free, malloc
 
 from rocketpy._core.base cimport RP_E_NOT_FOUND, check, log_of, read_fields, rp_field_row, slice_of_bytes, slice_of_text
-from rocketpy._core.errors import InvalidArgument, NoMemory, TooLarge
+from rocketpy._core.errors import InvalidArgument, NoMemory
 from rocketpy._core.results import AclEntry
 
 cdef extern from *:
@@ -45,61 +48,20 @@ def sign(bytes secret not None, bytes content not None):
     return signature[:RP_SIGNATURE_TEXT_SIZE].decode("ascii")
 
 
-cdef class NativeEntries:
-    """The entries of an acl as C reads them; their texts are those of the tuples, which the caller keeps."""
-    cdef rp_acl_entry *entries
-    cdef rp_slice *sources
-    cdef uint32_t count
-
-    def __cinit__(self, list entries not None):
-        cdef Py_ssize_t source_count = sum([len(entry.sources) for entry in entries])
-        cdef rp_slice *at
-        if len(entries) > RP_AUTH_ENTRIES_MAX:
-            raise TooLarge(f"{len(entries)} entries; a user has at most {RP_AUTH_ENTRIES_MAX}")
-        self.entries = <rp_acl_entry *>malloc((len(entries) + 1) * sizeof(rp_acl_entry))
-        self.sources = <rp_slice *>malloc((source_count + 1) * sizeof(rp_slice))
-        if self.entries == NULL or self.sources == NULL:
-            raise NoMemory("no memory for the entries of an acl")
-        at = self.sources
-        for entry in entries:
-            at = self.add(entry, at)
-
-    cdef rp_slice *add(self, object entry, rp_slice *at) except NULL:
-        cdef rp_acl_entry *native = &self.entries[self.count]
-        native.is_default = bool(entry.is_default)
-        native.is_deny = bool(entry.is_deny)
-        native.resource_type = <uint8_t>entry.resource_type
-        native.pattern = <uint8_t>entry.pattern
-        native.actions = <uint32_t>entry.actions
-        native.name = slice_of_text(<str?>entry.name)
-        native.sources = at
-        native.source_count = <uint32_t>len(entry.sources)
-        for source in entry.sources:
-            at[0] = slice_of_text(<str?>source)
-            at += 1
-        self.count += 1
-        return at
-
-    def __dealloc__(self):
-        free(self.entries)
-        free(self.sources)
-
-
-cdef class NativeCodes:
-    """Request codes of a whitelist as C reads them."""
-    cdef int32_t *codes
-    cdef uint32_t count
-
-    def __cinit__(self, list codes not None):
-        self.codes = <int32_t *>malloc((len(codes) + 1) * sizeof(int32_t))
-        if self.codes == NULL:
-            raise NoMemory("no memory for a whitelist")
-        for code in codes:
-            self.codes[self.count] = <int32_t>code
-            self.count += 1
-
-    def __dealloc__(self):
-        free(self.codes)
+cdef rp_slice *fill_entry(rp_acl_entry *native, object entry, rp_slice *sources) except NULL:
+    """One entry as C reads it; its texts are the tuple's, which must outlive it. Returns the place behind its sources."""
+    native.is_default = bool(entry.is_default)
+    native.is_deny = bool(entry.is_deny)
+    native.resource_type = <uint8_t>entry.resource_type
+    native.pattern = <uint8_t>entry.pattern
+    native.actions = <uint32_t>entry.actions
+    native.name = slice_of_text(<str?>entry.name)
+    native.sources = sources
+    native.source_count = <uint32_t>len(<tuple?>entry.sources)
+    for source in entry.sources:
+        sources[0] = slice_of_text(<str?>source)
+        sources += 1
+    return sources
 
 
 cdef class AuthTable(Gate):
@@ -160,16 +122,27 @@ cdef class AuthTable(Gate):
 
     def put_acl(self, str user not None, entries not None):
         cdef list kept = [AclEntry(*entry) for entry in entries]
-        cdef NativeEntries native = NativeEntries(kept)
         cdef rp_slice name = slice_of_text(user)
+        cdef uint32_t count = <uint32_t>len(kept)
+        cdef rp_acl_entry *natives = <rp_acl_entry *>malloc((count + 1) * sizeof(rp_acl_entry))
+        cdef rp_slice *sources = <rp_slice *>malloc((sum([len(entry.sources) for entry in kept]) + 1) * sizeof(rp_slice))
+        cdef rp_slice *at = sources
         cdef rp_error error
         cdef int status
         error.status = 0
-        self.enter()
-        with nogil:
-            status = rp_auth_table_put_acl(self.native, name, native.entries, native.count, &error)
-        self.leave()
-        check(status, &error)
+        try:
+            if natives == NULL or sources == NULL:
+                raise NoMemory("no memory for the entries of an acl")
+            for i, entry in enumerate(kept):
+                at = fill_entry(&natives[<uint32_t>i], entry, at)
+            self.enter()
+            with nogil:
+                status = rp_auth_table_put_acl(self.native, name, natives, count, &error)
+            self.leave()
+            check(status, &error)
+        finally:
+            free(natives)
+            free(sources)
 
     def set_options(
         self,
@@ -180,16 +153,16 @@ cdef class AuthTable(Gate):
         authentication_whitelist=(),
         authorization_whitelist=(),
     ):
-        cdef NativeCodes authentication = NativeCodes(list(authentication_whitelist))
-        cdef NativeCodes authorization = NativeCodes(list(authorization_whitelist))
+        cdef array.array authentication = array.array("i", authentication_whitelist)
+        cdef array.array authorization = array.array("i", authorization_whitelist)
         cdef rp_auth_options options
         options.authenticate = authenticate
         options.authorize = authorize
         options.cluster_name = slice_of_text(cluster_name)
-        options.authentication_whitelist = authentication.codes
-        options.authentication_whitelist_count = authentication.count
-        options.authorization_whitelist = authorization.codes
-        options.authorization_whitelist_count = authorization.count
+        options.authentication_whitelist = <const int32_t *>authentication.data.as_ints
+        options.authentication_whitelist_count = <uint32_t>len(authentication)
+        options.authorization_whitelist = <const int32_t *>authorization.data.as_ints
+        options.authorization_whitelist_count = <uint32_t>len(authorization)
         self.enter()
         try:
             check(rp_auth_table_set_options(self.native, &options), NULL)

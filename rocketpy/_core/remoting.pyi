@@ -79,7 +79,6 @@ def encode_command(
 class Handler(NativeObject):
     """What a Server calls on its reactors; the Broker is one. Closed after the servers it is attached to have stopped."""
 
-@disjoint_base
 class Gate(NativeObject):
     """What a Server asks before every request whether it may; the AuthTable is one. Closed after the servers that have it."""
 

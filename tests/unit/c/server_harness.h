@@ -229,8 +229,8 @@ static inline void harness_on_leave(void *context, int64_t leave_for) {
     atomic_fetch_add(&harness->came_back, leave_for);
 }
 
-/* options->bind_address and port are set here. */
-static inline struct harness *harness_start(rp_server_options *options) {
+/* options->bind_address and port are set here; gate may be NULL. */
+static inline struct harness *harness_start_gated(rp_server_options *options, const rp_gate *gate) {
     struct harness *harness = calloc(1, sizeof *harness);
     rp_error error = {0};
     CHECK(harness != NULL && rp_log_create(&harness->log) == RP_OK);
@@ -257,9 +257,12 @@ static inline struct harness *harness_start(rp_server_options *options) {
         exit(1);
     }
     CHECK(rp_server_port(harness->server) != 0);
+    CHECK(rp_server_set_gate(harness->server, gate) == RP_OK);
     CHECK(rp_server_start(harness->server, &error) == RP_OK);
     return harness;
 }
+
+static inline struct harness *harness_start(rp_server_options *options) { return harness_start_gated(options, NULL); }
 
 /* Stops, and checks that nothing is left behind. */
 static inline void harness_stop(struct harness *harness) {
