@@ -148,8 +148,10 @@ def test_a_refused_message_comes_again_from_the_groups_retry_topic(
     topic, group = f"orders-{name}", f"readers-{name}"
     root.topic(topic, guarded)
     root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
-    client.producer("senders", **java(f"user-{name}")).send(topic, b"again")
+    client.push(group, topic, **java(f"user-{name}")).shutdown()
+    wait_until(lambda: guarded.route(f"%RETRY%{group}"), 20, "route of the retry topic, which the next consumer finds at once")
     consumer = client.push(group, topic, rejectTimes=1, **java(f"user-{name}"))
+    client.producer("senders", **java(f"user-{name}")).send(topic, b"again")
     assert len(consumer.attempts(2, timeout=60)) == 2
 
 
