@@ -72,6 +72,7 @@ static const body_shape batch_acks = {.list = "acks", .element = &batch_ack};
 static const body_shape topic_config = {.topic = "topicName", .topic_naming = TOPIC_OR_GROUP};
 static const body_shape topic_configs = {.list = "topicConfigList", .element = &topic_config};
 static const body_shape group_config = {.group = "groupName", .group_naming = GROUP};
+static const body_shape request_mode = {.group = "consumerGroup", .group_naming = GROUP, .topic = "topic", .topic_naming = TOPIC_OR_GROUP};
 static const body_shape group_configs = {.list = "groupConfigList", .element = &group_config};
 
 #define ONE(key, naming, presence) {{key, naming, presence, 0}}
@@ -145,6 +146,7 @@ static const rule rules[] = {
     {314, UPDATE, 0, false, {{"destGroup", GROUP, REQUIRED, 0}, {"topic", TOPIC_OR_GROUP, OPTIONAL, 0}}, NULL},
     OF_CLUSTER(315, GET),
     OF_CLUSTER(317, GET),
+    OF_CLUSTER(318, UPDATE), /* stricter: as 25 */
     {320, PUB, SUB, false, ONE("b", TOPIC_OR_GROUP, REQUIRED), NULL},
     {321, GET, 0, false, {{"topic", TOPIC_OR_GROUP, OPTIONAL, 0}, {"consumerGroup", GROUP, OPTIONAL, 0}}, NULL},
     OF_NAMED_CLUSTER(322, GET, "clusterName", REQUIRED),
@@ -161,6 +163,7 @@ static const rule rules[] = {
     OF_CLUSTER(355, GET),
     {361, SUB, 0, false, CONSUMED, NULL}, /* stricter: as 11 */
     {370, PUB, 0, false, ONE("topic", TOPIC, REQUIRED), NULL},
+    {401, UPDATE, 0, false, {{NULL, 0, 0, 0}}, &request_mode}, /* stricter: as 200 */
     OF_NAMED_CLUSTER(901, GET, "clusterName", REQUIRED),
     OF_CLUSTER(902, UPDATE),
     OF_NAMED_CLUSTER(903, UPDATE, "brokerClusterName", REQUIRED),
