@@ -315,7 +315,12 @@ static int show_fields(asking *asked, const rp_command *command) {
     return of->is_cluster && asked->shown == 0 ? show(asked, RP_RESOURCE_CLUSTER, of->actions, asked->cluster_name) : RP_OK;
 }
 
-/* ---- bodies ---- */
+/* ---- bodies ----
+ *
+ * Whoever answers the request reads its body again, by fastjson's rules (rocketpy/remoting/json_codec.py), which are wider: it must not find
+ * names there that were not shown here. What only those rules allow is no JSON to the reader here; a reference, which is, is refused. */
+
+#define REFERENCE "$ref"
 
 static bool is_member(rp_slice name, const char *one, const char *other) {
     return (one != NULL && rp_slice_is(name, one)) || (other != NULL && rp_slice_is(name, other));
@@ -339,12 +344,15 @@ static int show_list(asking *asked, rp_json *json, const body_shape *element) {
 
 static int show_text(asking *asked, rp_json *json, uint8_t naming) {
     rp_slice name;
-    int status = rp_json_read(json, &name);
+    int status = rp_json_read_text(json, &name);
     return status != RP_OK ? status : show_named(asked, naming, name);
 }
 
 static int show_member(asking *asked, rp_json *json, const body_shape *shape, rp_slice name, bool *names_group) {
     rp_slice passed;
+    if (rp_slice_is(name, REFERENCE)) {
+        return RP_E_PROTOCOL;
+    }
     if (is_member(name, shape->group, shape->group_too)) {
         *names_group = true;
         return show_text(asked, json, shape->group_naming);
@@ -387,7 +395,8 @@ int rp_requested_rights(const rp_command *command, rp_slice cluster_name, rp_are
     }
     if (of->body != NULL) {
         rp_json json = rp_json_of(command->body, arena);
-        return show_object(&asked, &json, of->body);
+        int status = show_object(&asked, &json, of->body);
+        return status != RP_OK || rp_json_is_over(&json) ? status : RP_E_PROTOCOL;
     }
     return show_fields(&asked, command);
 }

@@ -313,12 +313,23 @@ static void what_cannot_be_read_is_refused(void) {
         CHECK(ask(34, "", bodies[i]) == RP_E_PROTOCOL);
     }
     CHECK(ask(34, "", NULL) == RP_E_PROTOCOL);
+    /* What Python's reader, which reads as fastjson does, would find other names in. */
+    CHECK(ask(18, "", "{\"x\":{\"topicName\":\"t\"},\"topicConfigList\":[{\"$ref\":\"$.x\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"x\":\"t\",\"topicConfigList\":[{\"topicName\":{\"$ref\":\"$.x\"}}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":{\"$ref\":\"$.x\"}}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{'topicName':\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{topicName:\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{\"topicName\":t}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{/**/\"topicConfigList\":[]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"x\":'}','topicConfigList':[{\"topicName\":\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{}{\"topicConfigList\":[{\"topicName\":\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[]} \n") == RP_OK);
     CHECK(ask(310, "b=t a=g b=u", NULL) == RP_E_PROTOCOL);
     CHECK(ask(11, "topic=t consumerGroup=g consumerGroup=h", NULL) == RP_E_PROTOCOL);
-    static char many[12 * (RP_REQUESTED_RIGHTS_MAX + 2) + 64];
+    static char many[16 * (RP_REQUESTED_RIGHTS_MAX + 2) + 64];
     char *at = many + sprintf(many, "{\"mqSet\":[");
     for (uint32_t i = 0; i < RP_REQUESTED_RIGHTS_MAX + 1; i++) {
-        at += sprintf(at, "%s{\"topic\":1}", i > 0 ? "," : "");
+        at += sprintf(at, "%s{\"topic\":\"\"}", i > 0 ? "," : "");
     }
     sprintf(at, "]}");
     CHECK(ask(41, "", many) == RP_E_TOO_LARGE);
