@@ -167,35 +167,9 @@ BODIES = (
     b'{"clientID":"c",0:{"a":1},"consumerDataSet":[{"groupName":"g",1:2}]}',
 )
 PIECES = (
-    *(
-        piece.encode()
-        for piece in [
-            '"',
-            "'",
-            "{",
-            "}",
-            "[",
-            "]",
-            ",",
-            ":",
-            "\\",
-            "(",
-            ")",
-            ";",
-            "/*",
-            "*/",
-            "//",
-            "\\u0022",
-            '\\"',
-            "\\x22",
-            "null",
-            "12L",
-            "undefined",
-            "Set[",
-            "new",
-        ]
-    ),
-    *(b'"consumerDataSet"', b"consumerDataSet", b'"groupName"', b'"$ref"', b'"x":', b"\n", b"\0", b"\xef\xbb\xbf"),
+    *(b'"', b"'", b"{", b"}", b"[", b"]", b",", b":", b"\\", b"(", b")", b";", b"/*", b"*/", b"//"),
+    *(b"\\u0022", b'\\"', b"\\x22", b"null", b"12L", b"undefined", b"Set[", b"new", b"\n", b"\0", b"\xef\xbb\xbf"),
+    *(b'"consumerDataSet"', b"consumerDataSet", b'"groupName"', b'"$ref"', b'"x":'),
 )
 
 
