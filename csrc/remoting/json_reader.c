@@ -93,6 +93,15 @@ int rp_json_read(rp_json *json, rp_slice *text) {
     return byte == '{' || byte == '[' ? read_nested(json, text) : read_scalar(json, text);
 }
 
+int rp_json_read_text(rp_json *json, rp_slice *text) {
+    uint8_t byte = peek(json);
+    if (byte == '"')
+        return read_string(json, text);
+    return byte == 'n' && read_scalar(json, text) == RP_OK && text->data == NULL ? RP_OK : RP_E_PROTOCOL;
+}
+
+int rp_json_is_over(rp_json *json) { return peek(json) == 0 && json->at == json->end; }
+
 static int read_integer(rp_json *json, int64_t min, int64_t max, int64_t *number) {
     rp_slice text;
     int escaped;

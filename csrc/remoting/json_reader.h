@@ -30,6 +30,10 @@ int rp_json_next_element(rp_json *json);
 
 /* Any value: a string's text, else what stands there, brackets included; data NULL for null. RP_OK, RP_E_PROTOCOL, RP_E_NO_MEMORY. */
 int rp_json_read(rp_json *json, rp_slice *text);
+/* A string or null. RP_OK; RP_E_PROTOCOL: something else; RP_E_NO_MEMORY. */
+int rp_json_read_text(rp_json *json, rp_slice *text);
+/* 1 when nothing but white space and separators is left. */
+int rp_json_is_over(rp_json *json);
 /* An integer, quoted or not; null is 0. RP_OK; RP_E_PROTOCOL: something else, or one that does not fit. */
 int rp_json_read_i64(rp_json *json, int64_t *number);
 int rp_json_read_i32(rp_json *json, int32_t *number);

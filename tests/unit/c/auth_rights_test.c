@@ -279,6 +279,8 @@ static void operators_ask_for_what_they_change(void) {
     check_asks(216, "topic=t", NULL, "C:here 40");
     check_asks(225, "", "{\"groupConfigList\":[{\"groupName\":\"g\"}]}", "G:g 40");
     check_asks(308, "filterGroups=f,h compareGroup=g topic=t", NULL, "G:f 100, G:h 100, G:g 100, T:t 100");
+    check_asks(318, "a=b", NULL, "C:here 40");
+    check_asks(401, "", "{\"consumerGroup\":\"g\",\"mode\":\"POP\",\"topic\":\"t\"}", "G:g 40, T:t 40");
     check_asks(3001, "username=u", NULL, "C:here 40");
     check_asks(3010, "", NULL, "C:here 100");
     check_asks(21, "", NULL, "");
@@ -311,12 +313,23 @@ static void what_cannot_be_read_is_refused(void) {
         CHECK(ask(34, "", bodies[i]) == RP_E_PROTOCOL);
     }
     CHECK(ask(34, "", NULL) == RP_E_PROTOCOL);
+    /* What Python's reader, which reads as fastjson does, would find other names in. */
+    CHECK(ask(18, "", "{\"x\":{\"topicName\":\"t\"},\"topicConfigList\":[{\"$ref\":\"$.x\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"x\":\"t\",\"topicConfigList\":[{\"topicName\":{\"$ref\":\"$.x\"}}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":{\"$ref\":\"$.x\"}}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{'topicName':\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{topicName:\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[{\"topicName\":t}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{/**/\"topicConfigList\":[]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"x\":'}','topicConfigList':[{\"topicName\":\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{}{\"topicConfigList\":[{\"topicName\":\"t\"}]}") == RP_E_PROTOCOL);
+    CHECK(ask(18, "", "{\"topicConfigList\":[]} \n") == RP_OK);
     CHECK(ask(310, "b=t a=g b=u", NULL) == RP_E_PROTOCOL);
     CHECK(ask(11, "topic=t consumerGroup=g consumerGroup=h", NULL) == RP_E_PROTOCOL);
-    static char many[12 * (RP_REQUESTED_RIGHTS_MAX + 2) + 64];
+    static char many[16 * (RP_REQUESTED_RIGHTS_MAX + 2) + 64];
     char *at = many + sprintf(many, "{\"mqSet\":[");
     for (uint32_t i = 0; i < RP_REQUESTED_RIGHTS_MAX + 1; i++) {
-        at += sprintf(at, "%s{\"topic\":1}", i > 0 ? "," : "");
+        at += sprintf(at, "%s{\"topic\":\"\"}", i > 0 ? "," : "");
     }
     sprintf(at, "]}");
     CHECK(ask(41, "", many) == RP_E_TOO_LARGE);
