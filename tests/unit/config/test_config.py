@@ -103,7 +103,11 @@ BAD_LINES = [
     ("logicalDiskSpaceCleanForciblyThreshold=x", "logicalDiskSpaceCleanForciblyThreshold: 'x' is not valid: expected a number from 0 to 1"),
     ("consumerFallbehindThreshold=99999999999999999999", None),
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
-    ("aclEnable=true", "aclEnable: true is not supported by this release: anybody could do anything"),
+    (
+        "aclEnable=true",
+        "aclEnable: true is not supported by this release: anybody could do anything; authenticationEnabled and authorizationEnabled are "
+        "what came after it",
+    ),
     ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
     ("haListenPort=10909", "haListenPort: 10909 is the port of the VIP channel too, listenPort - 2"),
     ("listenPort=65535", "haListenPort: is needed with listenPort=65535: there is no port above it for slaves"),
