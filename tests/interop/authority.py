@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,17 @@ SETTINGS: dict[str, Any] = {
     "initAuthenticationUser": '{"username":"root","password":"secret-of-root"}',
     "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"secret-of-inner"}',
 }
+PROXY_SETTINGS: dict[str, Any] = {
+    **{
+        name: SETTINGS[name]
+        for name in ("authenticationEnabled", "authenticationProvider", "authorizationEnabled", "authorizationProvider")
+    },
+    "authenticationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider",
+    "authorizationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider",
+    "innerClientAuthenticationCredentials": SETTINGS["innerClientAuthenticationCredentials"],
+    "enableAclRpcHookForClusterMode": True,
+}
+"""Of a proxy, which asks the brokers for users and rights, and signs what it passes on with its own."""
 NO_PERMISSION = 16
 ROOT = Credentials("root", "secret-of-root")
 
@@ -83,11 +93,3 @@ class Authority:
         }  # fmt: skip
         self.done(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
         wait_until(lambda: cluster.route(name), 20, f"route of {name}")
-
-
-Made = Callable[..., Authority]
-
-
-def authority(new_cluster: Callable[..., Cluster], **settings: Any) -> Iterator[Authority]:
-    """Of a cluster of its own."""
-    yield Authority(new_cluster(**{**SETTINGS, **settings}).broker)

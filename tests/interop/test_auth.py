@@ -14,10 +14,14 @@ import pytest
 from rocketpy.remoting.codes import RequestCode
 from tests.processes import wait_until
 
-from .authority import SETTINGS, Authority, entry, java, signed
+from . import proxies
+from .authority import PROXY_SETTINGS, SETTINGS, Authority, entry, java, signed
 from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
+from .judge import judgement
 from .mqadmin import MqAdmin
 from .products import Broker, Cluster, NameServer, Product
+from .proxies import GrpcClients, Proxy
+from .test_go_client import built
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -157,6 +161,46 @@ def test_a_message_that_a_reader_refuses_is_stored_for_its_group(
         return int(reply.fields["offset"]) if reply.code == 0 else 0
 
     wait_until(lambda: stored() == 1, 60, "the message in the group's retry topic")
+
+
+# ---- clients in Go, and those that speak gRPC ----
+
+
+def test_the_go_client_signs_what_we_accept(root: Authority, guarded: Cluster, name: str, tmp_path: Path) -> None:
+    judge = built(".", tmp_path / "judge")
+    topic, group = f"orders-{name}", f"readers-{name}"
+    root.topic(topic, guarded)
+    root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
+    seen = judgement(judge, guarded.address, topic, group, "10", f"user-{name}", f"secret-of-user-{name}", home=tmp_path, timeout=90)
+    assert seen["statuses"] == {"0": 21} and len(seen["received"]) == 20
+    with pytest.raises(AssertionError, match="check signature failed"):
+        judgement(judge, guarded.address, topic, group, "1", f"user-{name}", "wrong", home=tmp_path, timeout=90)
+
+
+def test_a_proxy_asks_our_broker_for_users_and_rights(
+    clients: Callable[..., JavaClients], root: Authority, guarded: Cluster, name: str, tmp_path: Path
+) -> None:
+    topic, group = f"orders-{name}", f"readers-{name}"
+    root.topic(topic, guarded)
+    root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
+    root.user(f"poor-{name}", entry(f"Topic:{topic}", "Sub"))
+    proxy = Proxy(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
+    (tmp_path / "grpc").mkdir()
+    driver = Jvm(CURRENT, tmp_path / "driver", further=(proxies.client_class_path(tmp_path / "grpc"), proxies.GRPC))
+    try:
+        grpc = GrpcClients(driver, proxy)
+        sent = grpc.sender(topic, **java(f"user-{name}")).send(topic, "by gRPC")
+        assert len(sent) == 1
+        for who in (java(f"poor-{name}"), {**java(f"user-{name}"), "secretKey": "wrong"}):
+            with pytest.raises(JavaError):
+                grpc.sender(topic, **who).send(topic, "refused")
+        simple = grpc.simple(group, topic, **java(f"user-{name}"))
+        (message,) = simple.receive_all(1)
+        assert message["body"] == b"by gRPC"
+        simple.ack(message)
+    finally:
+        driver.close()
+        proxy.kill()
 
 
 # ---- mqadmin ----

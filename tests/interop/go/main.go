@@ -1,5 +1,5 @@
 // The Go client (github.com/apache/rocketmq-client-go) as a judge: sends in every way, reads it back by push with a tag expression, and
-// prints one line of JSON with what it saw. Usage: judge NAMESRV TOPIC GROUP COUNT. Exit 0 when all that was expected arrived in time.
+// prints one line of JSON with what it saw. Usage: judge NAMESRV TOPIC GROUP COUNT [ACCESS_KEY SECRET_KEY]. Exit 0 when all that was expected arrived in time.
 package main
 
 import (
@@ -31,6 +31,14 @@ func fail(doing string, err error) {
 	}
 }
 
+// What requests are signed with, when the command line says it.
+func credentials() (primitive.Credentials, bool) {
+	if len(os.Args) < 7 {
+		return primitive.Credentials{}, false
+	}
+	return primitive.Credentials{AccessKey: os.Args[5], SecretKey: os.Args[6]}, true
+}
+
 func message(topic, how string, number int) *primitive.Message {
 	made := primitive.NewMessage(topic, []byte(fmt.Sprintf("%s %04d", how, number)))
 	made.WithTag([]string{"TagA", "TagB"}[number%2])
@@ -39,7 +47,11 @@ func message(topic, how string, number int) *primitive.Message {
 }
 
 func send(out *report, namesrv, topic string, count int) {
-	sender, err := rocketmq.NewProducer(producer.WithNameServer([]string{namesrv}), producer.WithGroupName("GID-go-producer"))
+	options := []producer.Option{producer.WithNameServer([]string{namesrv}), producer.WithGroupName("GID-go-producer")}
+	if who, signs := credentials(); signs {
+		options = append(options, producer.WithCredentials(who))
+	}
+	sender, err := rocketmq.NewProducer(options...)
 	fail("new producer", err)
 	fail("start producer", sender.Start())
 	defer sender.Shutdown()
@@ -76,8 +88,12 @@ func main() {
 	var lock sync.Mutex
 	arrived := make(chan struct{}, 1)
 
-	receiver, err := rocketmq.NewPushConsumer(consumer.WithNameServer([]string{namesrv}), consumer.WithGroupName(group),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
+	options := []consumer.Option{consumer.WithNameServer([]string{namesrv}), consumer.WithGroupName(group),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset)}
+	if who, signs := credentials(); signs {
+		options = append(options, consumer.WithCredentials(who))
+	}
+	receiver, err := rocketmq.NewPushConsumer(options...)
 	fail("new consumer", err)
 	selector := consumer.MessageSelector{Type: consumer.TAG, Expression: "TagA || TagC"}
 	fail("subscribe", receiver.Subscribe(topic, selector, func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {

@@ -7,7 +7,9 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
+import org.apache.rocketmq.client.apis.ClientConfigurationBuilder;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
+import org.apache.rocketmq.client.apis.StaticSessionCredentialsProvider;
 import org.apache.rocketmq.client.apis.consumer.FilterExpression;
 import org.apache.rocketmq.client.apis.consumer.FilterExpressionType;
 import org.apache.rocketmq.client.apis.message.Message;
@@ -27,7 +29,11 @@ public final class Grpc {
     }
 
     static ClientConfiguration configuration(Request request) {
-        return ClientConfiguration.newBuilder().setEndpoints(request.text("namesrv")).enableSsl(request.truth("ssl"))
+        ClientConfigurationBuilder builder = ClientConfiguration.newBuilder().setEndpoints(request.text("namesrv"));
+        if (request.has("accessKey")) {
+            builder.setCredentialProvider(new StaticSessionCredentialsProvider(request.text("accessKey"), request.text("secretKey")));
+        }
+        return builder.enableSsl(request.truth("ssl"))
             .setRequestTimeout(Duration.ofMillis(request.integer("requestTimeoutMs", 20_000))).build();
     }
 
