@@ -63,8 +63,8 @@ class AuthService:
         return AuthAdmin(self.metadata, save).handlers()
 
     def stats(self) -> dict[str, int]:
-        """Requests that passed and that were refused, users and rights."""
-        return self._table.stats()
+        """Requests that passed and that were refused, users and rights; empty with both checks off."""
+        return self._table.stats() if self.settings.is_on else {}
 
     def close(self) -> None:
         self._table.close()

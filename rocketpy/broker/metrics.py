@@ -1,6 +1,6 @@
 """What a broker tells Prometheus: its tables and native counters as they are at the moment of a scrape, under RocketMQ's names.
 RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); units stand in names as its exporter
-writes them. RocketMQ has none for replication: those begin with rocketmq_ha_.
+writes them. RocketMQ has none for replication and refusals: those begin with rocketmq_ha_ and rocketmq_auth_.
 
 The counters live in C; nothing here runs per message. Bounds: metricsOtelCardinalityLimit series of one metric.
 """
@@ -47,11 +47,18 @@ class BrokerMetrics:
             "enableMessageStoreMetrics": self._store_and_timers,
             "enablePopMetrics": self._pop,
         }
-        self._sections = [section for key, section in sections.items() if key in settings.sections] + [self._replication]
+        self._sections = [section for key, section in sections.items() if key in settings.sections]
+        self._sections += [self._replication, self._refusals]
 
     def read(self) -> list[Metric]:
         """Every metric with its series. On the event loop."""
         return list(chain.from_iterable(section() for section in self._sections))
+
+    def _refusals(self) -> Iterator[Metric]:
+        """Nothing without authenticationEnabled and authorizationEnabled."""
+        if stats := self._parts.auth_stats():
+            checks = (("authentication", stats["unauthenticated"]), ("authorization", stats["unauthorized"]))
+            yield self._counter("rocketmq_auth_refused", "Requests refused", [({"check": check}, count) for check, count in checks])
 
     def _tables(self) -> Iterator[Metric]:
         parts = self._parts

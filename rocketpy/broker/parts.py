@@ -129,6 +129,8 @@ class Parts:
     follow: Callable[[str | None, str | None], None]
     """A slave's master from now on, by its address and its HA address; None for what is not known. Nothing on a master."""
     act: Callable[[Iterable[Action]], None]
+    auth_stats: Callable[[], Mapping[str, int]]
+    """As AuthService.stats."""
     server_of: Callable[[int], Server]
     boot_ms: int
     memory_bytes: int

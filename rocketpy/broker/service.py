@@ -392,6 +392,7 @@ class BrokerService:
             catch_up=self._catch_up,
             follow=self._follow,
             act=self._act,
+            auth_stats=self._auth.stats,
             server_of=lambda listener: self._servers[listener],
             boot_ms=boot_ms,
             memory_bytes=physical_memory_bytes(),

@@ -16,6 +16,7 @@ from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.credentials import Credentials
 from tests.unit.broker.pair import pair
 from tests.unit.broker.running import Peer, Running, broker_config, eventually, run, running
+from tests.unit.broker.test_metrics import PROM, scrape, value
 
 ASKING = {
     "authenticationEnabled": "true",
@@ -120,6 +121,19 @@ def test_whitelisted_requests_are_let_in(tmp_path: Path) -> None:
         async with running(tmp_path, **ASKING, authenticationWhitelist=f"{send}, x", authorizationWhitelist=send) as at:
             assert (await at.peer().send("orders")).code == 0
             assert (await at.peer().pull("readers", "orders")).code == REFUSED
+
+    run(test)
+
+
+def test_refusals_are_counted_for_prometheus(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING, **PROM) as at:
+            await make_alice(at.peer(ROOT))
+            for who in (None, Credentials("alice", "secret"), ALICE):
+                assert (await at.peer(who).send("orders")).code == REFUSED
+            samples = await scrape(at.broker.metrics_port)
+            assert value(samples, "rocketmq_auth_refused_total", check="authentication") == 2
+            assert value(samples, "rocketmq_auth_refused_total", check="authorization") == 1
 
     run(test)
 
