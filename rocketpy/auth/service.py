@@ -18,10 +18,11 @@ from pathlib import Path
 from .._core.auth import AuthTable
 from .._core.base import LogTap
 from .._core.remoting import Server
-from ..config import Config
+from ..config import Config, ConfigError, Problem
 from ..remoting.service import Handler
 from .metadata import AUTH_FILE, AuthMetadata
 from .native_tables import NativeTables
+from .plain_acl import plain_acl_files, read_plain_acl, user_and_acl
 from .requests import AuthAdmin
 from .settings import AuthSettings
 from .users import SUPER, User
@@ -53,8 +54,10 @@ class AuthService:
             server.set_gate(self._table)
 
     def begin(self, directory: Path) -> None:
-        """The users that the configuration names, and what an operator should know. Raises RocketpyError."""
+        """The users that the configuration names, and what an operator should know. Raises RocketpyError, ConfigError."""
         self._make_configured_users()
+        if self.settings.plain_acl_home is not None:
+            self._take_over(self.settings.plain_acl_home)
         self.metadata.publish()
         for warning in self.warnings(directory):
             log.warning("%s", warning)
@@ -82,6 +85,24 @@ class AuthService:
                 log.info("%s: super user %r is new", key, user.name)
             elif known.password != user.password:
                 log.warning("%s: user %r is there with another password, which counts", key, user.name)
+
+    def _take_over(self, home: Path) -> None:
+        """Accounts of 4.x whose users are not there yet, each with its rights. Raises ConfigError for a file that cannot be read whole."""
+        for path in plain_acl_files(home):
+            try:
+                found = read_plain_acl(path.read_text(encoding="utf-8"))
+                accounts = [user_and_acl(each) for each in found.accounts]
+            except (OSError, ValueError) as error:  # UnicodeDecodeError is a ValueError
+                cause = error.strerror if isinstance(error, OSError) else error
+                raise ConfigError([Problem("migrateAuthFromV1Enabled", f"{path}: {cause}")]) from None
+            if found.has_white_addresses:
+                log.warning("%s: addresses of white lists are not taken over: who comes from there needs a user", path)
+            for user, acl in accounts:
+                if self.metadata.users.get(user.name) is None:
+                    self.metadata.users.create(user)
+                    if acl is not None:
+                        self.metadata.acls.update(acl)
+                    log.info("%s: user %r is new", path, user.name)
 
     def warnings(self, directory: Path) -> list[str]:
         """What an operator may not know of. `directory`: where the file is."""

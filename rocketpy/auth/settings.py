@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..config import Config, ConfigError, Problem
 from ..remoting.credentials import Credentials
@@ -25,6 +26,8 @@ class AuthSettings:
     first_user: User | None
     credentials: Credentials | None
     """What this broker signs its own requests with."""
+    plain_acl_home: Path | None
+    """RocketMQ's installation, whose plain_acl.yml is to be taken over."""
 
     @property
     def is_on(self) -> bool:
@@ -41,6 +44,7 @@ class AuthSettings:
             authorization_whitelist=_codes(config, "authorizationWhitelist"),
             first_user=_first_user(config, "initAuthenticationUser"),
             credentials=_credentials(config, "innerClientAuthenticationCredentials"),
+            plain_acl_home=_plain_acl_home(config, "migrateAuthFromV1Enabled"),
         )
 
 
@@ -77,6 +81,13 @@ def _credentials(config: Config, name: str) -> Credentials | None:
         return Credentials.from_json(text)
     except ValueError as error:
         raise _problem(config, name, str(error)) from None
+
+
+def _plain_acl_home(config: Config, name: str) -> Path | None:
+    home = config.text("rocketmqHome")
+    if config.boolean(name) and not home:
+        raise _problem(config, name, "needs rocketmqHome or ROCKETMQ_HOME, below which plain_acl.yml is")
+    return Path(home) if config.boolean(name) else None
 
 
 def _problem(config: Config, name: str, message: str) -> ConfigError:

@@ -56,7 +56,11 @@ IDENTITY_KEYS: tuple[Key, ...] = (
 
 _ADDRESS_KEYS: tuple[Key, ...] = (
     text("brokerConfigPath", None, "File that run-time changes of configuration go to; the file given with -c."),
-    text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
+    text(
+        "rocketmqHome",
+        rocketmq_home,
+        "RocketMQ's installation (ROCKETMQ_HOME); for migrateAuthFromV1Enabled only.",
+    ),
     text(
         "namesrvAddr",
         _namesrv_from_environment,

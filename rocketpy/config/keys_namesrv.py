@@ -115,7 +115,11 @@ AUTH_KEYS: tuple[Key, ...] = (
     text("authorizationMetadataProvider", None, "Class that keeps rights.", idle=ONE_PROVIDER),
     text("authorizationStrategy", None, "Class that decides when to check.", idle=EVERY_REQUEST),
     text("authorizationWhitelist", None, "Request codes that need no rights, separated by commas."),
-    switch("migrateAuthFromV1Enabled", False, "Take users and rights over from plain_acl.yml."),
+    switch(
+        "migrateAuthFromV1Enabled",
+        False,
+        "Take users and rights over from conf/plain_acl.yml and conf/acl below rocketmqHome: those who are not there yet, at each start.",
+    ),
     number("userCacheMaxNum", 1000, "Users kept in memory.", idle="all of them are"),
     number("userCacheExpiredSecond", 600, "How long a user is kept.", "s", idle=AT_ONCE),
     number("userCacheRefreshSecond", 60, "How often a user is read again.", "s", idle=AT_ONCE),

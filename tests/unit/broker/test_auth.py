@@ -191,6 +191,52 @@ def test_the_start_says_what_an_operator_may_not_know(
     assert any(warning in message for message in said) if warning else not said
 
 
+PLAIN_ACL = """
+accounts:
+  - accessKey: alice
+    secretKey: secret-of-alice
+    whiteRemoteAddress: 192.168.0.*
+    defaultTopicPerm: DENY
+    topicPerms:
+      - orders=PUB
+  - accessKey: root
+    secretKey: other
+    admin: false
+"""
+
+
+def test_accounts_of_4x_are_taken_over_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_text(PLAIN_ACL)
+    settings = {**ASKING, "migrateAuthFromV1Enabled": "true", "rocketmqHome": str(tmp_path)}
+
+    async def test() -> None:
+        async with running(tmp_path, **settings) as at:
+            assert (await at.peer(ALICE).send("orders")).code == 0
+            assert (await at.peer(ALICE).send("bills")).code == REFUSED
+            assert (await at.peer(ROOT).send("bills")).code == 0
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "alice"}, {"password": "secret-of-alice-2"})
+        async with running(tmp_path, **settings) as at:
+            assert (await at.peer(ALICE).send("orders")).code == REFUSED
+            assert (await at.peer(Credentials("alice", "secret-of-alice-2")).send("orders")).code == 0
+
+    run(test)
+    assert "white lists are not taken over" in caplog.text and "secret-of" not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["accounts: nonsense", "accounts:\n  - accessKey: a", "accounts:\n  - secretKey: &secret x", "\xff"])
+def test_accounts_that_cannot_be_read_end_the_start(text: str, tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/plain_acl.yml").write_bytes(text.encode("latin-1"))
+
+    async def test() -> None:
+        service = BrokerService(broker_config(tmp_path, migrateAuthFromV1Enabled="true", rocketmqHome=str(tmp_path)))
+        with pytest.raises(ConfigError, match=r"migrateAuthFromV1Enabled: .*plain_acl\.yml: "):
+            await service.start()
+
+    run(test)
+
+
 def test_a_first_user_that_cannot_be_read_ends_the_start(tmp_path: Path) -> None:
     async def test() -> None:
         service = BrokerService(broker_config(tmp_path, initAuthenticationUser="root:secret"))

@@ -105,8 +105,8 @@ BAD_LINES = [
     ("brokerRole=SLAVE", "brokerId: Slave's brokerId must be > 0"),
     (
         "aclEnable=true",
-        "aclEnable: true is not supported by this release: anybody could do anything; authenticationEnabled and authorizationEnabled are "
-        "what came after it",
+        "aclEnable: true is not supported by this release: anybody could do anything; set authenticationEnabled, authorizationEnabled and "
+        "migrateAuthFromV1Enabled",
     ),
     ("haListenPort=10911", "haListenPort: 10911 is the port of the listener too"),
     ("haListenPort=10909", "haListenPort: 10909 is the port of the VIP channel too, listenPort - 2"),

@@ -1,0 +1,203 @@
+"""Accounts of RocketMQ 4.x, plain_acl.yml, as users and rights. RocketMQ: PlainPermissionManager, AuthMigrator (5.5.0 auth/migration/).
+
+    accounts:
+      - accessKey: alice
+        secretKey: 12345678
+        admin: false
+        defaultTopicPerm: DENY      the DEFAULT policy, on Topic:*
+        defaultGroupPerm: SUB       the same, on Group:*
+        topicPerms:                 the CUSTOM policy, on Topic:orders …
+          - orders=PUB|SUB
+        groupPerms:
+          - readers=SUB
+
+Of YAML as much is read as such a file needs: maps and lists by indentation, `[a, b]`, quotes, comments. Anything else, and a permission
+that 4.x does not know, refuses the whole file with its line: what is left out of somebody's rights may be what denied. RocketMQ takes such
+a permission for all there are. White addresses are not taken over, as there: users replace them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from .acls import ALLOW, DENY, Acl, PolicyEntry
+from .resources import ANY, LITERAL, Resource
+from .users import NORMAL, SUPER, User
+
+Value = str | list[str] | None
+Account = dict[str, Value]
+
+WHITE_ADDRESSES: Final = ("globalWhiteRemoteAddresses", "whiteRemoteAddress")
+_TEXTS: Final = ("accessKey", "secretKey", "admin", "defaultTopicPerm", "defaultGroupPerm", "whiteRemoteAddress")
+_LISTS: Final = ("topicPerms", "groupPerms")
+_PERMISSIONS: Final = {
+    "DENY": (("All",), DENY),
+    "ANY": (("All",), ALLOW),
+    "PUB": (("Pub",), ALLOW),
+    "SUB": (("Sub",), ALLOW),
+    "PUB|SUB": (("Pub", "Sub"), ALLOW),
+    "SUB|PUB": (("Pub", "Sub"), ALLOW),
+}
+_RETRY: Final = "%RETRY%"
+
+
+@dataclass
+class PlainAcl:
+    """What a file holds."""
+
+    accounts: list[Account] = field(default_factory=list)
+    has_white_addresses: bool = False
+
+
+def plain_acl_files(home: Path) -> list[Path]:
+    """Those that RocketMQ reads below its installation; of two accounts of one name the first counts."""
+    files = sorted(path for path in (home / "conf/acl").rglob("*") if path.suffix in (".yml", ".yaml") and path.is_file())
+    return [*files, *(path for path in [home / "conf/plain_acl.yml"] if path.is_file())]
+
+
+def user_and_acl(account: Account) -> tuple[User, Acl | None]:
+    """Raises ValueError, whose text holds no secret."""
+    name, secret, admin = (account.get(key) for key in ("accessKey", "secretKey", "admin"))
+    if not isinstance(name, str) or not isinstance(secret, str) or not name.strip() or not secret.strip():
+        raise ValueError("an account without accessKey or secretKey")
+    if admin not in (None, "true", "false"):
+        raise ValueError(f"{name}: admin is neither true nor false")
+    custom = (*_entries(name, "Topic", account.get("topicPerms")), *_entries(name, "Group", account.get("groupPerms")))
+    default = (*_default(name, "Topic", account.get("defaultTopicPerm")), *_default(name, "Group", account.get("defaultGroupPerm")))
+    acl = Acl(name).merged(Acl(name, custom, default)) if custom or default else None
+    return User(name, secret, SUPER if admin == "true" else NORMAL), acl
+
+
+def _entries(account: str, kind: str, permissions: Value) -> Iterator[PolicyEntry]:
+    for each in permissions or ():
+        name, equals, permission = (part.strip() for part in each.partition("="))
+        if kind == "Group":
+            name = name.removeprefix(_RETRY)
+        if not equals or not name or "*" in name:
+            raise ValueError(f"{account}: {each!r} is no permission such as NAME=PUB|SUB")
+        yield _entry(account, Resource(kind, name, LITERAL), permission)
+
+
+def _default(account: str, kind: str, permission: Value) -> Iterator[PolicyEntry]:
+    if isinstance(permission, str) and permission.strip():
+        yield _entry(account, Resource(kind, "", ANY), permission.strip())
+
+
+def _entry(account: str, resource: Resource, permission: str) -> PolicyEntry:
+    if permission not in _PERMISSIONS:
+        raise ValueError(f"{account}: {permission!r} on {resource.key} is none of {', '.join(_PERMISSIONS)}")
+    actions, decision = _PERMISSIONS[permission]
+    return PolicyEntry(resource, actions, (), decision)
+
+
+# ---- as much of YAML ----
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    indent: int
+    is_item: bool
+    """Begins with a dash; `indent` is then that of the dash."""
+    text: str
+
+
+def read_plain_acl(text: str) -> PlainAcl:
+    """Raises ValueError with the line."""
+    found = PlainAcl()
+    section = ""
+    account: Account = {}
+    account_indent = -1
+    open_list = ""
+    for line in _lines(text):
+        key, value = _pair(line)
+        if line.indent == 0 and not line.is_item:
+            section, open_list = key, ""
+            if section not in ("globalWhiteRemoteAddresses", "accounts", "dataVersion") or value not in (None, []):
+                if section != "globalWhiteRemoteAddresses":
+                    raise _fault(line, f"{section} is unknown, or no list of its own lines")
+                found.has_white_addresses = True
+        elif section == "globalWhiteRemoteAddresses" and line.is_item:
+            found.has_white_addresses = True
+        elif section == "dataVersion":
+            continue
+        elif section != "accounts":
+            raise _fault(line, "it belongs to nothing")
+        elif line.is_item and key in _TEXTS + _LISTS and line.indent == (account_indent if found.accounts else line.indent):
+            account, account_indent = {}, line.indent
+            found.accounts.append(account)
+            open_list = _put(account, line, key, value)
+        elif line.is_item and open_list and line.indent > account_indent:
+            members = account[open_list]
+            assert isinstance(members, list)
+            members.append(_scalar(line, line.text) or "")
+        elif not line.is_item and found.accounts and line.indent > account_indent:
+            open_list = _put(account, line, key, value)
+        else:
+            raise _fault(line, "it belongs to no account")
+    found.has_white_addresses |= any(each.get("whiteRemoteAddress") for each in found.accounts)
+    return found
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        content = raw.rstrip()
+        stripped = content.lstrip(" ")
+        if not stripped or stripped.startswith("#") or content == "---":
+            continue
+        indent = len(content) - len(stripped)
+        if stripped.startswith("\t"):
+            raise ValueError(f"line {number}: a tab where YAML has blanks only")
+        is_item = stripped == "-" or stripped.startswith("- ")
+        yield _Line(number, indent, is_item, stripped[1:].lstrip(" ") if is_item else stripped)
+
+
+def _pair(line: _Line) -> tuple[str, Value]:
+    """The key and value of `key: value`; ("", None) for what is none."""
+    found = re.fullmatch(r"([A-Za-z]+):(?: +(.*))?", line.text)
+    if found is None:
+        if not line.is_item:
+            raise _fault(line, "expected a name and a colon")
+        return "", None
+    value = (found[2] or "").strip()
+    if value.startswith("["):
+        inner, closing, rest = value[1:].partition("]")
+        if not closing or _scalar(line, rest) is not None:
+            raise _fault(line, "a list in brackets ends in its line")
+        return found[1], [_scalar(line, part) or "" for part in inner.split(",") if part.strip()]
+    return found[1], _scalar(line, value)
+
+
+def _put(account: Account, line: _Line, key: str, value: Value) -> str:
+    """The name of the list that further lines belong to, if this begins one."""
+    if key in account or key not in _TEXTS + _LISTS or (key in _TEXTS and isinstance(value, list)):
+        raise _fault(line, f"{key or 'it'} is unknown here, there twice or no single value")
+    if key in _LISTS:
+        if isinstance(value, str):
+            raise _fault(line, f"{key} is no list")
+        account[key] = value or []
+        return "" if value else key
+    account[key] = value.lower() if key == "admin" and isinstance(value, str) else value
+    return ""
+
+
+def _scalar(line: _Line, text: str) -> str | None:
+    """One value without its quotes and the comment behind it; None for nothing."""
+    text = text.strip()
+    if text[:1] in ("'", '"'):
+        inner, closing, rest = text[1:].partition(text[0])
+        if not closing or "\\" in inner or (rest.strip() and not rest.lstrip().startswith("#")):
+            raise _fault(line, "a text in quotes holds none of its own quotes and no backslash")
+        return inner
+    text = re.split(r"(?:^|\s)#", text)[0].strip()
+    if text[:1] in tuple("&*!|>{}[]%@`?,") or ": " in text or text.endswith(":"):
+        raise _fault(line, "only plain texts, texts in quotes and lists are read")
+    return text if text not in ("", "~", "null") else None
+
+
+def _fault(line: _Line, what: str) -> ValueError:
+    return ValueError(f"line {line.number}: {what}")
