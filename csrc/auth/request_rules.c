@@ -111,7 +111,6 @@ static const rp_request_rule rules[] = {
     {314, UPDATE, 0, false, {{"destGroup", GROUP, REQUIRED, 0}, {"topic", TOPIC_OR_GROUP, OPTIONAL, 0}}, NULL},
     OF_CLUSTER(315, GET),
     OF_CLUSTER(317, GET),
-    OF_CLUSTER(318, UPDATE), /* stricter: as 25 */
     {320, PUB, SUB, false, ONE("b", TOPIC_OR_GROUP, REQUIRED), NULL},
     {321, GET, 0, false, {{"topic", TOPIC_OR_GROUP, OPTIONAL, 0}, {"consumerGroup", GROUP, OPTIONAL, 0}}, NULL},
     OF_NAMED_CLUSTER(322, GET, "clusterName", REQUIRED),

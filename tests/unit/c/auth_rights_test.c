@@ -279,7 +279,6 @@ static void operators_ask_for_what_they_change(void) {
     check_asks(216, "topic=t", NULL, "C:here 40");
     check_asks(225, "", "{\"groupConfigList\":[{\"groupName\":\"g\"}]}", "G:g 40");
     check_asks(308, "filterGroups=f,h compareGroup=g topic=t", NULL, "G:f 100, G:h 100, G:g 100, T:t 100");
-    check_asks(318, "a=b", NULL, "C:here 40");
     check_asks(401, "", "{\"consumerGroup\":\"g\",\"mode\":\"POP\",\"topic\":\"t\"}", "G:g 40, T:t 40");
     check_asks(3001, "username=u", NULL, "C:here 40");
     check_asks(3010, "", NULL, "C:here 100");
