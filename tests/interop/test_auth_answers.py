@@ -147,7 +147,6 @@ STRICTER = {
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
     RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
     RequestCode.SET_MESSAGE_REQUEST_MODE,
-    RequestCode.UPDATE_NAMESRV_CONFIG,
 }
 """RocketMQ lets every user do these, whatever the rights (docs/design-auth.md)."""
 
