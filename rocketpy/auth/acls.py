@@ -148,9 +148,6 @@ class AclTable:
         self._acls: dict[str, Acl] = {}
         self.change_count = 0
 
-    def __len__(self) -> int:
-        return len(self._acls)
-
     def get(self, user: str) -> Acl | None:
         return self._acls.get(user)
 

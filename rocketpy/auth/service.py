@@ -20,7 +20,7 @@ from .._core.base import LogTap
 from .._core.remoting import Server
 from ..config import Config, ConfigError, Problem
 from ..remoting.service import Handler
-from .metadata import AUTH_FILE, AuthMetadata
+from .metadata import AuthMetadata
 from .native_tables import NativeTables
 from .plain_acl import plain_acl_files, read_plain_acl, user_and_acl
 from .requests import AuthAdmin
@@ -59,7 +59,7 @@ class AuthService:
         if self.settings.plain_acl_home is not None:
             self._take_over(self.settings.plain_acl_home)
         self.metadata.publish()
-        for warning in self.warnings(directory):
+        for warning in self._warnings(directory):
             log.warning("%s", warning)
 
     def handlers(self, save: Callable[[], Awaitable[None]]) -> Mapping[int, Handler]:
@@ -72,19 +72,24 @@ class AuthService:
     def close(self) -> None:
         self._table.close()
 
-    def _make_configured_users(self) -> None:
-        """Those who are not there yet: what requests have made of a user counts, not what the configuration says."""
+    def _configured_users(self) -> dict[str, User]:
+        """By the key that names them."""
         credentials = self.settings.credentials
         inner = User(credentials.access_key, credentials.secret_key, SUPER) if credentials is not None else None
-        for key, user in (("initAuthenticationUser", self.settings.first_user), ("innerClientAuthenticationCredentials", inner)):
-            if user is None:
-                continue
+        both = {"initAuthenticationUser": self.settings.first_user, "innerClientAuthenticationCredentials": inner}
+        return {key: user for key, user in both.items() if user is not None}
+
+    def _make_configured_users(self) -> None:
+        """Those who are not there yet: what requests have made of a user counts, not what the configuration says."""
+        for key, user in self._configured_users().items():
             known = self.metadata.users.get(user.name)
             if known is None:
                 self.metadata.users.create(user)
                 log.info("%s: super user %r is new", key, user.name)
             elif known.password != user.password:
                 log.warning("%s: user %r is there with another password, which counts", key, user.name)
+            elif not known.is_super or not known.is_enabled:
+                log.warning("%s: user %r is disabled, or no super user any more", key, user.name)
 
     def _take_over(self, home: Path) -> None:
         """Accounts of 4.x whose users are not there yet, each with its rights. Raises ConfigError for a file that cannot be read whole."""
@@ -104,14 +109,15 @@ class AuthService:
                         self.metadata.acls.update(acl)
                     log.info("%s: user %r is new", path, user.name)
 
-    def warnings(self, directory: Path) -> list[str]:
+    def _warnings(self, directory: Path) -> list[str]:
         """What an operator may not know of. `directory`: where the file is."""
         settings = self.settings
         if not settings.is_on:
             return []
         found = []
         foreign = [directory / name for name in ROCKSDB_DIRECTORIES if (directory / name).is_dir()]
-        if foreign and not (directory / AUTH_FILE).exists():
+        configured = {user.name for user in self._configured_users().values()}
+        if foreign and all(user.name in configured for user in self.metadata.users.list()):
             found.append(
                 f"{' and '.join(map(str, foreign))} hold RocketMQ's users and rights in RocksDB, which is not read here: copy them from "
                 "the broker of before while it runs, `mqadmin copyUser -f ITS_ADDRESS -t THIS_ADDRESS`, then `mqadmin copyAcl` likewise"
