@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocketpy.auth.plain_acl import plain_acl_files, read_plain_acl, user_and_acl
 
@@ -107,6 +110,17 @@ def test_an_account_that_is_none_is_refused_without_its_secret(account: dict[str
     with pytest.raises(ValueError) as fault:
         user_and_acl(account)
     assert "secret" not in str(fault.value).replace("secretKey", "")
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SHIPPED.split("\n"), "- ", "a: b", "  x: [", "'", "# c", "\t", "accounts:", "    topicPerms: []"]), max_size=12
+    )
+)
+def test_no_text_is_a_crash(lines: list[str]) -> None:
+    with contextlib.suppress(ValueError):
+        for account in read_plain_acl("\n".join(lines)).accounts:
+            user_and_acl(account)
 
 
 def test_files_are_those_of_the_installation(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from inspect import isawaitable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rocketpy.auth.metadata import AuthMetadata
 from rocketpy.auth.requests import AuthAdmin
@@ -124,6 +126,35 @@ def test_a_body_that_cannot_be_read_is_an_error_that_shows_nothing_of_it(body: b
         answer, remark, _ = stage.ask(code, {"username": "x", "subject": "User:x"}, body)
         assert answer in (SYSTEM_ERROR, NO_PERMISSION) and remark
     assert stage.saves == 0
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["", "Topic:t", "*", "Pub", "Allow", "10.0.0.0/8", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["policies", "entries", "resource", "actions", "decision", "sourceIps", "policyType", "subject", "password", "userType"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_no_body_is_a_crash(body: Any) -> None:
+    stage = Stage()
+    stage.create("alice")
+    for code in (RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_UPDATE_USER, RequestCode.AUTH_CREATE_ACL, RequestCode.AUTH_UPDATE_ACL):
+        answer, remark, _ = stage.ask(code, {"username": "bob", "subject": "User:alice"}, body)
+        assert answer == SUCCESS or remark
 
 
 def test_only_super_users_make_change_and_delete_super_users() -> None:

@@ -91,6 +91,7 @@ def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog
     async def test() -> None:
         async with running(tmp_path, **ASKING) as at:
             await make_alice(at.peer(ROOT), "Topic:orders")
+            await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "inner"}, {"userStatus": "disable"})
             await done(at.peer(ROOT), RequestCode.AUTH_UPDATE_USER, {"username": "root"}, {"password": "secret-of-root-2"})
         file = tmp_path / "store/config" / AUTH_FILE
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -99,6 +100,7 @@ def test_users_outlive_the_broker_in_a_file_for_its_owner(tmp_path: Path, caplog
             assert (await at.peer(ROOT).send("orders")).remark == "check signature failed."
             assert (await at.peer(Credentials("root", "secret-of-root-2")).send("orders")).code == 0
         assert "initAuthenticationUser: user 'root' is there with another password, which counts" in caplog.messages
+        assert "user 'inner' is disabled, or no super user any more" in caplog.text
 
     run(test)
 
