@@ -32,7 +32,7 @@ static void what_is_not_acked_comes_when_its_time_is_over(void) {
     turn(&fx, DUE_MS(60000));
     CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_kept == 0 && stats_of(&fx).revived == 1);
     rp_message message, first;
-    void *first_pin = read_message(&fx, "T", 2, 0, &first), *pin = read_message(&fx, RETRY, 0, 0, &message);
+    void *first_pin = read_message(&fx, "T", 2, 0, &first, NULL), *pin = read_message(&fx, RETRY, 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "one") && message.reconsume_times == 1 && message.flag == 7 && message.queue_id == 0);
     CHECK(property_is(&message, "1ST_POP_TIME", "1700000000000") && property_is(&message, "TAGS", "TagA") &&
           property_is(&message, "KEYS", "k"));
@@ -63,7 +63,7 @@ static void what_comes_again_and_again_is_counted(void) {
         CHECK(end_of(&fx, RETRY, 0) == i + 2);
     }
     rp_message message;
-    void *pin = read_message(&fx, RETRY, 0, 3, &message);
+    void *pin = read_message(&fx, RETRY, 0, 3, &message, NULL);
     CHECK(message.reconsume_times == 4 && slice_is(message.body, "never acked") && property_is(&message, "1ST_POP_TIME", "1700000000000"));
     rp_log_range_release(pin);
     close_revive(&fx, &c);
@@ -93,7 +93,7 @@ static void what_is_acked_never_comes(void) {
     turn(&fx, DUE_MS(1000));
     CHECK(end_of(&fx, "%RETRY%G+T", 0) == 1 && end_of(&fx, "%RETRY%G2+T", 0) == 32 && end_of(&fx, RETRY, 0) == 0);
     rp_message message;
-    void *pin = read_message(&fx, "%RETRY%G+T", 0, 0, &message);
+    void *pin = read_message(&fx, "%RETRY%G+T", 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "left"));
     rp_log_range_release(pin);
     close_revive(&fx, &c);
@@ -191,7 +191,7 @@ static void nothing_comes_ahead_of_timed_messages(void) {
     turn(&fx, DUE_MS(60000) + 3600000);
     CHECK(stats_of(&fx).revived == 1 && end_of(&fx, RETRY, 0) == 1);
     rp_message message;
-    void *pin = read_message(&fx, RETRY, 0, 0, &message);
+    void *pin = read_message(&fx, RETRY, 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "two"));
     rp_log_range_release(pin);
 
@@ -232,7 +232,7 @@ static void a_missing_retry_topic_is_waited_for(void) {
     turn(&fx, DUE_MS(1000) + 40000);
     CHECK(stats_of(&fx).put_again == 1 && end_of(&fx, REVIVE, 0) == 3);
     rp_message message;
-    void *pin = read_message(&fx, REVIVE, 0, 1, &message);
+    void *pin = read_message(&fx, REVIVE, 0, 1, &message, NULL);
     CHECK(slice_contains(message.body, "\"it\":11000,\"n\":1") && slice_contains(message.body, "\"rp\":\"1\",\"so\":0"));
     rp_log_range_release(pin);
     turn(&fx, DUE_MS(1000) + 40001);
@@ -339,7 +339,7 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     turn(&fx, DUE_MS(3000000));
     CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_done == 1);
     rp_message message;
-    void *pin = read_message(&fx, REVIVE, 0, 8, &message);
+    void *pin = read_message(&fx, REVIVE, 0, 8, &message, NULL);
     CHECK(slice_starts(message.body, "{\"bm\":1,") && slice_contains(message.body, "\"so\":0"));
     rp_log_range_release(pin);
     close_revive(&fx, &c);
