@@ -237,7 +237,7 @@ static void take(const choice *choice, const rp_get_result *result) {
 /* What is on disk only is read in first, once a pop; its queue's arrivals then wake it. */
 static int ask_disk(const choice *choice) {
     rp_lane *lane = choice->lane;
-    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index))
+    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index, NULL))
         return 0;
     choice->pop->cold_asked = 1;
     return 1;

@@ -74,6 +74,7 @@ class BrokerOptions(TypedDict, total=False):
     cold_after_bytes: int
     cold_after_entries: int
     cold_wait_ms: int
+    cold_window_ms: int
     push_timeout_ms: int
 
 
@@ -116,6 +117,9 @@ class BrokerSettings(TypedDict, total=False):
     retry_topic_v1_too: int
     pop_from_retry_percent: int
     pop_begins_in_memory: int
+    cold_flow_enable: int
+    cold_group_bytes: int
+    cold_all_bytes: int
     store_writable: int
     store_reason: str
 

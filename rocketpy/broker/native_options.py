@@ -136,6 +136,9 @@ def native_settings(config: Config) -> NativeSettings:
         "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
         "pop_from_retry_percent": config.integer("popFromRetryProbability"),
         "pop_begins_in_memory": int(config.boolean("initPopOffsetByCheckMsgInMem")),
+        "cold_flow_enable": int(config.boolean("coldDataFlowControlEnable")),
+        "cold_group_bytes": config.integer("cgColdReadThreshold"),
+        "cold_all_bytes": config.integer("globalColdReadThreshold"),
     }
 
 

@@ -44,6 +44,7 @@ from .admin_topics import TopicAdmin
 from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
+from .cold_flow import ColdFlowAdmin
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, SavedOffsets
 from .consumer_orders import ORDERS_FILE, ConsumerOrders, SavedOrders
 from .delay_offsets import DELAY_OFFSETS_FILE, DelayOffsets, SavedDelayOffsets
@@ -450,6 +451,7 @@ class BrokerService:
             OffsetAdmin(parts),
             MessageAdmin(parts),
             TimerAdmin(parts),
+            ColdFlowAdmin(parts),
             RecallRequests(parts),
             retries,
             transactions,

@@ -5,7 +5,7 @@ RocketMQ: MessageStoreConfig (5.3.3 store/config/, with the additions of 5.5.0).
 from __future__ import annotations
 
 from .keys import (
-    COLD,
+    COLD_PAGES,
     COMPACTION,
     FILTER_BITS,
     JAVA_IO,
@@ -188,7 +188,7 @@ _READ_KEYS: tuple[Key, ...] = (
         live=True,
         important=True,
     ),
-    number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD),
+    number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD_PAGES),
     number("pullBatchMaxMessageCount", 160, "Most messages a pull may ask for.", "messages", least=1, live=True),
     number(
         "maxFilterMessageSize",
@@ -204,10 +204,16 @@ _READ_KEYS: tuple[Key, ...] = (
     number("sampleSteps", 32, "Samples taken.", "samples", least=1),
     switch("offsetCheckInSlave", False, "Correct offsets out of range on slaves too.", live=True),
     switch("readUnCommitted", False, "Let consumers read what the replicas have not confirmed."),
-    switch("coldDataFlowControlEnable", False, "Slow down readers of old messages.", idle=COLD),
-    switch("coldDataScanEnable", False, "Look for what is in memory.", idle=COLD),
+    switch(
+        "coldDataFlowControlEnable",
+        False,
+        "Hold pulls of groups that have had cgColdReadThreshold bytes read from the disk, until the 5 s are over.",
+        live=True,
+        important=True,
+    ),
+    switch("coldDataScanEnable", False, "Look for what is in memory.", idle=COLD_PAGES),
     switch("dataReadAheadEnable", True, "Let the kernel read ahead.", idle="chosen by access pattern"),
-    number("timerColdDataCheckIntervalMs", 60000, "Pause between looks.", "ms", idle=COLD),
+    number("timerColdDataCheckIntervalMs", 60000, "Pause between looks.", "ms", idle=COLD_PAGES),
 )
 
 _HA_KEYS: tuple[Key, ...] = (
