@@ -8,8 +8,8 @@
  * that are pushed to with SYSTEM_BUSY, and gives the others one message after three seconds; here SYSTEM_BUSY goes to who may not be held.
  * Not counted: pops, the system's own groups, and what a reactor has to read itself once a pull's time is up.
  *
- * Threads  admits: reactors. note: the thread that reads. Limits (broker.h): Python's. A group's window and bytes are one word, moved by compare and
- *          swap: no lock.
+ * Threads  admits: reactors. note: the thread that reads. Limits (broker.h): Python's. A group's window and bytes are one word, moved by
+ *          compare and swap: no lock.
  */
 #ifndef RP_BROKER_COLD_FLOW_H
 #define RP_BROKER_COLD_FLOW_H

@@ -139,6 +139,15 @@ _RETENTION_KEYS: tuple[Key, ...] = (
     text("deleteWhen", "04", "Hours at which expired files are deleted.", pattern="hours", live=True, important=True),
     number("fileReservedTime", 72, "Age at which a file expires.", "h", least=0, live=True, important=True),
     long("retentionBytes", 0, "Oldest files go while the commit log is larger; 0 is no limit. Not a key of RocketMQ.", "bytes", live=True),
+    long(
+        "freeSpaceReserve", 0, "Sends are refused while the disk has less left; 0 is no limit. Not a key of RocketMQ.", "bytes", live=True
+    ),
+    switch(
+        "keepUnreadMessages",
+        False,
+        "Delete no file with messages that a group which reads their queue has not read: a full disk refuses sends. Not a key of RocketMQ.",
+        live=True,
+    ),
     number("deleteFileBatchMax", 10, "Files deleted in one go.", "files", least=1, live=True, important=True),
     number("maxBatchDeleteFilesNum", 50, "Files deleted in one go when forced.", "files", least=1, live=True),
     number("cleanResourceInterval", 10000, "Pause between looks for expired files.", "ms", least=1),
