@@ -429,6 +429,28 @@ static void a_peek_leaves_everything_as_it_is(void) {
     close_pop(&fx, &c);
 }
 
+static void a_peek_of_many_queues_shows_no_more_than_was_asked_for(void) {
+    enum { QUEUES = 200 };
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), QUEUES, QUEUES, 6, 0, NATIVE) == RP_OK);
+    for (int32_t i = 0; i < QUEUES; i++)
+        send_message(&c, "T", i, NULL, "one a queue");
+    static const struct {
+        int32_t asked, code;
+        uint32_t shown;
+    } peeks[] = {{INT32_MIN, INVALID, 0}, {-1, INVALID, 0},  {0, NOT_FOUND, 0},
+                 {1, SUCCESS, 1},         {32, SUCCESS, 32}, {INT32_MAX, SUCCESS, 32}};
+    pop_request pop = pop_of(-1);
+    for (size_t i = 0; i < sizeof peeks / sizeof *peeks; i++) {
+        pop.max_messages = peeks[i].asked;
+        rp_command response = client_ask(&c, RP_CODE_PEEK_MESSAGE, &pop);
+        CHECK(response.code == peeks[i].code && messages_in(response.body) == peeks[i].shown);
+    }
+    close_pop(&fx, &c);
+}
+
 static void what_cannot_be_popped_is_refused_or_goes_to_python(void) {
     fixture fx;
     fixture_init(&fx);
@@ -540,6 +562,7 @@ int main(void) {
     acks_and_changes_are_in_the_log_and_strangers_ones_are_refused();
     many_acks_at_once();
     a_peek_leaves_everything_as_it_is();
+    a_peek_of_many_queues_shows_no_more_than_was_asked_for();
     what_cannot_be_popped_is_refused_or_goes_to_python();
     without_a_revive_topic_nothing_is_popped_and_nothing_lost();
     a_crowd_gets_every_message_once();
