@@ -13,7 +13,6 @@
 
 #define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 #define UNSENT_BYTES_MAX (16u << 20) /* as of pulls */
-#define CHOKED_MS 100
 #define BUSY_MS_MAX 5 /* an append takes microseconds */
 #define BUSY_LOOK_MS 10
 
@@ -322,16 +321,13 @@ int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
         return 1;
     rp_answer_to to = answer_to(pop, connection);
     rp_pop_catch caught;
-    if (rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX) { /* its consumer does not read what it was sent */
-        pop->look_ms = wall_ms() + CHOKED_MS;
-        if (!last)
-            return 0;
+    int outcome = RP_OK;
+    int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX; /* its consumer does not read what it was sent */
+    if (is_choked)
         rp_pop_catch_begin(lane, pop, &caught);
-        (void)answer_nothing(lane, pop, to, 0, &caught);
-        return 1;
-    }
-    int outcome = try_pop(lane, pop, to, &caught);
-    if (outcome == RP_OK && last)
+    else
+        outcome = try_pop(lane, pop, to, &caught);
+    if (outcome == RP_OK && (is_choked || last)) /* one that cannot be given anything is not to stand before those that can */
         outcome = answer_nothing(lane, pop, to, 0, &caught);
     if (outcome < 0)
         rp_server_close_connection(lane->server, pop->connection_id);

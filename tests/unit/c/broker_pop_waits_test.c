@@ -1,0 +1,56 @@
+/* broker_pop_waits_test.c: pops that wait, and what others that wait must not do to them. */
+#include "pop_fixture.h"
+
+static int waiting_now(const fixture *fx) {
+    rp_pop_stats stats;
+    rp_broker_read_pop_stats(fx->broker, &stats);
+    return (int)stats.waiting_now;
+}
+
+typedef struct number_of_waiting {
+    const fixture *fx;
+    int count;
+} number_of_waiting;
+
+static int as_many_wait(void *context) {
+    const number_of_waiting *wanted = context;
+    return waiting_now(wanted->fx) == wanted->count;
+}
+
+static void who_does_not_read_keeps_nothing_from_who_does(void) {
+    enum { POPS = 40, BODY = 1 << 20 }; /* more than a connection holds of what is not read, and what the sockets do */
+    fixture fx;
+    fixture_init(&fx);
+    fx.store_options.commit_log_file_size = 64 << 20;
+    fixture_open(&fx);
+    put_pop_topics(&fx);
+    client producer = client_open(&fx, RP_SERIALIZE_JSON), stuck = client_open(&fx, RP_SERIALIZE_JSON),
+           c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(0);
+    pop.poll_ms = 2 * WAIT_MS;
+    pop.max_messages = 1;
+    for (int i = 0; i < POPS; i++)
+        client_send_pop(&stuck, RP_CODE_POP_MESSAGE, &pop);
+    number_of_waiting all = {&fx, POPS};
+    wait_until(as_many_wait, &all);
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    all.count++;
+    wait_until(as_many_wait, &all);
+    char *body = malloc(BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'x', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i <= POPS; i++)
+        send_message(&producer, "T", 0, NULL, body);
+    free(body);
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS && messages_in(response.body) == 1);
+    client_close(&producer);
+    client_close(&stuck);
+    close_pop(&fx, &c);
+}
+
+int main(void) {
+    who_does_not_read_keeps_nothing_from_who_does();
+    return 0;
+}
