@@ -331,6 +331,8 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     CHECK(end_of(&fx, REVIVE, 0) == 8 && group_offset(&fx, 0) < 0);
     fx.broker->revive->carry_records = 8;
     turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 9);
+    turn(&fx, POP_MS);
     CHECK(end_of(&fx, REVIVE, 0) == 9 && group_offset(&fx, 0) == 7);
     restart(&fx, -1); /* the offset was not on disk: both records are read, as one */
     turn(&fx, POP_MS);
@@ -342,6 +344,34 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     void *pin = read_message(&fx, REVIVE, 0, 8, &message);
     CHECK(slice_starts(message.body, "{\"bm\":1,") && slice_contains(message.body, "\"so\":0"));
     rp_log_range_release(pin);
+    close_revive(&fx, &c);
+}
+
+static void an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 0, NULL, "body");
+    rp_pop_checkpoint takes_long = checkpoint_of(0, 2, 3000000);
+    put(&fx, 0, &takes_long);
+    turn(&fx, POP_MS);
+    rp_pop_revive *revive = fx.broker->revive;
+    revive->carry_records = 1;
+    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1); /* the round has read before */
+    revive_carry(revive, 0, &revive->queues[0], POP_MS);
+    revive_carry(revive, 0, &revive->queues[0], POP_MS); /* what is written again is waited for */
+    CHECK(end_of(&fx, REVIVE, 0) == 3);
+    revive->carry_records = 1000000;
+    turn(&fx, POP_MS);
+    CHECK(group_offset(&fx, 0) < 0); /* the second record does not know of the ack */
+    revive->carry_records = 1;
+    turn(&fx, POP_MS);
+    turn(&fx, POP_MS);
+    CHECK(group_offset(&fx, 0) >= 2);
+    restart(&fx, group_offset(&fx, 0));
+    turn(&fx, DUE_MS(3000000));
+    CHECK(end_of(&fx, RETRY, 0) == 1);
     close_revive(&fx, &c);
 }
 
@@ -428,6 +458,7 @@ int main(void) {
     RUN(a_store_that_takes_nothing_is_waited_for);
     RUN(what_finds_no_room_is_read_when_there_is_some);
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
+    RUN(an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
     RUN(the_thread_stops_and_starts_while_checkpoints_come);
     return 0;
