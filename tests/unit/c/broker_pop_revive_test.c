@@ -270,6 +270,27 @@ static void what_nobody_wants_any_more_is_dropped(void) {
     close_revive(&fx, &c);
 }
 
+static void what_a_topic_that_was_made_again_has_at_the_same_place_is_another_message(void) {
+    fixture fx;
+    client c;
+    rp_error error;
+    open_revive(&fx, &c);
+    send_message(&c, "T", 0, NULL, "popped");
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    put(&fx, 0, &checkpoint);
+    turn(&fx, POP_MS);
+    rp_broker_delete_topic(fx.broker, text("T"));
+    must(rp_message_store_delete_topic(fx.store, text("T"), &error), &error, "delete topic");
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, NATIVE) == RP_OK);
+    CHECK(send_message(&c, "T", 0, NULL, "not popped yet") == 0);
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_done == 1);
+    put(&fx, 0, &checkpoint); /* and this one is */
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 1);
+    close_revive(&fx, &c);
+}
+
 static void a_store_that_takes_nothing_is_waited_for(void) {
     fixture fx;
     client c;
@@ -455,6 +476,7 @@ int main(void) {
     RUN(nothing_comes_ahead_of_timed_messages);
     RUN(a_missing_retry_topic_is_waited_for);
     RUN(what_nobody_wants_any_more_is_dropped);
+    RUN(what_a_topic_that_was_made_again_has_at_the_same_place_is_another_message);
     RUN(a_store_that_takes_nothing_is_waited_for);
     RUN(what_finds_no_room_is_read_when_there_is_some);
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
