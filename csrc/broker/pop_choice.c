@@ -73,8 +73,10 @@ static int64_t begin(const choice *choice) {
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         offset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
     if (offset != RP_OFFSET_NONE) {
-        if (cell->order != NULL)
+        if (cell->order != NULL) {
             cell->order->count = 0;
+            atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+        }
         commit(choice, offset);
         return offset;
     }

@@ -239,6 +239,10 @@ static void what_order_consumers_have_survives_a_restart(void) {
     CHECK(client_pop(&c, &pop).code == TIMEOUT);
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 0) == RP_OK);
     CHECK(client_pop(&c, &pop).code == SUCCESS); /* an operator's reset frees the queue */
+    version = rp_broker_pop_order_version(fx.broker);
+    CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 1) == RP_OK && client_pop(&c, &pop).code == TIMEOUT);
+    rp_broker_each_pop_order(fx.broker, keep_row, &rows);
+    CHECK(rows == 1 && rp_broker_pop_order_version(fx.broker) > version); /* which is saved */
     rp_broker_delete_offsets(fx.broker, text("G"), text("T"));
     rows = 0;
     rp_broker_each_pop_order(fx.broker, keep_row, &rows);
