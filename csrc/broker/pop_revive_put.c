@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "../store/message.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
@@ -27,10 +28,21 @@ rp_slice revive_normal_topic(rp_slice topic, rp_slice group) {
     return (rp_slice){topic.data + prefix + 1, topic.size - prefix - 1};
 }
 
+static bool is_wanted(const rp_pop_revive *revive, rp_slice name) {
+    for (uint32_t i = 0; i < revive->wanted_count; i++) {
+        if (rp_slice_equals((rp_slice){revive->wanted[i].name, revive->wanted[i].size}, name))
+            return true;
+    }
+    return false;
+}
+
 static void want_topic(rp_pop_revive *revive, rp_slice name) {
     pthread_mutex_lock(&revive->lock);
-    memcpy(revive->wanted, name.data, name.size);
-    revive->wanted_size = name.size;
+    if (revive->wanted_count < REVIVE_WANTED_MAX && !is_wanted(revive, name)) {
+        revive_wanted *wanted = &revive->wanted[revive->wanted_count++];
+        memcpy(wanted->name, name.data, name.size);
+        wanted->size = name.size;
+    }
     pthread_mutex_unlock(&revive->lock);
 }
 

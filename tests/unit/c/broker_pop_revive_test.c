@@ -246,6 +246,37 @@ static void a_missing_retry_topic_is_waited_for(void) {
     close_revive(&fx, &c);
 }
 
+static void missing_retry_topics_are_named_some_at_once(void) {
+    enum { GROUPS = REVIVE_WANTED_MAX + 3 };
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    send_message(&c, "T", 0, NULL, "body");
+    for (int round = 0; round < 2; round++) { /* what is missing still is named again */
+        for (int i = 0; round == 0 && i < GROUPS; i++) {
+            char group[16];
+            snprintf(group, sizeof group, "of-many-%d", i);
+            CHECK(rp_broker_put_group(fx.broker, text(group), 1, 1, 0, 1, 0) == RP_OK);
+            rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+            checkpoint.group = text(group);
+            put(&fx, 0, &checkpoint);
+        }
+        turn(&fx, DUE_MS(1000) + round * REVIVE_AGAIN_MS);
+        uint8_t name[RP_POP_RETRY_NAME_MAX];
+        uint32_t named = 0, size;
+        while ((size = rp_broker_wanted_retry_topic(fx.broker, name)) > 0) {
+            CHECK(slice_starts((rp_slice){name, size}, "%RETRY%of-many-"));
+            if (round == 1)
+                CHECK(rp_broker_put_topic(fx.broker, (rp_slice){name, size}, 1, 1, 6, 0, NATIVE) == RP_OK);
+            named++;
+        }
+        CHECK(named == REVIVE_WANTED_MAX);
+    }
+    turn(&fx, DUE_MS(1000) + 2 * REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).revived == REVIVE_WANTED_MAX && stats_of(&fx).checkpoints_kept == GROUPS - REVIVE_WANTED_MAX);
+    close_revive(&fx, &c);
+}
+
 static void what_nobody_wants_any_more_is_dropped(void) {
     fixture fx;
     client c;
@@ -475,6 +506,7 @@ int main(void) {
     RUN(a_clock_set_back_does_not_hold_messages);
     RUN(nothing_comes_ahead_of_timed_messages);
     RUN(a_missing_retry_topic_is_waited_for);
+    RUN(missing_retry_topics_are_named_some_at_once);
     RUN(what_nobody_wants_any_more_is_dropped);
     RUN(what_a_topic_that_was_made_again_has_at_the_same_place_is_another_message);
     RUN(a_store_that_takes_nothing_is_waited_for);
