@@ -215,9 +215,8 @@ static int clear_offsets(void *context, rp_name_entry *entry) {
     rp_consumption *consumption = (rp_consumption *)entry;
     if (!is_of_walk(walk, consumption))
         return 0;
-    if (rp_offset_cells_clear(&consumption->offsets))
+    if (rp_pop_forget(walk->broker, consumption))
         offsets_changed(walk->broker);
-    rp_pop_orders_clear(walk->broker, consumption);
     return 0;
 }
 

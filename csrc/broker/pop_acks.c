@@ -111,7 +111,7 @@ static int ack_order(const acking *acking, int64_t offset, int64_t pop_time_ms, 
         return RP_E_RANGE;
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
-    int status = ack_in_order(acking, cell, offset, pop_time_ms, invisible_ms);
+    int status = rp_topic_is_live(acking->topic) ? ack_in_order(acking, cell, offset, pop_time_ms, invisible_ms) : RP_OK;
     pthread_mutex_unlock(lock);
     return status;
 }

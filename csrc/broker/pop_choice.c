@@ -25,7 +25,6 @@ typedef struct choice {
     rp_topic *topic;
     rp_consumption *consumption;
     rp_offset_cell *cell;
-    rp_queue_slot *slot;
     rp_consume_queue *queue;
     int32_t queue_id;
     int64_t offset;
@@ -44,13 +43,16 @@ static void commit(const choice *choice, int64_t offset) {
         atomic_fetch_add_explicit(&choice->lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
-static int open_choice(choice *choice) {
+/* What it is locked by. */
+static int find_cell(choice *choice) {
     rp_broker *broker = choice->lane->broker;
     choice->consumption = rp_group_table_consumption_entry(broker->groups, choice->pop->group, choice->topic);
     choice->cell = choice->consumption != NULL ? rp_offset_cells_open(&choice->consumption->offsets, choice->queue_id) : NULL;
-    if (choice->cell != NULL)
-        choice->slot = rp_topic_open_queue(broker->topics, choice->topic, choice->queue_id, &choice->queue);
-    return choice->slot != NULL;
+    return choice->cell != NULL;
+}
+
+static int open_queue(choice *choice) {
+    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL;
 }
 
 /* ---- where to begin ---- */
@@ -340,8 +342,11 @@ static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
 }
 
+/* Under the lock: who deletes the topic or the group forgets the offset behind us, or we see that it is gone. */
 static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
+    if (!rp_topic_is_live(choice->topic) || !rp_group_is_live(choice->pop->group) || !open_queue(choice))
+        return;
     choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
     if (choice->pop->order && !caught->is_peek && is_blocked(choice))
         return;
@@ -354,7 +359,7 @@ static void choose(choice *choice) {
 
 void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught) {
     choice one = {.lane = lane, .pop = pop, .caught = caught, .topic = topic, .queue_id = queue_id};
-    if (!open_choice(&one))
+    if (!find_cell(&one))
         return;
     pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
     pthread_mutex_lock(lock);
@@ -364,7 +369,7 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
 
 int64_t rp_pop_rest(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id) {
     choice one = {.lane = lane, .pop = pop, .topic = topic, .queue_id = queue_id};
-    if (!open_choice(&one))
+    if (!find_cell(&one) || !open_queue(&one))
         return -1;
     if (pop->order) {
         pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
