@@ -31,6 +31,8 @@ typedef struct rp_pop_key {
     rp_topic *topic; /* NULL: not yet */
     rp_pop_list *list;
     struct rp_pop_key *next; /* in the bucket */
+    uint32_t generation;     /* the topic's when its queues were marked, as the next */
+    int32_t queues;
 } rp_pop_key;
 
 #define KEYS 3 /* the topic, its retry topics */
@@ -109,7 +111,7 @@ static void enter_key(rp_pop_waits *waits, rp_pop_list *list, int which, rp_topi
     if (topic == NULL || key->topic != NULL)
         return;
     rp_pop_key **bucket = bucket_of(waits, topic);
-    *key = (rp_pop_key){topic, list, *bucket};
+    *key = (rp_pop_key){.topic = topic, .list = list, .next = *bucket};
     *bucket = key;
 }
 
@@ -248,13 +250,19 @@ static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop) {
     return waiting;
 }
 
-/* Has the lane told of what comes to any queue of the topic. 1: of some from now on only. */
-static int mark_queues(rp_lane *lane, rp_topic *topic) {
+static int32_t queues_of(const rp_topic *topic) {
+    return topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
+}
+
+/* Has the lane told of what comes to any queue of the key's topic. 1: of some from now on only. */
+static int mark_queues(rp_lane *lane, rp_pop_key *key) {
     int look_again = 0;
-    int32_t queues = topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
-    for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
+    if (key->topic != NULL)
+        key->generation = atomic_load_explicit(&key->topic->generation, memory_order_acquire);
+    key->queues = queues_of(key->topic);
+    for (int32_t i = 0; i < key->queues && i < RP_POP_QUEUES_MAX; i++) {
         rp_consume_queue *queue;
-        rp_queue_slot *slot = rp_topic_open_queue(lane->broker->topics, topic, i, &queue);
+        rp_queue_slot *slot = rp_topic_open_queue(lane->broker->topics, key->topic, i, &queue);
         look_again |= slot != NULL && rp_long_polling_mark(lane, slot, queue) == 1;
     }
     return look_again;
@@ -282,9 +290,9 @@ int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
         atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
         return 0;
     }
-    int look_again = mark_queues(lane, pop->topic);
-    look_again |= mark_queues(lane, pop->retry_topics[0]);
-    look_again |= mark_queues(lane, pop->retry_topics[1]);
+    int look_again = 0;
+    for (int i = 0; i < KEYS; i++)
+        look_again |= mark_queues(lane, &waiting->list->keys[i]);
     if (look_again)
         retry(lane, waiting, 0);
     rp_lane_schedule(lane);
@@ -322,12 +330,19 @@ static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *sl
     }
 }
 
+/* Its topic has other queues than those that the lane is told of: it was changed, or deleted and made again. */
+static int is_changed(const rp_pop_key *key) {
+    return key->generation != atomic_load_explicit(&key->topic->generation, memory_order_acquire) || key->queues != queues_of(key->topic);
+}
+
 void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
     if (lane->pop_waits.heap_size == 0)
         return;
     for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL; key = key->next) {
         if (key->topic != slot->topic)
             continue;
+        if (is_changed(key))
+            mark_queues(lane, key);
         serve(lane, key->list, slot);
         tell(lane, key->list, slot);
     }

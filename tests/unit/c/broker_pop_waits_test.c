@@ -50,7 +50,34 @@ static void who_does_not_read_keeps_nothing_from_who_does(void) {
     close_pop(&fx, &c);
 }
 
+static void who_waits_is_woken_by_queues_that_were_made_meanwhile(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client producer = client_open(&fx, RP_SERIALIZE_JSON), c = client_open(&fx, RP_SERIALIZE_JSON);
+    pop_request pop = pop_of(-1);
+    pop.poll_ms = 2 * WAIT_MS;
+    number_of_waiting one = {&fx, 1};
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    wait_until(as_many_wait, &one);
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 8, 8, 6, 0, NATIVE) == RP_OK);
+    send_message(&producer, "T", 6, NULL, "in a new queue");
+    rp_command response;
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    wait_until(as_many_wait, &one);
+    rp_error error;
+    rp_broker_delete_topic(fx.broker, text(RETRY));
+    must(rp_message_store_delete_topic(fx.store, text(RETRY), &error), &error, "delete topic");
+    rp_broker_delete_offsets(fx.broker, text("G"), text(RETRY));
+    CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
+    send_message(&producer, RETRY, 0, NULL, "in a topic that was made again");
+    CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    client_close(&producer);
+    close_pop(&fx, &c);
+}
+
 int main(void) {
     who_does_not_read_keeps_nothing_from_who_does();
+    who_waits_is_woken_by_queues_that_were_made_meanwhile();
     return 0;
 }
