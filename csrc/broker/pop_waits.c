@@ -24,6 +24,7 @@ struct rp_waiting_pop {
     uint32_t heap_place;
     rp_pop_list *list;
     rp_waiting_pop *previous, *next;
+    rp_waiting_pop *chain_previous, *chain_next; /* of its bucket of connections */
 };
 
 /* A list under one of the topics that its pops look at. */
@@ -119,6 +120,8 @@ static void enter_key(rp_pop_waits *waits, rp_pop_list *list, int which, rp_topi
 static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     if (waits->buckets == NULL && (waits->buckets = calloc(RP_POP_BUCKETS, sizeof *waits->buckets)) == NULL)
         return NULL;
+    if (waits->connections == NULL && (waits->connections = calloc(RP_POP_BUCKETS, sizeof *waits->connections)) == NULL)
+        return NULL;
     rp_pop_list *list = find_list(waits, pop->topic, pop->group);
     if (list == NULL) {
         list = calloc(1, sizeof *list);
@@ -160,6 +163,29 @@ static void remove_from_list(rp_waiting_pop *waiting) {
         list->kinds[kind].last = waiting->previous;
 }
 
+/* ---- pops by connection, so that a closed one takes its pops along ---- */
+
+static rp_waiting_pop **chain_of(const rp_pop_waits *waits, uint64_t connection_id) {
+    return &waits->connections[((connection_id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % RP_POP_BUCKETS];
+}
+
+static void chain(const rp_pop_waits *waits, rp_waiting_pop *waiting) {
+    rp_waiting_pop **first = chain_of(waits, waiting->pop.connection_id);
+    waiting->chain_next = *first;
+    if (*first != NULL)
+        (*first)->chain_previous = waiting;
+    *first = waiting;
+}
+
+static void unchain(const rp_pop_waits *waits, const rp_waiting_pop *waiting) {
+    if (waiting->chain_previous != NULL)
+        waiting->chain_previous->chain_next = waiting->chain_next;
+    else
+        *chain_of(waits, waiting->pop.connection_id) = waiting->chain_next;
+    if (waiting->chain_next != NULL)
+        waiting->chain_next->chain_previous = waiting->chain_previous;
+}
+
 /* ---- coming and going ---- */
 
 static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
@@ -172,6 +198,7 @@ static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
 
 static void drop(rp_lane *lane, rp_waiting_pop *waiting) {
     remove_from_list(waiting);
+    unchain(&lane->pop_waits, waiting);
     heap_remove(&lane->pop_waits, waiting);
     free_waiting(lane->broker, waiting);
     atomic_fetch_sub_explicit(&lane->broker->pops_waiting, 1, memory_order_relaxed);
@@ -188,6 +215,7 @@ void rp_pop_waits_free(rp_lane *lane) {
     }
     free(waits->heap);
     free(waits->buckets);
+    free(waits->connections);
     *waits = (rp_pop_waits){.heap = NULL};
 }
 
@@ -246,6 +274,7 @@ static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop) {
         free_waiting(lane->broker, waiting);
         return NULL;
     }
+    chain(&lane->pop_waits, waiting);
     append_to_list(list, waiting);
     return waiting;
 }
@@ -372,12 +401,10 @@ void rp_pop_waits_dismiss(rp_lane *lane) {
 
 void rp_pop_waits_connection_closed(rp_lane *lane, uint64_t connection_id) {
     rp_pop_waits *waits = &lane->pop_waits;
-    uint32_t i = 0;
-    while (i < waits->heap_size) { /* what takes the place of one that goes may come from anywhere: the place is looked at again */
-        if (waits->heap[i]->pop.connection_id != connection_id)
-            i++;
-        else
-            drop(lane, waits->heap[i]);
+    for (rp_waiting_pop *waiting = waits->heap_size > 0 ? *chain_of(waits, connection_id) : NULL, *next; waiting != NULL; waiting = next) {
+        next = waiting->chain_next;
+        if (waiting->pop.connection_id == connection_id)
+            drop(lane, waiting);
     }
 }
 

@@ -76,8 +76,39 @@ static void who_waits_is_woken_by_queues_that_were_made_meanwhile(void) {
     close_pop(&fx, &c);
 }
 
+static void who_goes_takes_only_its_own_along(void) {
+    enum { CLIENTS = 3, POPS = 20 };
+    fixture fx;
+    open_pop(&fx, 1);
+    client clients[CLIENTS];
+    pop_request pop = pop_of(-1);
+    pop.poll_ms = 2 * WAIT_MS;
+    pop.max_messages = 1;
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < CLIENTS * POPS; i++)
+        client_send_pop(&clients[i % CLIENTS], i % 4 < 3 ? RP_CODE_POP_MESSAGE : RP_CODE_NOTIFICATION, &pop);
+    number_of_waiting left = {&fx, CLIENTS * POPS};
+    wait_until(as_many_wait, &left);
+    for (int i = 0; i + 1 < CLIENTS; i++) {
+        client_close(&clients[(i + 1) % CLIENTS]);
+        left.count -= POPS;
+        wait_until(as_many_wait, &left);
+    }
+    rp_command response;
+    client producer = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int answered = 0; answered < POPS; answered++) {
+        send_message(&producer, "T", 0, NULL, "for one of those that are left");
+        CHECK(client_receive(&clients[0], &response, WAIT_MS) == 1 && response.code == SUCCESS);
+    }
+    wait_until(as_many_wait, &(number_of_waiting){&fx, 0});
+    client_close(&producer);
+    close_pop(&fx, &clients[0]);
+}
+
 int main(void) {
     who_does_not_read_keeps_nothing_from_who_does();
     who_waits_is_woken_by_queues_that_were_made_meanwhile();
+    who_goes_takes_only_its_own_along();
     return 0;
 }
