@@ -272,9 +272,9 @@ static void get(choice *choice, rp_get_result *result) {
 
 /* The turn's time for filters that look into records is spent: who sends waits for its end. */
 static int is_for_later(rp_lane *lane, const rp_pop *pop) {
-    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
     if (!is_sql(pop))
         return 0;
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
     if (lane->filter_turn_ns != turn_ns) {
         lane->filter_turn_ns = turn_ns;
         lane->filter_ns = 0;
