@@ -1,11 +1,14 @@
-/* broker_pop_memory_test.c: what was popped comes again, or was acked, while memory is out at the n-th call, for every n: nothing is lost,
- * nothing comes twice.
+/* broker_pop_memory_test.c: pops, and what comes again of them, while memory is out at the n-th call, for every n: nothing is lost, nothing
+ * comes twice.
  *
- * Counted are the calls of the rounds that revive. The product's are in this program's allocator.
+ * Counted are the calls of the rounds that revive, or of the reactor. The product's are in this program's allocator.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/prctl.h>
 
+#include "pop_fixture.h"
 #include "pop_revive_fixture.h"
 
 #define CALLS_MAX 2000 /* a whole run has fewer */
@@ -15,14 +18,20 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 
-static int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
+static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
+static _Atomic bool counts_reactor;
 static _Thread_local int counts_here;
 
+static bool is_reactor(void) {
+    char name[16] = "";
+    return atomic_load(&counts_reactor) && prctl(PR_GET_NAME, name) == 0 && strncmp(name, "reactor", 7) == 0;
+}
+
 static bool is_out(void) {
-    if (counts_here == 0)
+    if (counts_here == 0 && !is_reactor())
         return false;
-    calls++;
-    bool fails = calls >= fail_from && calls < fail_behind;
+    int64_t call = atomic_fetch_add(&calls, 1) + 1;
+    bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
     if (fails)
         errno = ENOMEM;
     return fails;
@@ -52,7 +61,7 @@ static int bodies(const fixture *fx, const char *topic, const char *body) {
 }
 
 /* Some are acked, one takes long and is written again, a retry topic is missing, and there is no room for one. */
-static void run_with(int64_t from, int64_t behind) {
+static void revive_with(int64_t from, int64_t behind) {
     static const char *const sent[] = {"acked", "not acked", "takes long", "of a missing topic", "without room"};
     fixture fx;
     client c;
@@ -95,23 +104,99 @@ static void run_with(int64_t from, int64_t behind) {
     close_revive(&fx, &c);
 }
 
-static void run_until_none_fails(int64_t at_once) {
+/* ---- pops ---- */
+
+/* 1: it is in *response; 0: memory was out, and the connection is closed. */
+static int may_receive(client *c, rp_command *response) {
+    int received = client_receive(c, response, WAIT_MS);
+    CHECK(received != 0);
+    return received == 1;
+}
+
+static int may_change(client *c, const char *handle) {
+    number_text number;
+    rp_command command = request_of(c, RP_CODE_CHANGE_INVISIBLE_TIME), response;
+    with_text(&command, "consumerGroup", "G");
+    with_text(&command, "topic", "T");
+    with_text(&command, "queueId", "0");
+    with_text(&command, "offset", "0");
+    with_text(&command, "extraInfo", handle);
+    with_text(&command, "invisibleTime", number_of(&number, 5000));
+    client_send(c, &command);
+    return may_receive(c, &response);
+}
+
+/* Messages that wait are popped, one of them is put off, and one comes to a pop that waits: each comes again once. */
+static void pop_with(int64_t from, int64_t behind) {
+    enum { SENT = 4 };
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON), other = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int32_t i = 0; i + 1 < SENT; i++)
+        send_message(&other, "T", i, NULL, "body");
+    pop_request pop = pop_of(0);
+    rp_command response;
+    char handle[128];
+    atomic_store(&calls, 0);
+    atomic_store(&fail_from, from);
+    atomic_store(&fail_behind, behind);
+    atomic_store(&counts_reactor, true);
+    client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+    int is_open = may_receive(&c, &response);
+    if (is_open && response.code == SUCCESS) {
+        handle_of(&response, 0, 0, handle);
+        is_open = may_change(&c, handle);
+    }
+    pop = pop_of(-1);
+    if (is_open) {
+        client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+        is_open = may_receive(&c, &response);
+    }
+    pop.poll_ms = 20;
+    if (is_open) {
+        client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
+        (void)may_receive(&c, &response);
+    }
+    atomic_store(&counts_reactor, false);
+    client_close(&c);
+    c = client_open(&fx, RP_SERIALIZE_JSON);
+    send_message(&c, "T", 3, NULL, "body");
+    pop.poll_ms = 0;
+    while (client_pop(&c, &pop).code == SUCCESS)
+        ;
+    for (int32_t i = 0; i < SENT; i++)
+        CHECK(offset_of(&fx, i) == 1);
+    int64_t due_ms = rp_clock_wall_ms(rp_clock_system()) + 60000 + REVIVE_GRACE_MS;
+    turn(&fx, due_ms);
+    CHECK(stats_of(&fx).checkpoints_kept == 0);
+    CHECK(end_of(&fx, RETRY, 0) == SENT);
+    client_close(&other);
+    close_pop(&fx, &c);
+}
+
+/* ---- each call ---- */
+
+static void run_until_none_fails(void (*run)(int64_t from, int64_t behind), int64_t at_once) {
     int64_t from = 1;
     do {
-        run_with(from, from + at_once);
+        run(from, from + at_once);
         from += at_once;
         CHECK(from < CALLS_MAX);
     } while (calls >= from - at_once);
 }
 
-static void whichever_call_fails_nothing_is_lost(void) { run_until_none_fails(1); }
-static void whichever_calls_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(7); }
+static void whichever_call_of_a_round_fails_nothing_is_lost(void) { run_until_none_fails(revive_with, 1); }
+static void whichever_calls_of_rounds_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(revive_with, 7); }
+static void whichever_call_of_a_pop_fails_nothing_is_lost(void) { run_until_none_fails(pop_with, 1); }
+static void whichever_calls_of_pops_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(pop_with, 5); }
 
 int main(void) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     return 0; /* theirs is the allocator */
 #endif
-    RUN(whichever_call_fails_nothing_is_lost);
-    RUN(whichever_calls_fail_one_behind_the_other_nothing_is_lost);
+    RUN(whichever_call_of_a_round_fails_nothing_is_lost);
+    RUN(whichever_calls_of_rounds_fail_one_behind_the_other_nothing_is_lost);
+    RUN(whichever_call_of_a_pop_fails_nothing_is_lost);
+    RUN(whichever_calls_of_pops_fail_one_behind_the_other_nothing_is_lost);
     return 0;
 }
