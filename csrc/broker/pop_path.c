@@ -216,6 +216,8 @@ static int answer_notification(rp_answer_to to, int has_message, int is_full) {
 void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) {
     const rp_topic *log = rp_pop_log_topic(lane->broker);
     int32_t queues = log != NULL ? setting(&log->write_queues) : 0;
+    if (queues > RP_POP_ORDER_QUEUE)
+        queues = RP_POP_ORDER_QUEUE; /* that one stands for order in a handle: an ack of it would be none */
     caught->rest = 0;
     caught->bytes = 0;
     caught->count = caught->range_count = caught->start_size = caught->offset_size = caught->order_size = 0;

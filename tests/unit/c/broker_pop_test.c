@@ -2,6 +2,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "../../../csrc/broker/lane.h"
+#include "../../../csrc/broker/pop_log.h"
 #include "pop_fixture.h"
 
 static int are_waiting(void *context) {
@@ -401,6 +403,21 @@ static void without_a_revive_topic_nothing_is_popped_and_nothing_lost(void) {
     close_pop(&fx, &c);
 }
 
+static void no_handle_names_the_revive_queue_that_stands_for_order(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 2000, 2000, 6, 0, NATIVE) == RP_OK);
+    for (int i = 0; i < 2; i++) {
+        send_message(&c, "T", 0, NULL, "to be acked");
+        atomic_store(&fx.broker->pop_serial, (uint32_t)(RP_POP_ORDER_QUEUE + i));
+        pop_request pop = pop_of(0);
+        rp_command response = client_pop(&c, &pop);
+        CHECK(response.code == SUCCESS && field_number(&response, "reviveQid") < RP_POP_ORDER_QUEUE);
+    }
+    close_pop(&fx, &c);
+}
+
 #define CONSUMERS 4
 #define SENT 2000
 typedef struct crowd {
@@ -462,6 +479,7 @@ int main(void) {
     a_peek_of_many_queues_shows_no_more_than_was_asked_for();
     what_cannot_be_popped_is_refused_or_goes_to_python();
     without_a_revive_topic_nothing_is_popped_and_nothing_lost();
+    no_handle_names_the_revive_queue_that_stands_for_order();
     a_crowd_gets_every_message_once();
     return 0;
 }
