@@ -238,18 +238,26 @@ static void take(const choice *choice, const rp_get_result *result) {
 
 /* ---- looking ---- */
 
-/* What is on disk only is read in first, once a pop; its queue's arrivals then wake it. */
-static int ask_disk(const choice *choice) {
+/* What the last look missed is on disk only. 1: the pop waits until it is read in, its queue's arrivals wake it then; 0: the reader has too
+ * much to do, or has had its time: it is read here. */
+static int waits_for_disk(const choice *choice, int has_moved) {
     rp_lane *lane = choice->lane;
-    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index))
+    rp_pop *pop = choice->pop;
+    if (pop->cold_over)
         return 0;
-    choice->pop->cold_asked = 1;
+    if (!(pop->cold_asked & lane->looks.kind) || has_moved) {
+        if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index))
+            return 0;
+        pop->cold_ns = rp_reactor_now_ns(lane->reactor);
+        pop->cold_kinds = (uint8_t)((has_moved ? 0 : pop->cold_kinds) | lane->looks.kind);
+    }
+    look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + lane->broker->options.cold_wait_ms);
     return 1;
 }
 
 static int is_sql(const rp_pop *pop) { return pop->filter.kind == RP_FILTER_SQL; }
 
-static void get(choice *choice, rp_get_result *result) {
+static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
     rp_lane *lane = choice->lane;
     rp_get_request request = {
         .commit_log = lane->broker->commit_log,
@@ -261,7 +269,7 @@ static void get(choice *choice, rp_get_result *result) {
         .is_in_memory = rp_cold_reads_saw,
         .is_on_disk = rp_cold_reads_look_at_message,
         .context = lane,
-        .disk_looks = choice->pop->cold_asked ? RP_POP_MESSAGES_MAX : 0,
+        .disk_looks = disk_looks,
         .offsets = choice->offsets,
     };
     rp_get_scratch_reserve(&lane->scratch, &choice->caught->limits);
@@ -308,33 +316,41 @@ static void look(choice *choice) {
     int64_t first = choice->offset;
     int64_t entries = rp_get_entries_max(&choice->caught->limits, pop->max_messages);
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE};
-    if (!pop->cold_asked && rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, 0) && ask_disk(choice))
+    if (!pop->cold_over &&
+        rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, pop->cold_asked & RP_COLD_ENTRIES) &&
+        waits_for_disk(choice, 0))
         return;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         if (is_for_later(choice->lane, pop)) {
             pop->more = 1;
             return;
         }
-        get(choice, &result);
+        get(choice, 0, &result);
         if (result.status == RP_GET_FOUND || !moves_on(choice, &result))
             break;
     }
+    int waits = result.status == RP_GET_ON_DISK && waits_for_disk(choice, choice->offset > first);
+    if (result.status == RP_GET_ON_DISK && !waits && choice->offset == first) {
+        get(choice, RP_POP_MESSAGES_MAX, &result);
+        (void)moves_on(choice, &result);
+    }
     if (result.status == RP_GET_FOUND) {
-        if (!pop->cold_asked && rp_cold_reads_look(choice->lane, &result, 0) && ask_disk(choice)) {
+        if (!pop->cold_over && rp_cold_reads_look(choice->lane, &result, choice->offset == first && (pop->cold_asked & RP_COLD_MESSAGES)) &&
+            waits_for_disk(choice, choice->offset > first)) {
             rp_get_release(&choice->lane->scratch, &result);
             return;
         }
         take(choice, &result);
         return;
     }
-    if (result.status == RP_GET_ON_DISK && !pop->cold_asked)
-        ask_disk(choice);
     if (result.max_offset > choice->offset) {
         choice->caught->rest += result.max_offset - choice->offset;
-        if (choice->offset > first)
+        if (choice->offset > first && !waits) {
             pop->more = 1;
-        else
+            rp_pop_forget_disk(pop);
+        } else if (!waits) {
             look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + UNREADABLE_MS);
+        }
     }
 }
 

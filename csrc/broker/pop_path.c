@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "lane.h"
 #include "pop_choice.h"
 #include "pop_log.h"
@@ -247,12 +248,22 @@ static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catc
     return rp_pop_answer(lane, pop, to, RP_RESPONSE_SUCCESS, caught);
 }
 
-static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
+/* How it stands with the disk when the pop looks, perhaps for the last time. */
+static void note_disk(const rp_lane *lane, rp_pop *pop, int last) {
+    int64_t wait_ns = lane->broker->options.cold_wait_ms * RP_NS_PER_MS;
+    pop->cold_over = pop->cold_ns != 0 && (last || rp_reactor_now_ns(lane->reactor) - pop->cold_ns >= wait_ns);
+    if (pop->cold_over)
+        rp_pop_forget_disk(pop);
+    pop->cold_asked = pop->cold_kinds;
+}
+
+static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, int last, rp_pop_catch *caught) {
     int outcome = rp_pop_check(lane->broker, pop, to);
     if (outcome != RP_OK)
         return outcome;
     pop->more = 0;
     pop->look_ms = 0;
+    note_disk(lane, pop, last);
     rp_pop_catch_begin(lane, pop, caught);
     if (pop->kind == RP_POP_MESSAGES)
         return try_messages(lane, pop, to, caught);
@@ -272,10 +283,10 @@ static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int
 static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
     rp_answer_to to = answer_to(pop, connection);
     rp_pop_catch caught;
-    int outcome = try_pop(lane, pop, to, &caught);
+    int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
         return outcome;
-    int64_t least_ms = pop->more || pop->cold_asked ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
+    int64_t least_ms = pop->more || pop->cold_ns != 0 ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
     if (pop->poll_ms < least_ms)
         pop->poll_ms = least_ms;
     if (pop->poll_ms > 0 && rp_pop_waits_add(lane, pop))
@@ -328,7 +339,7 @@ int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
     if (is_choked)
         rp_pop_catch_begin(lane, pop, &caught);
     else
-        outcome = try_pop(lane, pop, to, &caught);
+        outcome = try_pop(lane, pop, to, last, &caught);
     if (outcome == RP_OK && (is_choked || last)) /* one that cannot be given anything is not to stand before those that can */
         outcome = answer_nothing(lane, pop, to, 0, &caught);
     if (outcome < 0)

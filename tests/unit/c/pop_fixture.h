@@ -34,7 +34,7 @@ static inline void open_pop(fixture *fx, uint16_t reactors) {
 }
 
 typedef struct pop_request {
-    const char *group, *topic, *expression, *attempt_id;
+    const char *group, *topic, *expression, *expression_type, *attempt_id; /* NULL but for the first two: none */
     int32_t queue_id, max_messages, init_mode;
     int64_t invisible_ms, poll_ms;
     int order;
@@ -58,6 +58,8 @@ static inline int32_t client_send_pop(client *c, int32_t code, const pop_request
     with_text(&command, "order", pop->order ? "true" : "false");
     if (pop->expression != NULL)
         with_text(&command, "exp", pop->expression);
+    if (pop->expression_type != NULL)
+        with_text(&command, "expType", pop->expression_type);
     if (pop->attempt_id != NULL)
         with_text(&command, "attemptId", pop->attempt_id);
     client_send(c, &command);
