@@ -3,7 +3,7 @@
 #include "cold_disk.h"
 #include "pop_fixture.h"
 
-/* Each region is read in by the reader before the filter passes over its messages: not only the first by it, and the rest by the reactor. */
+/* Each region is read in by the reader before the filter passes over its messages: not only the first, and the rest by the reactor. */
 static void a_pops_filter_goes_through_a_cold_log_region_by_region(void) {
     enum { BODY = 2 << 20, MESSAGES = 12, REGIONS = MESSAGES * BODY / (4 << 20) };
     fixture fx;
