@@ -80,7 +80,8 @@ typedef struct rp_openssl {
     int (*x509_set_key)(struct x509_st *certificate, struct evp_pkey_st *key);
     struct X509_name_st *(*x509_subject)(const struct x509_st *certificate);
     int (*x509_set_issuer)(struct x509_st *certificate, const struct X509_name_st *name);
-    int (*name_add_entry)(struct X509_name_st *name, const char *field, int type, const unsigned char *text, int size, int location, int set);
+    int (*name_add_entry)(struct X509_name_st *name, const char *field, int type, const unsigned char *text, int size, int location,
+                          int set);
     int (*x509_sign)(struct x509_st *certificate, struct evp_pkey_st *key, const struct evp_md_st *digest);
 } rp_openssl;
 

@@ -102,8 +102,7 @@ static void set_interest(rp_connection *connection) {
 static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     const rp_server_options *options = &connection->reactor->server->options;
     int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * RP_NS_PER_MS : NEVER;
-    bool is_stuck =
-        connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0 || connection->opening == RP_OPENING_HANDSHAKE;
+    bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0 || connection->opening == RP_OPENING_HANDSHAKE;
     int64_t stall =
         is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * RP_NS_PER_MS : NEVER;
     *is_stall = stall < idle;
@@ -315,9 +314,9 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     uint64_t sent;
     int os_errno = 0;
     connection->is_dirty = false;
-    enum rp_flush_result result =
-        connection->tls == NULL ? rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno)
-                                : rp_tls_flush(connection->tls, &connection->output, connection->fd, limit, &sent, &os_errno);
+    enum rp_flush_result result = connection->tls == NULL
+                                      ? rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno)
+                                      : rp_tls_flush(connection->tls, &connection->output, connection->fd, limit, &sent, &os_errno);
     if (sent > 0) {
         rp_count(&reactor->stats.bytes_out, sent);
         connection->last_active_ns = connection->progress_ns = reactor->now_ns;
@@ -370,8 +369,9 @@ void rp_connection_on_timer(rp_connection *connection) {
     char address[RP_ADDRESS_TEXT_MAX];
     rp_address_text(&connection->address, address);
     bool is_starved = (connection->pauses & RP_PAUSE_MEMORY) != 0, is_handshake = connection->opening == RP_OPENING_HANDSHAKE;
-    const char *cause =
-        is_starved ? "no memory for its frame" : is_handshake ? "its TLS handshake did not go on" : "it did not read its responses";
+    const char *cause = is_starved     ? "no memory for its frame"
+                        : is_handshake ? "its TLS handshake did not go on"
+                                       : "it did not read its responses";
     rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: %s for %u ms, %llu bytes unsent", address, cause,
                  options->stall_timeout_ms, (unsigned long long)rp_connection_unsent_bytes(connection));
     rp_count(&reactor->stats.closed_stalled, 1);

@@ -135,7 +135,8 @@ static int set_trust(const rp_tls_context *context, const rp_tls_options *option
 
 static int check_options(const rp_tls_options *options, rp_error *error) {
     if (options->client_auth > RP_TLS_CLIENT_REQUIRE) {
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "client_auth %u: choose 0 to %d", options->client_auth, RP_TLS_CLIENT_REQUIRE);
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "client_auth %u: choose 0 to %d", options->client_auth,
+                            RP_TLS_CLIENT_REQUIRE);
     }
     if ((options->certificate_path == NULL) != (options->key_path == NULL)) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a certificate needs its key, and a key its certificate: name both");

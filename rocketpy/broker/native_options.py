@@ -153,7 +153,7 @@ def timer_options(config: Config, *, delivers: bool) -> TimerOptions:
     }
 
 
-def server_options(config: Config, port: int, *, reactors: int, thread_name: str) -> ServerOptions:
+def server_options(config: Config, port: int, *, reactors: int, tls_mode: int, thread_name: str) -> ServerOptions:
     return {
         "bind_address": numeric_address("bindAddress", config.text("bindAddress")),
         "port": port,
@@ -168,6 +168,7 @@ def server_options(config: Config, port: int, *, reactors: int, thread_name: str
         "spin_us": config.integer("reactorSpinMicros"),
         "socket_send_buffer": config.integer("serverSocketSndBufSize"),
         "socket_receive_buffer": config.integer("serverSocketRcvBufSize"),
+        "tls_mode": tls_mode,
         "thread_name": thread_name,
     }
 

@@ -16,6 +16,7 @@ import itertools
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Callable, Iterable
 
 from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
@@ -158,7 +159,9 @@ class RemotingClient:
         version: int = CURRENT_VERSION,
         on_request: RequestCallback | None = None,
         on_lost: LostCallback | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self._connect_timeout_s = connect_timeout_s
         self._frame_size_max = frame_size_max
         self._in_flight_max = in_flight_max
@@ -286,6 +289,8 @@ class RemotingClient:
                 connection = await self._open(address, await self._look_ups.addresses(host), port)
         except TimeoutError:
             raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
+        except ssl.SSLError as error:
+            raise NetworkError(f"connect to {address} failed: TLS: {error.reason or error}") from error
         except OSError as error:
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or error  # asyncio's own words hide the cause
@@ -303,7 +308,7 @@ class RemotingClient:
         for each in numbers:
             try:
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), each, port
+                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), each, port, ssl=self._tls
                 )
             except OSError as error:
                 fault = error
