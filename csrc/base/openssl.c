@@ -69,7 +69,7 @@ static const struct {
 
 int rp_openssl_load(rp_openssl *library, rp_error *error) {
     *library = (rp_openssl){0};
-    library->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    library->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); /* threads that end later have something of it to clean up */
     if (library->handle == NULL) {
         const char *cause = dlerror(); /* begins with the name */
         return rp_error_set(error, RP_E_UNSUPPORTED, 0, LIBRARY, -1, "TLS needs OpenSSL (%s); " REMEDY, cause != NULL ? cause : LIBRARY);

@@ -222,17 +222,16 @@ class BrokerService:
         if config.integer("haListenPort") == 0:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
-        tls = tls_settings(config)
-        client = client_context(config, tls)  # before the store: what is wrong with it is known at once
+        tls = self._tls = ListenerTls(tls_settings(config), self._servers)
+        client = client_context(config, tls.settings)  # before the store: what is wrong with it is known at once
         await loop.run_in_executor(None, self._open_native)
         parts = self._make_parts(client)
         self._load(parts)
         self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
         apply_changes(parts, {})  # what changed while the store was being opened
-        self._open_listeners(tls.mode_number)
-        self._tls = ListenerTls(tls, self._servers)
-        await self._tls.start()
+        self._open_listeners()
+        await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
         self._serve(parts)
@@ -271,13 +270,13 @@ class BrokerService:
         self._native.set_settings(**native_settings(config))
         self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
 
-    def _open_listeners(self, tls_mode: int) -> None:
+    def _open_listeners(self) -> None:
         config = self.config
         port = config.integer("listenPort")
-        self._servers.append(self._listen(port, reactor_count(config), tls_mode, "broker"))
+        self._servers.append(self._listen(port, reactor_count(config), "broker"))
         if port > VIP_PORT_DISTANCE:
             try:
-                self._servers.append(self._listen(port - VIP_PORT_DISTANCE, 1, tls_mode, "vip"))
+                self._servers.append(self._listen(port - VIP_PORT_DISTANCE, 1, "vip"))
             except NetworkError as error:
                 log.warning(
                     "no VIP channel on port %d, clients with vipChannelEnabled=true cannot connect: %s", port - VIP_PORT_DISTANCE, error
@@ -291,8 +290,8 @@ class BrokerService:
             self._metrics = MetricsService(parts, settings)
             self._metrics.start()
 
-    def _listen(self, port: int, reactors: int, tls_mode: int, thread_name: str) -> Server:
-        options = server_options(self.config, port, reactors=reactors, tls_mode=tls_mode, thread_name=thread_name)
+    def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
+        options = server_options(self.config, port, reactors=reactors, thread_name=thread_name)
         return Server(handler=self._native, log=self._log_tap, **options)
 
     def _make_parts(self, client_tls: ssl.SSLContext | None) -> Parts:
@@ -300,11 +299,8 @@ class BrokerService:
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
         current = settings.current
-        self._client = RemotingClient(
-            connect_timeout_s=config.integer("connectTimeoutMillis") / 1000,
-            on_lost=lambda address: registration.lost(address),
-            tls=client_tls,
-        )
+        connect_s = config.integer("connectTimeoutMillis") / 1000
+        self._client = RemotingClient(connect_timeout_s=connect_s, on_lost=lambda address: registration.lost(address), tls=client_tls)
         topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
         groups = GroupTable(
             native,

@@ -27,7 +27,7 @@ from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
-from ..remoting.tls import ListenerTls, client_context, tls_settings
+from ..remoting.tls import ListenerTls, client_context, tls_mode, tls_settings
 from .events import Departure, MinBrokerIdNotice, RouteSettings
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from .requests import Effects, NamesrvRequests, request_settings
@@ -103,7 +103,7 @@ class NameServer:
             output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
             socket_send_buffer=config.integer("serverSocketSndBufSize"),
             socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
-            tls_mode=tls.mode_number,
+            tls_mode=tls_mode(config),
             thread_name="namesrv",
         )
         self._tls = ListenerTls(tls, [server])

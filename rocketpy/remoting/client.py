@@ -31,6 +31,8 @@ FRAME_SIZE_MAX = 16 * 1024 * 1024
 UNACKNOWLEDGED_MS = 10_000
 """A host that has not acknowledged what was sent to it for so long is taken for gone. The kernel's own patience is a quarter of an hour, at
 whose end it asks every two minutes: so long would a broker stay unknown to a name server that a cut network has given back."""
+TLS_SHUTDOWN_S = 1.0
+"""How long the other side of a connection that we close may take to say that it has heard of it."""
 RequestCallback = Callable[[str, Command], None]
 """Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
 LostCallback = Callable[[str], None]
@@ -305,10 +307,15 @@ class RemotingClient:
     async def _open(self, address: str, numbers: Iterable[str], port: int) -> _Connection:
         """A connection to the first of the addresses behind `address` that takes one. Raises OSError: what the last of them said."""
         fault: OSError | None = None
+        shutdown_s = TLS_SHUTDOWN_S if self._tls is not None else None
         for each in numbers:
             try:
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), each, port, ssl=self._tls
+                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost),
+                    each,
+                    port,
+                    ssl=self._tls,
+                    ssl_shutdown_timeout=shutdown_s,
                 )
             except OSError as error:
                 fault = error

@@ -68,11 +68,6 @@ class TlsSettings:
     server: Credentials
     client: Credentials
 
-    @property
-    def mode_number(self) -> int:
-        """rp_tls_mode (csrc/remoting/server.h)."""
-        return MODES.index(self.mode)
-
     def listener_options(self) -> TlsOptions:
         """In test mode nobody is asked for a certificate."""
         if self.is_test:
@@ -86,6 +81,11 @@ class TlsSettings:
             "client_auth": CLIENT_AUTH.index(self.client_auth),
             "verifies_clients": int(server.verifies),
         }
+
+
+def tls_mode(config: Config) -> int:
+    """rp_tls_mode (csrc/remoting/server.h)."""
+    return MODES.index(config.text("tls.server.mode"))
 
 
 def tls_settings(config: Config) -> TlsSettings:
@@ -217,14 +217,14 @@ class ListenerTls:
     """Certificate, key and trust of the listeners of one process."""
 
     def __init__(self, settings: TlsSettings, servers: Sequence[Server]) -> None:
-        self._settings = settings
+        self.settings = settings
         self._servers = servers
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Reads the files, and looks at them from now on. Raises what Server.load_tls does, and ConfigError, when clients that were
         promised TLS would not get it."""
-        settings = self._settings
+        settings = self.settings
         files = () if settings.mode == "disabled" or settings.is_test else settings.server.files
         loop = asyncio.get_running_loop()
         look = await loop.run_in_executor(None, look_at, files)
@@ -240,7 +240,7 @@ class ListenerTls:
             self._watching = None
 
     def _load_first(self) -> None:
-        settings = self._settings
+        settings = self.settings
         is_promised = settings.mode == "enforcing" or (not settings.is_test and settings.server.files)
         if settings.mode == "disabled":
             return
@@ -259,7 +259,7 @@ class ListenerTls:
 
     def _load_all(self) -> None:
         for server in self._servers:
-            server.load_tls(**self._settings.listener_options())
+            server.load_tls(**self.settings.listener_options())
 
     async def _watch(self, files: Sequence[str], watch: FileWatch) -> None:
         loop = asyncio.get_running_loop()
