@@ -25,7 +25,19 @@ class ServerOptions(TypedDict, total=False):
     stand_in_after_us: int
     socket_send_buffer: int
     socket_receive_buffer: int
+    tls_mode: int
     thread_name: str
+
+
+class TlsOptions(TypedDict, total=False):
+    """The fields of rp_tls_options, with their meanings in csrc/remoting/server.h."""
+
+    certificate_path: str | None
+    key_path: str | None
+    key_password: str | None
+    trust_path: str | None
+    client_auth: int
+    verifies_clients: int
 
 
 class MessageStoreOptions(TypedDict, total=False):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import Handler, RemotingService
+from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
 from .addresses import Identity, address_warnings, advertised_address, join_address
 from .admin_broker import BrokerAdmin
@@ -109,6 +111,7 @@ class BrokerService:
         self._log_tap = log_tap
         self._servers: list[Server] = []
         self._services: list[RemotingService] = []
+        self._tls: ListenerTls | None = None
         self._store: MessageStore | None = None
         self._native: Broker | None = None
         self._ha: HaService | None = None
@@ -178,6 +181,8 @@ class BrokerService:
             self._ha.unwatch()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
+        if self._tls is not None:
+            await self._tls.stop()
         if self.parts is not None:
             self.parts.native.dismiss_pulls()  # first: their clients know it before their connections end
             await self.parts.registration.stop()
@@ -217,13 +222,16 @@ class BrokerService:
         if config.integer("haListenPort") == 0:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
+        tls = self._tls = ListenerTls(tls_settings(config), self._servers)
+        client = client_context(config, tls.settings)  # before the store: what is wrong with it is known at once
         await loop.run_in_executor(None, self._open_native)
-        parts = self._make_parts()
+        parts = self._make_parts(client)
         self._load(parts)
         self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
         apply_changes(parts, {})  # what changed while the store was being opened
         self._open_listeners()
+        await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
         self._serve(parts)
@@ -286,14 +294,13 @@ class BrokerService:
         options = server_options(self.config, port, reactors=reactors, thread_name=thread_name)
         return Server(handler=self._native, log=self._log_tap, **options)
 
-    def _make_parts(self) -> Parts:
+    def _make_parts(self, client_tls: ssl.SSLContext | None) -> Parts:
         assert self._store is not None and self._native is not None and self._ha is not None
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
         current = settings.current
-        self._client = RemotingClient(
-            connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, on_lost=lambda address: registration.lost(address)
-        )
+        connect_s = config.integer("connectTimeoutMillis") / 1000
+        self._client = RemotingClient(connect_timeout_s=connect_s, on_lost=lambda address: registration.lost(address), tls=client_tls)
         topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
         groups = GroupTable(
             native,

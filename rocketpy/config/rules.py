@@ -21,7 +21,6 @@ MISSING: dict[str, tuple[Value, str]] = {
     "aclEnable": (True, "anybody could do anything"),
     "authenticationEnabled": (True, "anybody could do anything"),
     "authorizationEnabled": (True, "anybody could do anything"),
-    "useTLS": (True, "messages would travel in the clear"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
     "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),
 }
