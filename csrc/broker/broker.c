@@ -181,6 +181,7 @@ void rp_broker_options_default(rp_broker_options *options) {
         .cold_after_entries = 8192,
         .push_timeout_ms = 10000,
         .cold_wait_ms = 500,
+        .cold_window_ms = RP_COLD_WINDOW_MS,
     };
 }
 
@@ -210,6 +211,8 @@ void rp_broker_settings_default(rp_broker_settings *settings) {
         .retry_topic_v1_too = 1,
         .pop_from_retry_percent = 20,
         .pop_begins_in_memory = 1,
+        .cold_group_bytes = INT64_C(3) << 20,
+        .cold_all_bytes = INT64_C(100) << 20,
         .store_writable = 1,
     };
 }
@@ -254,6 +257,9 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     atomic_store_explicit(&live->retry_topic_v1_too, from->retry_topic_v1_too, memory_order_relaxed);
     atomic_store_explicit(&live->pop_from_retry_percent, from->pop_from_retry_percent, memory_order_relaxed);
     atomic_store_explicit(&live->pop_begins_in_memory, from->pop_begins_in_memory, memory_order_relaxed);
+    atomic_store_explicit(&live->cold_flow_enable, from->cold_flow_enable, memory_order_relaxed);
+    atomic_store_explicit(&live->cold_group_bytes, from->cold_group_bytes, memory_order_relaxed);
+    atomic_store_explicit(&live->cold_all_bytes, from->cold_all_bytes, memory_order_relaxed);
     pthread_mutex_lock(&live->reason_mutex);
     memcpy(live->store_reason, from->store_reason, sizeof live->store_reason);
     live->store_reason[sizeof live->store_reason - 1] = 0;
@@ -344,7 +350,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     broker->timers = broker->topics != NULL ? rp_timer_service_create(broker) : NULL;
     broker->revive = broker->topics != NULL ? rp_pop_revive_create(broker) : NULL;
     broker->put_ns = rp_histogram_create();
-    broker->cold_reads = rp_cold_reads_open(broker->commit_log);
+    broker->cold_reads = rp_cold_reads_open(broker);
     if (keep_strings(broker, options) != RP_OK || broker->topics == NULL || broker->groups == NULL || broker->producers == NULL ||
         broker->schedule == NULL || broker->timers == NULL || broker->revive == NULL || broker->put_ns == NULL ||
         broker->cold_reads == NULL) {

@@ -37,6 +37,7 @@ typedef struct rp_broker_options {
     uint64_t cold_after_entries;   /* and so far behind a queue's end its entries, default 8192 */
     uint32_t push_timeout_ms;      /* for a requester to answer the reply that was pushed to it, default 10,000 */
     uint32_t cold_wait_ms;         /* for the disk, longer than it takes for a stretch of the log; then the reactor reads; default 500 */
+    uint32_t cold_window_ms;       /* of cold_flow.h, default RP_COLD_WINDOW_MS */
     rp_log *log;
 } rp_broker_options;
 
@@ -92,6 +93,9 @@ typedef struct rp_broker_settings {
     int32_t retry_topic_v1_too;         /* retrieveMessageFromPopRetryTopicV1: with version 2 those of 1 are popped, too; default 1 */
     int32_t pop_from_retry_percent;     /* popFromRetryProbability 20: pops that look there first */
     int32_t pop_begins_in_memory;       /* initPopOffsetByCheckMsgInMem: a new group begins with what memory holds; default 1 */
+    int32_t cold_flow_enable;           /* coldDataFlowControlEnable, default 0: see cold_flow.h */
+    int64_t cold_group_bytes;           /* cgColdReadThreshold 3 MiB: of a group in RP_COLD_WINDOW_MS, but for what operators say */
+    int64_t cold_all_bytes;             /* globalColdReadThreshold 100 MiB: of all groups together */
     int32_t store_writable;      /* 0: SERVICE_NOT_AVAILABLE with the reason below */
     char store_reason[128];
 } rp_broker_settings;
@@ -183,6 +187,13 @@ uint64_t rp_broker_offset_version(const rp_broker *broker); /* grows with each c
 int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);
 /* Server side reset: the next pull is sent to offset (once), commits in between are ignored. */
 int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset);
+
+/* Flow control of cold data (cold_flow.h). An operator's limit for a group in bytes a window of RP_COLD_WINDOW_MS, instead of
+ * cold_group_bytes; below 0: that again. RP_OK; RP_E_INVALID: no group has such a name; RP_E_NO_MEMORY. */
+int rp_broker_set_cold_limit(rp_broker *broker, rp_slice group, int64_t bytes);
+/* What a group, by an empty name all of them, had read from the disk in this window, and since when it reads there. RP_OK; RP_E_NOT_FOUND:
+ * nothing was read for a minute. */
+int rp_broker_read_cold_use(const rp_broker *broker, rp_slice group, int64_t *bytes, int64_t *first_ms, int64_t *last_ms);
 
 /* Counters per topic, group and the whole broker; of topics and groups that are there: one that was deleted and made again begins at 0. */
 typedef struct rp_topic_stats {

@@ -18,7 +18,11 @@ int rp_broker_put_topic(rp_broker *broker, rp_slice name, int32_t read_queues, i
     if (!is_name(name))
         return RP_E_INVALID;
     rp_topic *topic = rp_topic_table_entry(broker->topics, name);
-    return topic != NULL ? rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags) : RP_E_NO_MEMORY;
+    if (topic == NULL)
+        return RP_E_NO_MEMORY;
+    int status = rp_topic_put(topic, read_queues, write_queues, permission, sys_flag, flags);
+    rp_long_polling_topic_changed(topic); /* who waits on any queue of it may have more of them now */
+    return status;
 }
 
 int rp_broker_put_producer(rp_broker *broker, rp_slice client_id, uint32_t server, uint64_t connection_id) {
@@ -60,7 +64,7 @@ void rp_broker_delete_topic(rp_broker *broker, rp_slice name) {
     if (topic == NULL)
         return;
     rp_topic_delete(topic);
-    rp_long_polling_topic_deleted(topic);
+    rp_long_polling_topic_changed(topic);
     pair_walk walk = {.topic = topic};
     rp_group_table_each_consumption(broker->groups, forget_counts, &walk);
 }
@@ -215,9 +219,8 @@ static int clear_offsets(void *context, rp_name_entry *entry) {
     rp_consumption *consumption = (rp_consumption *)entry;
     if (!is_of_walk(walk, consumption))
         return 0;
-    if (rp_offset_cells_clear(&consumption->offsets))
+    if (rp_pop_forget(walk->broker, consumption))
         offsets_changed(walk->broker);
-    rp_pop_orders_clear(walk->broker, consumption);
     return 0;
 }
 

@@ -20,11 +20,12 @@ typedef struct cold_read {
     enum rp_cold_kind kind;
     rp_cold_stretch stretch;
     rp_consume_queue *queue; /* whose pulls wait for it; NULL: for one that follows as well */
+    rp_group *group; /* for whom it is noted; NULL: nobody */
     uint16_t lane;
 } cold_read;
 
 struct rp_cold_reads {
-    rp_commit_log *log; /* fixed */
+    rp_broker *broker; /* fixed */
     rp_thread *thread; /* owner */
     pthread_mutex_t lock; /* leaf */
     pthread_cond_t more;
@@ -166,12 +167,12 @@ int rp_cold_reads_look_at_message(void *context, int64_t log_offset, uint32_t si
     return 1;
 }
 
-int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane) {
+int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane, rp_group *group) {
     pthread_mutex_lock(&reads->lock);
     int fits = reads->count + looks->wanted_count <= RP_COLD_ASKED_MAX;
     for (uint32_t i = 0; i < looks->wanted_count && fits; i++) {
         rp_consume_queue *waiting = i + 1 == looks->wanted_count ? queue : NULL;
-        reads->ring[(reads->head + reads->count++) % RP_COLD_ASKED_MAX] = (cold_read){looks->kind, looks->wanted[i], waiting, lane};
+        reads->ring[(reads->head + reads->count++) % RP_COLD_ASKED_MAX] = (cold_read){looks->kind, looks->wanted[i], waiting, group, lane};
     }
     pthread_cond_signal(&reads->more);
     pthread_mutex_unlock(&reads->lock);
@@ -194,6 +195,15 @@ static bool take(rp_cold_reads *reads, cold_read *read) {
     return goes_on;
 }
 
+static void read_messages(rp_broker *broker, const cold_read *read) {
+    int64_t begin = read->stretch.begin, end = read->stretch.end;
+    if (rp_commit_log_in_memory(broker->commit_log, begin, end))
+        return; /* another pull of its region had it read */
+    rp_commit_log_read_in(broker->commit_log, begin, end);
+    if (read->group != NULL)
+        rp_cold_flow_note(broker, read->group, end - begin);
+}
+
 static void run(void *context) {
     rp_cold_reads *reads = context;
     cold_read read;
@@ -201,18 +211,18 @@ static void run(void *context) {
         int64_t begin = read.stretch.begin, end = read.stretch.end;
         if (read.kind == RP_COLD_ENTRIES)
             rp_consume_queue_read_in(read.queue, begin, end);
-        else if (!rp_commit_log_in_memory(reads->log, begin, end)) /* or another pull of its region had it read */
-            rp_commit_log_read_in(reads->log, begin, end);
+        else
+            read_messages(reads->broker, &read);
         if (read.queue != NULL)
             rp_long_polling_arrived(NULL, read.queue, UINT64_C(1) << read.lane);
     }
 }
 
-rp_cold_reads *rp_cold_reads_open(rp_commit_log *log) {
+rp_cold_reads *rp_cold_reads_open(rp_broker *broker) {
     rp_cold_reads *reads = calloc(1, sizeof *reads);
     if (reads == NULL)
         return NULL;
-    reads->log = log;
+    reads->broker = broker;
     pthread_mutex_init(&reads->lock, NULL);
     pthread_cond_init(&reads->more, NULL);
     if (rp_thread_start(&reads->thread, "cold-reads", run, reads) != RP_OK) {

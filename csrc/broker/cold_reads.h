@@ -29,6 +29,8 @@
 #define RP_COLD_SEEN 256u  /* regions a lane remembers, 1 GiB, and windows */
 #define RP_COLD_WANTED 32u /* stretches one pull may ask for */
 
+struct rp_broker;
+struct rp_group;
 struct rp_lane;
 
 typedef struct rp_cold_reads rp_cold_reads;
@@ -69,7 +71,7 @@ typedef struct rp_cold_looks {
 int rp_cold_reads_saw(const void *context, int64_t log_offset);
 
 /* Starts the reader. NULL: no memory, or no thread left. */
-rp_cold_reads *rp_cold_reads_open(rp_commit_log *log);
+rp_cold_reads *rp_cold_reads_open(struct rp_broker *broker);
 /* NULL is allowed. Reads that were asked for are forgotten. */
 void rp_cold_reads_close(rp_cold_reads *reads);
 
@@ -81,7 +83,8 @@ int rp_cold_reads_look_at_entries(struct rp_lane *lane, rp_consume_queue *queue,
 int rp_cold_reads_look(struct rp_lane *lane, const rp_get_result *result, int asked);
 /* 1: a message that a filter would look into is on disk only; its region is wanted then. For rp_get_request; context: the lane. */
 int rp_cold_reads_look_at_message(void *context, int64_t log_offset, uint32_t size);
-/* Has what the last look missed read in; then the lane's pulls that wait on the queue are tried again. 0: too much is asked already. */
-int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane);
+/* Has what the last look missed read in; then the lane's pulls that wait on the queue are tried again. 0: too much is asked already. What
+ * is read of the log is noted for the group (cold_flow.h), unless that is NULL. */
+int rp_cold_reads_ask(rp_cold_reads *reads, const rp_cold_looks *looks, rp_consume_queue *queue, uint16_t lane, struct rp_group *group);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "cold_flow.h"
 #include "name_table.h"
 #include "offset_table.h"
 #include "message_filter.h"
@@ -22,6 +23,8 @@ typedef struct rp_group {
     _Atomic int32_t consume_enable, broadcast_enable, sys_flag;
     _Atomic int64_t broker_id, broker_when_slow;
     _Atomic int32_t subscriptions; /* consumptions with a heartbeat subscription: 0 means no consumer is there */
+    _Atomic int64_t cold_limit;    /* 1 more than the bytes an operator has said, 0: none has */
+    rp_cold_use cold_use;
 } rp_group;
 
 /* What consumers said by heartbeat, under a sequence lock: odd while the writer is inside; readers copy and try again. An array

@@ -374,7 +374,7 @@ static void wake_slot(void *context, rp_queue_slot *slot) {
     rp_long_polling_wake(slot);
 }
 
-void rp_long_polling_topic_deleted(rp_topic *topic) { rp_topic_each_slot(topic, wake_slot, NULL); }
+void rp_long_polling_topic_changed(rp_topic *topic) { rp_topic_each_slot(topic, wake_slot, NULL); }
 
 static void retry_waits(rp_lane *lane, rp_queue_waits *waits) {
     if (waits->first == NULL && waits->marked != NULL && !rp_pop_waits_wait_on(lane, waits->slot->topic)) {

@@ -8,7 +8,7 @@
  * A pull is suspended, then the queue's max offset is read again: a message that came in between is seen either by this look or by
  * the appender's look at the mask. The bit stays set after the last pull left and is cleared by the first arrival that finds nobody.
  *
- * Threads  the lane's reactor; rp_long_polling_arrived and _topic_deleted: any.
+ * Threads  the lane's reactor; rp_long_polling_arrived and _topic_changed: any.
  * Owns     the suspended pulls and their filters.
  * Bounds   suspended_pulls_max of all lanes together, and 64 MB of filters; then a pull is answered at once.
  */
@@ -56,8 +56,8 @@ void rp_long_polling_wake(rp_queue_slot *slot);
 /* For pops, which wait on many queues: has the lane told of arrivals in this one. 1: from now on, so it has to be looked at again; 0: it
  * was already; RP_E_NO_MEMORY. */
 int rp_long_polling_mark(struct rp_lane *lane, rp_queue_slot *slot, rp_consume_queue *queue);
-/* Wakes everybody who waits on a queue of the topic. */
-void rp_long_polling_topic_deleted(rp_topic *topic);
+/* Wakes everybody who waits on a queue of the topic: it is gone, or has others. */
+void rp_long_polling_topic_changed(rp_topic *topic);
 /* For rp_topic_table_destroy. */
 void rp_queue_waiters_free(rp_queue_waiters *waiters);
 

@@ -54,14 +54,8 @@ int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset) {
     return atomic_exchange_explicit(&cell->committed, offset, memory_order_relaxed) != offset;
 }
 
-int rp_offset_cells_clear(rp_offset_cells *cells) {
-    int any = 0;
-    for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
-        rp_offset_cell *made = atomic_load_explicit(&cells->chunks[chunk], memory_order_acquire);
-        for (uint32_t i = 0; made != NULL && i < rp_growing_size(chunk); i++) {
-            any |= atomic_load_explicit(&made[i].committed, memory_order_relaxed) != RP_OFFSET_NONE;
-            set_cell(&made[i]);
-        }
-    }
+int rp_offset_cell_clear(rp_offset_cell *cell) {
+    int any = atomic_load_explicit(&cell->committed, memory_order_relaxed) != RP_OFFSET_NONE;
+    set_cell(cell);
     return any;
 }

@@ -33,7 +33,7 @@ rp_offset_cell *rp_offset_cells_find(const rp_offset_cells *cells, int32_t queue
 rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id);
 /* Stores an offset; 1 when that changed anything. */
 int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset);
-/* Forgets all offsets. 1 when there were any. */
-int rp_offset_cells_clear(rp_offset_cells *cells);
+/* Forgets its offsets. 1 when there was one. */
+int rp_offset_cell_clear(rp_offset_cell *cell);
 
 #endif

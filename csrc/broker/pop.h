@@ -13,7 +13,7 @@
 /* What was popped and not acked in time goes to its retry topic. A master's; idempotent. RP_OK; RP_E_NO_MEMORY, RP_E_BUSY. */
 int rp_broker_start_revive(rp_broker *broker, rp_error *error);
 void rp_broker_stop_revive(rp_broker *broker);
-/* The name of a retry topic that is missing, into name[256]; its size, 0: none is. */
+/* Takes the name of a retry topic that is missing, into name[256]; its size, 0: no more are. It is named again while it is missing. */
 uint32_t rp_broker_wanted_retry_topic(rp_broker *broker, uint8_t *name);
 
 /* What one order consumer has of one queue: consumerOrderInfo.json. */

@@ -111,7 +111,7 @@ static int ack_order(const acking *acking, int64_t offset, int64_t pop_time_ms, 
         return RP_E_RANGE;
     pthread_mutex_t *lock = rp_pop_lock_of(acking->lane->broker, cell);
     pthread_mutex_lock(lock);
-    int status = ack_in_order(acking, cell, offset, pop_time_ms, invisible_ms);
+    int status = rp_topic_is_live(acking->topic) ? ack_in_order(acking, cell, offset, pop_time_ms, invisible_ms) : RP_OK;
     pthread_mutex_unlock(lock);
     return status;
 }
@@ -159,7 +159,9 @@ static int ack_one(const acking *acking, const rp_pop_ack_header *header) {
     return status == RP_OK ? rp_answer(acking->to, RP_RESPONSE_SUCCESS, NULL, 0, NULL) : answer_failure(acking->lane, acking->to, status);
 }
 
-int rp_pop_ack_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+/* Of an ack, or of a change. */
+static int answer_one(rp_lane *lane, rp_connection *connection, const rp_command *command,
+                      int (*answer)(const acking *acking, const rp_pop_ack_header *header)) {
     acking acking = {.lane = lane, .to = rp_answer_to_command(connection, command)};
     rp_pop_ack_header header;
     rp_header_fault fault;
@@ -173,8 +175,12 @@ int rp_pop_ack_request(rp_lane *lane, rp_connection *connection, const rp_comman
     }
     rp_count(&lane->counters.acks, 1);
     if (outcome == RP_OK)
-        outcome = ack_one(&acking, &header);
+        outcome = answer(&acking, &header);
     return outcome < 0 ? outcome : RP_HANDLED;
+}
+
+int rp_pop_ack_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    return answer_one(lane, connection, command, ack_one);
 }
 
 /* ---- many acks ---- */
@@ -334,19 +340,5 @@ static int change(const acking *acking, const rp_pop_ack_header *header) {
 }
 
 int rp_pop_change_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    acking acking = {.lane = lane, .to = rp_answer_to_command(connection, command)};
-    rp_pop_ack_header header;
-    rp_header_fault fault;
-    int outcome = refuse_slave(lane, acking.to);
-    if (outcome == RP_OK && rp_pop_ack_header_read(command, &header, &fault) != RP_OK)
-        outcome = rp_answer_fault(acking.to, &fault);
-    if (outcome == RP_OK) {
-        acking.group = header.group;
-        acking.queue_id = header.queue_id;
-        outcome = open_acking(&acking, header.topic);
-    }
-    rp_count(&lane->counters.acks, 1);
-    if (outcome == RP_OK)
-        outcome = change(&acking, &header);
-    return outcome < 0 ? outcome : RP_HANDLED;
+    return answer_one(lane, connection, command, change);
 }

@@ -25,7 +25,6 @@ typedef struct choice {
     rp_topic *topic;
     rp_consumption *consumption;
     rp_offset_cell *cell;
-    rp_queue_slot *slot;
     rp_consume_queue *queue;
     int32_t queue_id;
     int64_t offset;
@@ -44,13 +43,16 @@ static void commit(const choice *choice, int64_t offset) {
         atomic_fetch_add_explicit(&choice->lane->broker->offset_version, 1, memory_order_relaxed);
 }
 
-static int open_choice(choice *choice) {
+/* What it is locked by. */
+static int find_cell(choice *choice) {
     rp_broker *broker = choice->lane->broker;
     choice->consumption = rp_group_table_consumption_entry(broker->groups, choice->pop->group, choice->topic);
     choice->cell = choice->consumption != NULL ? rp_offset_cells_open(&choice->consumption->offsets, choice->queue_id) : NULL;
-    if (choice->cell != NULL)
-        choice->slot = rp_topic_open_queue(broker->topics, choice->topic, choice->queue_id, &choice->queue);
-    return choice->slot != NULL;
+    return choice->cell != NULL;
+}
+
+static int open_queue(choice *choice) {
+    return rp_topic_open_queue(choice->lane->broker->topics, choice->topic, choice->queue_id, &choice->queue) != NULL;
 }
 
 /* ---- where to begin ---- */
@@ -73,8 +75,10 @@ static int64_t begin(const choice *choice) {
     if (atomic_load_explicit(&cell->reset, memory_order_relaxed) != RP_OFFSET_NONE)
         offset = atomic_exchange_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
     if (offset != RP_OFFSET_NONE) {
-        if (cell->order != NULL)
+        if (cell->order != NULL) {
             cell->order->count = 0;
+            atomic_fetch_add_explicit(&choice->lane->broker->pop_order_version, 1, memory_order_relaxed);
+        }
         commit(choice, offset);
         return offset;
     }
@@ -234,18 +238,26 @@ static void take(const choice *choice, const rp_get_result *result) {
 
 /* ---- looking ---- */
 
-/* What is on disk only is read in first, once a pop; its queue's arrivals then wake it. */
-static int ask_disk(const choice *choice) {
+/* What the last look missed is on disk only. 1: the pop waits until it is read in, its queue's arrivals wake it then; 0: the reader has too
+ * much to do, or has had its time: it is read here. */
+static int waits_for_disk(const choice *choice, int has_moved) {
     rp_lane *lane = choice->lane;
-    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index))
+    rp_pop *pop = choice->pop;
+    if (pop->cold_over)
         return 0;
-    choice->pop->cold_asked = 1;
+    if (!(pop->cold_asked & lane->looks.kind) || has_moved) {
+        if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, choice->queue, lane->index, NULL))
+            return 0;
+        pop->cold_ns = rp_reactor_now_ns(lane->reactor);
+        pop->cold_kinds = (uint8_t)((has_moved ? 0 : pop->cold_kinds) | lane->looks.kind);
+    }
+    look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + lane->broker->options.cold_wait_ms);
     return 1;
 }
 
 static int is_sql(const rp_pop *pop) { return pop->filter.kind == RP_FILTER_SQL; }
 
-static void get(choice *choice, rp_get_result *result) {
+static void get(choice *choice, uint32_t disk_looks, rp_get_result *result) {
     rp_lane *lane = choice->lane;
     rp_get_request request = {
         .commit_log = lane->broker->commit_log,
@@ -257,7 +269,7 @@ static void get(choice *choice, rp_get_result *result) {
         .is_in_memory = rp_cold_reads_saw,
         .is_on_disk = rp_cold_reads_look_at_message,
         .context = lane,
-        .disk_looks = choice->pop->cold_asked ? RP_POP_MESSAGES_MAX : 0,
+        .disk_looks = disk_looks,
         .offsets = choice->offsets,
     };
     rp_get_scratch_reserve(&lane->scratch, &choice->caught->limits);
@@ -268,9 +280,9 @@ static void get(choice *choice, rp_get_result *result) {
 
 /* The turn's time for filters that look into records is spent: who sends waits for its end. */
 static int is_for_later(rp_lane *lane, const rp_pop *pop) {
-    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
     if (!is_sql(pop))
         return 0;
+    int64_t turn_ns = rp_reactor_now_ns(lane->reactor);
     if (lane->filter_turn_ns != turn_ns) {
         lane->filter_turn_ns = turn_ns;
         lane->filter_ns = 0;
@@ -304,33 +316,41 @@ static void look(choice *choice) {
     int64_t first = choice->offset;
     int64_t entries = rp_get_entries_max(&choice->caught->limits, pop->max_messages);
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE};
-    if (!pop->cold_asked && rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, 0) && ask_disk(choice))
+    if (!pop->cold_over &&
+        rp_cold_reads_look_at_entries(choice->lane, choice->queue, choice->offset, entries, pop->cold_asked & RP_COLD_ENTRIES) &&
+        waits_for_disk(choice, 0))
         return;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         if (is_for_later(choice->lane, pop)) {
             pop->more = 1;
             return;
         }
-        get(choice, &result);
+        get(choice, 0, &result);
         if (result.status == RP_GET_FOUND || !moves_on(choice, &result))
             break;
     }
+    int waits = result.status == RP_GET_ON_DISK && waits_for_disk(choice, choice->offset > first);
+    if (result.status == RP_GET_ON_DISK && !waits && choice->offset == first) {
+        get(choice, RP_POP_MESSAGES_MAX, &result);
+        (void)moves_on(choice, &result);
+    }
     if (result.status == RP_GET_FOUND) {
-        if (!pop->cold_asked && rp_cold_reads_look(choice->lane, &result, 0) && ask_disk(choice)) {
+        if (!pop->cold_over && rp_cold_reads_look(choice->lane, &result, choice->offset == first && (pop->cold_asked & RP_COLD_MESSAGES)) &&
+            waits_for_disk(choice, choice->offset > first)) {
             rp_get_release(&choice->lane->scratch, &result);
             return;
         }
         take(choice, &result);
         return;
     }
-    if (result.status == RP_GET_ON_DISK && !pop->cold_asked)
-        ask_disk(choice);
     if (result.max_offset > choice->offset) {
         choice->caught->rest += result.max_offset - choice->offset;
-        if (choice->offset > first)
+        if (choice->offset > first && !waits) {
             pop->more = 1;
-        else
+            rp_pop_forget_disk(pop);
+        } else if (!waits) {
             look_again_at(pop, rp_clock_wall_ms(rp_clock_system()) + UNREADABLE_MS);
+        }
     }
 }
 
@@ -338,8 +358,11 @@ static int is_full(const rp_pop *pop, const rp_pop_catch *caught) {
     return caught->count >= (uint32_t)pop->max_messages || (caught->count > 0 && caught->bytes >= caught->limits.transfer_bytes_memory);
 }
 
+/* Under the lock: who deletes the topic or the group forgets the offset behind us, or we see that it is gone. */
 static void choose(choice *choice) {
     rp_pop_catch *caught = choice->caught;
+    if (!rp_topic_is_live(choice->topic) || !rp_group_is_live(choice->pop->group) || !open_queue(choice))
+        return;
     choice->offset = caught->is_peek ? begin_of_peek(choice) : begin(choice);
     if (choice->pop->order && !caught->is_peek && is_blocked(choice))
         return;
@@ -352,7 +375,7 @@ static void choose(choice *choice) {
 
 void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught) {
     choice one = {.lane = lane, .pop = pop, .caught = caught, .topic = topic, .queue_id = queue_id};
-    if (!open_choice(&one))
+    if (!find_cell(&one))
         return;
     pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);
     pthread_mutex_lock(lock);
@@ -362,7 +385,7 @@ void rp_pop_choose(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id
 
 int64_t rp_pop_rest(rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id) {
     choice one = {.lane = lane, .pop = pop, .topic = topic, .queue_id = queue_id};
-    if (!open_choice(&one))
+    if (!find_cell(&one) || !open_queue(&one))
         return -1;
     if (pop->order) {
         pthread_mutex_t *lock = rp_pop_lock_of(lane->broker, one.cell);

@@ -35,15 +35,19 @@ typedef struct rp_pop_catch {
     uint8_t start_text[RP_POP_START_TEXT_MAX], offset_text[RP_POP_OFFSET_TEXT_MAX], order_text[RP_POP_ORDER_TEXT_MAX];
 } rp_pop_catch;
 
+/* For what follows the disk is asked anew. */
+static inline void rp_pop_forget_disk(rp_pop *pop) { pop->cold_ns = pop->cold_kinds = 0; }
+
 /* The lock of an offset cell's queue: a leaf, but for append_lock and what an append takes. Never two at once. */
 pthread_mutex_t *rp_pop_lock_of(rp_broker *broker, const rp_offset_cell *cell);
 
-/* Adds what the queue has for the pop. pop->look_ms, pop->more, pop->cold_asked and catch->status say what was in the way. */
+/* Adds what the queue has for the pop. pop->look_ms, pop->more, pop->cold_ns and catch->status say what was in the way. */
 void rp_pop_choose(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id, rp_pop_catch *caught);
 /* How many messages the group has not popped of the queue; -1: nobody can say, or an order consumer's messages block it. */
 int64_t rp_pop_rest(struct rp_lane *lane, rp_pop *pop, rp_topic *topic, int32_t queue_id);
-/* Forgets what order consumers have of the topic: its offsets are deleted. */
-void rp_pop_orders_clear(rp_broker *broker, rp_consumption *consumption);
+/* Forgets the group's offsets of the topic and what its order consumers have; a pop that has found the topic before, or the group, and both
+ * are deleted now, writes none of that again. 1: there was an offset. */
+int rp_pop_forget(rp_broker *broker, rp_consumption *consumption);
 /* Gives the pins back. */
 void rp_pop_catch_release(rp_pop_catch *caught);
 

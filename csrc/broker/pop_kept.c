@@ -144,23 +144,43 @@ static int is_same(const rp_kept_checkpoint *kept, const rp_pop_checkpoint *chec
     return 1;
 }
 
-/* RP_OK; RP_E_NOT_FOUND: it is not there yet; RP_E_EXISTS: nor does it have to be, so many are there of that pop. */
-static int merge(const rp_kept_table *table, uint64_t pop, const rp_pop_checkpoint *checkpoint) {
-    uint32_t of_pop = 0;
-    for (rp_kept_checkpoint *kept = *bucket_of(table, pop); kept != NULL; kept = kept->next) {
-        of_pop += kept->pop == pop;
-        if (kept->pop == pop && is_same(kept, checkpoint)) {
-            kept->over |= (uint32_t)checkpoint->bits;
-            return RP_OK;
-        }
-    }
-    return of_pop < SAME_POP_MAX ? RP_E_NOT_FOUND : RP_E_EXISTS;
-}
+static uint32_t bits_of(const rp_kept_checkpoint *kept) { return (uint32_t)((UINT64_C(1) << kept->count) - 1); }
 
 static void link_newest(rp_kept_queue *queue, rp_kept_checkpoint *kept) {
+    kept->newer = NULL;
     kept->older = queue->newest[kept->kind];
     *(kept->older != NULL ? &kept->older->newer : &queue->oldest[kept->kind]) = kept;
     queue->newest[kept->kind] = kept;
+}
+
+static void unlink_kept(rp_kept_queue *queue, const rp_kept_checkpoint *kept) {
+    *(kept->older != NULL ? &kept->older->newer : &queue->oldest[kept->kind]) = kept->newer;
+    *(kept->newer != NULL ? &kept->newer->older : &queue->newest[kept->kind]) = kept->older;
+}
+
+/* Who begins to read at the later record must find all that is over in it. Not for one of another revive queue, which a stranger named. */
+static void move(rp_kept_queue *queue, rp_kept_checkpoint *kept, uint32_t bits, int64_t revive_offset, int64_t log_offset) {
+    int is_here = kept->heap_place < queue->heap_count && queue->heap[kept->heap_place] == kept;
+    if (!is_here || revive_offset <= kept->revive_offset)
+        return;
+    kept->is_carried = 0;
+    if ((kept->over & bits_of(kept) & ~bits) != 0)
+        return;
+    unlink_kept(queue, kept);
+    kept->revive_offset = revive_offset;
+    kept->log_offset = log_offset;
+    link_newest(queue, kept);
+}
+
+/* NULL: it is not there yet. *of_pop: how many there are of that pop. */
+static rp_kept_checkpoint *find(const rp_kept_table *table, uint64_t pop, const rp_pop_checkpoint *checkpoint, uint32_t *of_pop) {
+    *of_pop = 0;
+    for (rp_kept_checkpoint *kept = *bucket_of(table, pop); kept != NULL; kept = kept->next) {
+        *of_pop += kept->pop == pop;
+        if (kept->pop == pop && is_same(kept, checkpoint))
+            return kept;
+    }
+    return NULL;
 }
 
 int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpoint *checkpoint, rp_slice broker_name,
@@ -168,9 +188,15 @@ int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpo
     enum rp_kept_kind kind = rp_kept_kind_of(checkpoint);
     pop_key key = {0, checkpoint->start_offset, checkpoint->pop_time_ms, checkpoint->queue_id};
     uint64_t pop = hash_pop(table, checkpoint->topic, checkpoint->group, checkpoint->broker_name, broker_name, key);
-    int status = merge(table, pop, checkpoint);
-    if (status != RP_E_NOT_FOUND)
-        return status;
+    uint32_t of_pop;
+    rp_kept_checkpoint *same = find(table, pop, checkpoint, &of_pop);
+    if (same != NULL) {
+        move(queue, same, (uint32_t)checkpoint->bits, revive_offset, log_offset);
+        same->over |= (uint32_t)checkpoint->bits;
+        return RP_OK;
+    }
+    if (of_pop >= SAME_POP_MAX)
+        return RP_E_EXISTS;
     if (table->count[kind] >= table->count_max[kind])
         return RP_E_BUSY;
     rp_kept_checkpoint *kept = make_heap_room(queue) == RP_OK ? copy_of(checkpoint) : NULL;
@@ -205,8 +231,7 @@ void rp_kept_remove(rp_kept_table *table, rp_kept_queue *queue, rp_kept_checkpoi
     while (*link != kept)
         link = &(*link)->next;
     *link = kept->next;
-    *(kept->older != NULL ? &kept->older->newer : &queue->oldest[kept->kind]) = kept->newer;
-    *(kept->newer != NULL ? &kept->newer->older : &queue->newest[kept->kind]) = kept->older;
+    unlink_kept(queue, kept);
     leave_heap(queue, kept);
     table->count[kept->kind]--;
     free(kept);
@@ -229,8 +254,6 @@ int64_t rp_kept_oldest(const rp_kept_queue *queue) {
 }
 
 /* ---- acks ---- */
-
-static uint32_t bits_of(const rp_kept_checkpoint *kept) { return (uint32_t)((UINT64_C(1) << kept->count) - 1); }
 
 int rp_kept_is_over(const rp_kept_checkpoint *kept) { return (kept->over & bits_of(kept)) == bits_of(kept); }
 

@@ -37,6 +37,7 @@ struct rp_kept_checkpoint {
     uint32_t heap_place;
     uint8_t kind, count, diff_count;
     uint8_t is_dropped; /* its messages are nobody's any more */
+    uint8_t is_carried; /* it was written once more, which is still to be read */
     int32_t diffs[];
 };
 
@@ -60,9 +61,9 @@ void rp_kept_queue_free(rp_kept_table *table, rp_kept_queue *queue);
 
 enum rp_kept_kind rp_kept_kind_of(const rp_pop_checkpoint *checkpoint);
 
-/* Of one kind in one queue in the order in which they lie. One that was written again, while its first record was still to be read, is the
- * same. broker_name: this one's, where the checkpoint has none. RP_OK; RP_E_BUSY: the
- * bound; RP_E_NO_MEMORY; RP_E_EXISTS: there are SAME_POP_MAX of that pop, which is nobody's. */
+/* Of one kind in one queue in the order in which they lie. One that was written again is the same, and lies
+ * where it was written last, unless that record does not know of an ack: one before it in the queue. broker_name: this one's, where the
+ * checkpoint has none. RP_OK; RP_E_BUSY: the bound; RP_E_NO_MEMORY; RP_E_EXISTS: there are SAME_POP_MAX of that pop, which is nobody's. */
 int rp_kept_add(rp_kept_table *table, rp_kept_queue *queue, const rp_pop_checkpoint *checkpoint, rp_slice broker_name,
                 int64_t revive_offset, int64_t log_offset, int64_t look_ms);
 /* Marks what is acked, in every checkpoint of that pop. How many there are. */

@@ -67,16 +67,24 @@ int rp_pop_log_put_ack(rp_broker *broker, int32_t revive_queue_id, const rp_pop_
     return status;
 }
 
-/* Not one append of both: the log takes the second, which is shorter, where the first no longer fits. */
+/* Not one append of both: the log takes the second, which is shorter, where the first no longer fits. What may be missing for the second is
+ * taken before the first. */
 int rp_pop_log_replace(rp_broker *broker, int32_t revive_queue_id, const rp_pop_checkpoint *checkpoint, const rp_pop_ack *ack) {
-    int status = rp_pop_log_put_checkpoint(broker, revive_queue_id, checkpoint);
-    if (status != RP_OK)
-        return status;
-    int acked = rp_pop_log_put_ack(broker, revive_queue_id, ack);
+    uint32_t checkpoint_room = rp_pop_checkpoint_room(checkpoint);
+    uint8_t *room = malloc((size_t)checkpoint_room + rp_pop_ack_room(ack));
+    rp_pop_record records[2];
+    if (room == NULL)
+        return RP_E_NO_MEMORY;
+    int64_t now_ms = rp_clock_wall_ms(rp_clock_system());
+    rp_pop_checkpoint_write(checkpoint, now_ms, room, &records[0]);
+    rp_pop_ack_write(ack, now_ms, room + checkpoint_room, &records[1]);
+    int status = append(broker, revive_queue_id, &records[0]);
+    int acked = status == RP_OK ? append(broker, revive_queue_id, &records[1]) : RP_OK;
+    free(room);
     if (acked != RP_OK && rp_log_is_due(&broker->pop_log_due_ns))
         rp_log_write(broker->options.log, RP_LOG_WARNING, "pop: a message of group %.*s comes twice: its ack was not stored (%d)",
                      (int)ack->group.size, (const char *)ack->group.data, acked);
-    return RP_OK;
+    return status;
 }
 
 uint32_t rp_pop_retry_topic_name(rp_slice topic, rp_slice group, int version, uint8_t *name) {

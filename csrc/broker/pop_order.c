@@ -19,6 +19,8 @@ int64_t rp_pop_order_blocked_until(rp_pop_order *order, rp_slice attempt_id, int
         order->invisible_ms = invisible_ms;
     int64_t free_ms = 0;
     for (uint32_t i = 0; i < order->count; i++) {
+        if (order->visible_ms[i] == 0 && order->pop_time_ms > now_ms) /* the clock was set back since: its time counts from now */
+            order->visible_ms[i] = now_ms + order->invisible_ms;
         int64_t visible_ms = order->visible_ms[i] != 0 ? order->visible_ms[i] : order->pop_time_ms + order->invisible_ms;
         if (!is_acked(order, i) && visible_ms > now_ms && visible_ms > free_ms)
             free_ms = visible_ms;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
+#include "../base/clock_inl.h"
 #include "lane.h"
 #include "pop_choice.h"
 #include "pop_log.h"
@@ -13,7 +14,6 @@
 
 #define INVISIBLE_MS_MAX (INT64_C(10) * 365 * 24 * 3600 * 1000)
 #define UNSENT_BYTES_MAX (16u << 20) /* as of pulls */
-#define CHOKED_MS 100
 #define BUSY_MS_MAX 5 /* an append takes microseconds */
 #define BUSY_LOOK_MS 10
 
@@ -217,6 +217,8 @@ static int answer_notification(rp_answer_to to, int has_message, int is_full) {
 void rp_pop_catch_begin(rp_lane *lane, const rp_pop *pop, rp_pop_catch *caught) {
     const rp_topic *log = rp_pop_log_topic(lane->broker);
     int32_t queues = log != NULL ? setting(&log->write_queues) : 0;
+    if (queues > RP_POP_ORDER_QUEUE)
+        queues = RP_POP_ORDER_QUEUE; /* that one stands for order in a handle: an ack of it would be none */
     caught->rest = 0;
     caught->bytes = 0;
     caught->count = caught->range_count = caught->start_size = caught->offset_size = caught->order_size = 0;
@@ -246,12 +248,22 @@ static int try_messages(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catc
     return rp_pop_answer(lane, pop, to, RP_RESPONSE_SUCCESS, caught);
 }
 
-static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, rp_pop_catch *caught) {
+/* How it stands with the disk when the pop looks, perhaps for the last time. */
+static void note_disk(const rp_lane *lane, rp_pop *pop, int last) {
+    int64_t wait_ns = lane->broker->options.cold_wait_ms * RP_NS_PER_MS;
+    pop->cold_over = pop->cold_ns != 0 && (last || rp_reactor_now_ns(lane->reactor) - pop->cold_ns >= wait_ns);
+    if (pop->cold_over)
+        rp_pop_forget_disk(pop);
+    pop->cold_asked = pop->cold_kinds;
+}
+
+static int try_pop(rp_lane *lane, rp_pop *pop, rp_answer_to to, int last, rp_pop_catch *caught) {
     int outcome = rp_pop_check(lane->broker, pop, to);
     if (outcome != RP_OK)
         return outcome;
     pop->more = 0;
     pop->look_ms = 0;
+    note_disk(lane, pop, last);
     rp_pop_catch_begin(lane, pop, caught);
     if (pop->kind == RP_POP_MESSAGES)
         return try_messages(lane, pop, to, caught);
@@ -271,10 +283,10 @@ static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int
 static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
     rp_answer_to to = answer_to(pop, connection);
     rp_pop_catch caught;
-    int outcome = try_pop(lane, pop, to, &caught);
+    int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
         return outcome;
-    int64_t least_ms = pop->more || pop->cold_asked ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
+    int64_t least_ms = pop->more || pop->cold_ns != 0 ? lane->broker->options.cold_wait_ms : 0; /* there is something: the disk has it */
     if (pop->poll_ms < least_ms)
         pop->poll_ms = least_ms;
     if (pop->poll_ms > 0 && rp_pop_waits_add(lane, pop))
@@ -322,16 +334,13 @@ int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
         return 1;
     rp_answer_to to = answer_to(pop, connection);
     rp_pop_catch caught;
-    if (rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX) { /* its consumer does not read what it was sent */
-        pop->look_ms = wall_ms() + CHOKED_MS;
-        if (!last)
-            return 0;
+    int outcome = RP_OK;
+    int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX; /* its consumer does not read what it was sent */
+    if (is_choked)
         rp_pop_catch_begin(lane, pop, &caught);
-        (void)answer_nothing(lane, pop, to, 0, &caught);
-        return 1;
-    }
-    int outcome = try_pop(lane, pop, to, &caught);
-    if (outcome == RP_OK && last)
+    else
+        outcome = try_pop(lane, pop, to, last, &caught);
+    if (outcome == RP_OK && (is_choked || last)) /* one that cannot be given anything is not to stand before those that can */
         outcome = answer_nothing(lane, pop, to, 0, &caught);
     if (outcome < 0)
         rp_server_close_connection(lane->server, pop->connection_id);

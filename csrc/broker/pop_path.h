@@ -33,6 +33,7 @@ typedef struct rp_pop {
     uint64_t connection_id;
     rp_message_filter filter;
     rp_slice attempt_id;
+    int64_t cold_ns; /* when the disk was asked last; 0: it is not */
     int64_t look_ms; /* when a blocked queue is free, wall clock; 0: none is */
     int32_t queue_id; /* below 0: any */
     int32_t max_messages;
@@ -42,7 +43,9 @@ typedef struct rp_pop {
     uint8_t from_min; /* initMode */
     uint8_t serialize_type;
     uint8_t oneway;
-    uint8_t cold_asked;
+    uint8_t cold_kinds; /* rp_cold_kind: what the disk is asked for, since cold_ns */
+    uint8_t cold_asked; /* the same as this look began */
+    uint8_t cold_over;  /* the disk has not answered in time: what is on it only is read here */
     uint8_t more; /* some queue was not looked at to its end: to be tried again in the next turn */
 } rp_pop;
 

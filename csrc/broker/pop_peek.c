@@ -21,9 +21,11 @@ int rp_pop_peek_request(rp_lane *lane, rp_connection *connection, const rp_comma
     int outcome = rp_pop_read(lane, connection, command, &pop, &header);
     if (outcome == RP_PULL_PUNTED)
         return RP_PUNT;
+    if (outcome == RP_OK && pop.max_messages < 0)
+        outcome = rp_answer(to, RP_RESPONSE_INVALID_PARAMETER, NULL, 0, "maxMsgNums[%d] is less than 0", pop.max_messages);
     if (outcome == RP_OK) {
         pop.order = 0;
-        pop.cold_asked = 1; /* nobody waits for a peek: what is on disk is read here */
+        pop.cold_over = 1; /* nobody waits for a peek: what is on disk is read here */
         if (pop.max_messages > RP_POP_MESSAGES_MAX)
             pop.max_messages = RP_POP_MESSAGES_MAX;
         outcome = rp_pop_check(lane->broker, &pop, to);

@@ -1,6 +1,7 @@
 /* pop_revive.c: see pop_revive.h. The rounds, the thread, and how far the revive group is. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/clock.h"
 #include "../base/clock_inl.h"
@@ -172,7 +173,7 @@ static void forget(rp_pop_revive *revive) {
     revive->queue_count = 0;
     revive->is_refused = false;
     pthread_mutex_lock(&revive->lock);
-    revive->wanted_size = 0;
+    revive->wanted_count = 0;
     pthread_mutex_unlock(&revive->lock);
     atomic_store_explicit(&revive->oldest_due_ms, 0, memory_order_relaxed);
     atomic_store_explicit(&revive->kept_now, 0, memory_order_relaxed);
@@ -233,12 +234,16 @@ void rp_pop_revive_destroy(rp_pop_revive *revive) {
 /* ---- for others ---- */
 
 uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name) {
+    uint32_t size = 0;
     pthread_mutex_lock(&revive->lock);
-    uint32_t size = revive->wanted_size;
-    memcpy(name, revive->wanted, size);
+    while (size == 0 && revive->wanted_count > 0) {
+        const revive_wanted *wanted = &revive->wanted[--revive->wanted_count];
+        if (rp_topic_table_find(revive->broker->topics, (rp_slice){wanted->name, wanted->size}) != NULL)
+            continue; /* it was made */
+        size = wanted->size;
+        memcpy(name, wanted->name, size);
+    }
     pthread_mutex_unlock(&revive->lock);
-    if (rp_topic_table_find(revive->broker->topics, (rp_slice){name, size}) != NULL)
-        size = 0; /* it was made */
     return size;
 }
 

@@ -19,7 +19,7 @@
  * Threads  one, for all revive queues; start and stop from Python's. Sleeps until the earliest checkpoint is due, a second at most.
  * Bounds   RP_POP_KEPT_MAX checkpoints, a quarter of them for those that are invisible for more than an hour; beyond, further ones are not
  *          kept but their place is remembered (acks are read on for those that are), and read again once a quarter is free. 32 messages
- *          of 1 MiB an append.
+ *          of 1 MiB an append. REVIVE_WANTED_MAX missing retry topics are named at once, the others when those are there.
  */
 #ifndef RP_BROKER_POP_REVIVE_H
 #define RP_BROKER_POP_REVIVE_H
@@ -41,7 +41,7 @@ int rp_pop_revive_start(rp_pop_revive *revive, rp_error *error);
 void rp_pop_revive_stop(rp_pop_revive *revive);
 /* One round with the clock passed in, for tests; not while the thread runs. How long it may sleep. */
 int64_t rp_pop_revive_round(rp_pop_revive *revive, int64_t now_ms);
-/* Copies the name of a retry topic that a checkpoint waits for; its size, 0: none. Any thread. */
+/* Takes the name of a retry topic that a checkpoint waits for; its size, 0: none. Each try of the checkpoint names it again. Any thread. */
 uint32_t rp_pop_revive_wanted_topic(rp_pop_revive *revive, uint8_t *name);
 
 typedef struct rp_pop_revive_stats {

@@ -215,13 +215,6 @@ bool revive_put_due(rp_pop_revive *revive, int32_t queue_id, revive_queue *state
 
 /* ---- what is not due for long ---- */
 
-static rp_kept_checkpoint *oldest_of(const rp_kept_queue *queue) {
-    rp_kept_checkpoint *is_short = queue->oldest[RP_KEPT_SHORT], *is_long = queue->oldest[RP_KEPT_LONG];
-    if (is_short == NULL || is_long == NULL)
-        return is_short == NULL ? is_long : is_short;
-    return is_short->revive_offset < is_long->revive_offset ? is_short : is_long;
-}
-
 /* 1: it lies at the end of the queue as well, with what is over of it. */
 static bool write_again(rp_pop_revive *revive, int32_t queue_id, const rp_kept_checkpoint *kept) {
     due_checkpoint due;
@@ -233,14 +226,26 @@ static bool write_again(rp_pop_revive *revive, int32_t queue_id, const rp_kept_c
     return is_put;
 }
 
+/* Those of one kind. They stay until they are read once more: an ack may come in between. How many of count_max are left. */
+static uint32_t carry_kind(rp_pop_revive *revive, int32_t queue_id, const revive_queue *state, enum rp_kept_kind kind, int64_t now_ms,
+                           uint32_t count_max) {
+    for (rp_kept_checkpoint *kept = state->kept.oldest[kind]; kept != NULL && count_max > 0; kept = kept->newer) {
+        if (state->position - kept->revive_offset < revive->carry_records || kept->look_ms - now_ms < CARRY_EARLY_MS)
+            break;
+        if (kept->is_carried)
+            continue;
+        if (!write_again(revive, queue_id, kept))
+            return 0;
+        kept->is_carried = 1;
+        count_max--;
+    }
+    return count_max;
+}
+
 void revive_carry(rp_pop_revive *revive, int32_t queue_id, revive_queue *state, int64_t now_ms) {
     if (state->skipped_from[RP_KEPT_SHORT] >= 0 || state->skipped_from[RP_KEPT_LONG] >= 0)
         return; /* the offset stays for that */
-    for (uint32_t i = 0; i < CARRY_MAX; i++) {
-        rp_kept_checkpoint *oldest = oldest_of(&state->kept);
-        if (oldest == NULL || state->position - oldest->revive_offset < revive->carry_records ||
-            oldest->look_ms - now_ms < CARRY_EARLY_MS || !write_again(revive, queue_id, oldest))
-            return;
-        rp_kept_remove(&revive->kept, &state->kept, oldest);
-    }
+    uint32_t left = CARRY_MAX;
+    for (uint32_t kind = 0; kind < RP_KEPT_KINDS; kind++)
+        left = carry_kind(revive, queue_id, state, (enum rp_kept_kind)kind, now_ms, left);
 }

@@ -21,6 +21,8 @@
 #define REVIVE_ROUND_MS 1000 /* between looks at the queues */
 #define REVIVE_RECORD_MAX (1u << 20) /* of a record's body; a checkpoint has some hundred bytes, acks of a batch at most as many thousand */
 
+#define REVIVE_WANTED_MAX 64u
+
 /* One revive queue. */
 typedef struct revive_queue {
     int64_t position; /* of the first record that was not read */
@@ -30,14 +32,20 @@ typedef struct revive_queue {
     rp_kept_queue kept;
 } revive_queue;
 
+/* A retry topic that is missing. */
+typedef struct revive_wanted {
+    uint32_t size;
+    uint8_t name[RP_POP_RETRY_NAME_MAX];
+} revive_wanted;
+
 struct rp_pop_revive {
     rp_broker *broker; /* fixed */
     rp_thread *thread; /* the owner's of the broker */
     pthread_mutex_t lock;
     pthread_cond_t woken;
     bool stopping; /* lock */
-    uint32_t wanted_size; /* lock, as the next */
-    uint8_t wanted[RP_POP_RETRY_NAME_MAX];
+    uint32_t wanted_count; /* lock, as the next */
+    revive_wanted wanted[REVIVE_WANTED_MAX];
     _Atomic bool is_stopping; /* the same as stopping, for loops */
     /* the thread's, from here on */
     uint32_t queue_count;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/slice_inl.h"
 #include "../store/message.h"
 #include "pop_revive_inl.h"
 #include "property_text.h"
@@ -27,10 +28,21 @@ rp_slice revive_normal_topic(rp_slice topic, rp_slice group) {
     return (rp_slice){topic.data + prefix + 1, topic.size - prefix - 1};
 }
 
+static bool is_wanted(const rp_pop_revive *revive, rp_slice name) {
+    for (uint32_t i = 0; i < revive->wanted_count; i++) {
+        if (rp_slice_equals((rp_slice){revive->wanted[i].name, revive->wanted[i].size}, name))
+            return true;
+    }
+    return false;
+}
+
 static void want_topic(rp_pop_revive *revive, rp_slice name) {
     pthread_mutex_lock(&revive->lock);
-    memcpy(revive->wanted, name.data, name.size);
-    revive->wanted_size = name.size;
+    if (revive->wanted_count < REVIVE_WANTED_MAX && !is_wanted(revive, name)) {
+        revive_wanted *wanted = &revive->wanted[revive->wanted_count++];
+        memcpy(wanted->name, name.data, name.size);
+        wanted->size = name.size;
+    }
     pthread_mutex_unlock(&revive->lock);
 }
 
@@ -62,8 +74,10 @@ static void begin_offset(rp_pop_revive *revive, rp_group *group, rp_topic *topic
 
 /* ---- one message ---- */
 
-/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. */
-static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, int64_t offset, rp_stored_message *stored) {
+/* The stored record; RP_E_NOT_FOUND: it is gone, and so is what was to come of it; RP_E_IO, RP_E_NO_MEMORY. One behind the checkpoint in
+ * the log is another: its topic was deleted and made again. */
+static int open_message(rp_pop_revive *revive, const rp_kept_checkpoint *kept, const rp_pop_checkpoint *record, int64_t offset,
+                        rp_stored_message *stored) {
     rp_queue_entry entry;
     rp_consume_queue *queue = rp_message_store_queue(revive->broker->store, record->topic, record->queue_id, 0, NULL);
     if (queue == NULL || offset < 0)
@@ -71,6 +85,8 @@ static int open_message(rp_pop_revive *revive, const rp_pop_checkpoint *record, 
     int64_t count = rp_consume_queue_read(queue, offset, &entry, 1);
     if (count <= 0)
         return rp_status_is_passing((int)count) ? (int)count : RP_E_NOT_FOUND;
+    if (entry.commit_log_offset > kept->log_offset)
+        return RP_E_NOT_FOUND;
     return rp_stored_message_open(revive->broker->commit_log, entry.commit_log_offset, stored);
 }
 
@@ -132,7 +148,7 @@ int revive_take(revive_batch *batch, rp_kept_checkpoint *kept, const rp_pop_chec
     revived_message *message = &batch->messages[batch->count];
     rp_append_item *item = &batch->items[batch->count];
     *message = (revived_message){.kept = kept, .index = index, .topic = target};
-    int status = open_message(revive, record, rp_pop_checkpoint_offset(record, index), &message->stored);
+    int status = open_message(revive, kept, record, rp_pop_checkpoint_offset(record, index), &message->stored);
     if (status == RP_E_NOT_FOUND)
         revive_is_over(kept, index);
     if (status != RP_OK)

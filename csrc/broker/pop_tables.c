@@ -66,18 +66,21 @@ void rp_broker_each_pop_order(rp_broker *broker, int (*visit)(void *context, con
     rp_group_table_each_consumption(broker->groups, visit_orders, &walk);
 }
 
-void rp_pop_orders_clear(rp_broker *broker, rp_consumption *consumption) {
+int rp_pop_forget(rp_broker *broker, rp_consumption *consumption) {
+    int any = 0;
     for (uint32_t chunk = 0; chunk < RP_GROWING_CHUNKS; chunk++) {
         rp_offset_cell *cells = atomic_load_explicit(&consumption->offsets.chunks[chunk], memory_order_acquire);
         for (uint32_t i = 0; cells != NULL && i < rp_growing_size(chunk); i++) {
             pthread_mutex_t *lock = rp_pop_lock_of(broker, &cells[i]);
             pthread_mutex_lock(lock);
+            any |= rp_offset_cell_clear(&cells[i]);
             if (cells[i].order != NULL)
                 cells[i].order->count = 0;
             pthread_mutex_unlock(lock);
         }
     }
     atomic_fetch_add_explicit(&broker->pop_order_version, 1, memory_order_relaxed);
+    return any;
 }
 
 static int64_t clipped(int64_t ms) { return ms < 0 ? 0 : ms > MS_MAX ? MS_MAX : ms; }

@@ -24,6 +24,7 @@ struct rp_waiting_pop {
     uint32_t heap_place;
     rp_pop_list *list;
     rp_waiting_pop *previous, *next;
+    rp_waiting_pop *chain_previous, *chain_next; /* of its bucket of connections */
 };
 
 /* A list under one of the topics that its pops look at. */
@@ -31,6 +32,8 @@ typedef struct rp_pop_key {
     rp_topic *topic; /* NULL: not yet */
     rp_pop_list *list;
     struct rp_pop_key *next; /* in the bucket */
+    uint32_t generation;     /* the topic's when its queues were marked, as the next */
+    int32_t queues;
 } rp_pop_key;
 
 #define KEYS 3 /* the topic, its retry topics */
@@ -109,13 +112,15 @@ static void enter_key(rp_pop_waits *waits, rp_pop_list *list, int which, rp_topi
     if (topic == NULL || key->topic != NULL)
         return;
     rp_pop_key **bucket = bucket_of(waits, topic);
-    *key = (rp_pop_key){topic, list, *bucket};
+    *key = (rp_pop_key){.topic = topic, .list = list, .next = *bucket};
     *bucket = key;
 }
 
 /* Made for a (group, topic), which stays in the broker's tables, too. NULL: memory. */
 static rp_pop_list *open_list(rp_pop_waits *waits, const rp_pop *pop) {
     if (waits->buckets == NULL && (waits->buckets = calloc(RP_POP_BUCKETS, sizeof *waits->buckets)) == NULL)
+        return NULL;
+    if (waits->connections == NULL && (waits->connections = calloc(RP_POP_BUCKETS, sizeof *waits->connections)) == NULL)
         return NULL;
     rp_pop_list *list = find_list(waits, pop->topic, pop->group);
     if (list == NULL) {
@@ -158,6 +163,29 @@ static void remove_from_list(rp_waiting_pop *waiting) {
         list->kinds[kind].last = waiting->previous;
 }
 
+/* ---- pops by connection, so that a closed one takes its pops along ---- */
+
+static rp_waiting_pop **chain_of(const rp_pop_waits *waits, uint64_t connection_id) {
+    return &waits->connections[((connection_id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) % RP_POP_BUCKETS];
+}
+
+static void chain(const rp_pop_waits *waits, rp_waiting_pop *waiting) {
+    rp_waiting_pop **first = chain_of(waits, waiting->pop.connection_id);
+    waiting->chain_next = *first;
+    if (*first != NULL)
+        (*first)->chain_previous = waiting;
+    *first = waiting;
+}
+
+static void unchain(const rp_pop_waits *waits, const rp_waiting_pop *waiting) {
+    if (waiting->chain_previous != NULL)
+        waiting->chain_previous->chain_next = waiting->chain_next;
+    else
+        *chain_of(waits, waiting->pop.connection_id) = waiting->chain_next;
+    if (waiting->chain_next != NULL)
+        waiting->chain_next->chain_previous = waiting->chain_previous;
+}
+
 /* ---- coming and going ---- */
 
 static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
@@ -170,6 +198,7 @@ static void free_waiting(rp_broker *broker, rp_waiting_pop *waiting) {
 
 static void drop(rp_lane *lane, rp_waiting_pop *waiting) {
     remove_from_list(waiting);
+    unchain(&lane->pop_waits, waiting);
     heap_remove(&lane->pop_waits, waiting);
     free_waiting(lane->broker, waiting);
     atomic_fetch_sub_explicit(&lane->broker->pops_waiting, 1, memory_order_relaxed);
@@ -186,6 +215,7 @@ void rp_pop_waits_free(rp_lane *lane) {
     }
     free(waits->heap);
     free(waits->buckets);
+    free(waits->connections);
     *waits = (rp_pop_waits){.heap = NULL};
 }
 
@@ -244,17 +274,24 @@ static rp_waiting_pop *make_waiting(rp_lane *lane, const rp_pop *pop) {
         free_waiting(lane->broker, waiting);
         return NULL;
     }
+    chain(&lane->pop_waits, waiting);
     append_to_list(list, waiting);
     return waiting;
 }
 
-/* Has the lane told of what comes to any queue of the topic. 1: of some from now on only. */
-static int mark_queues(rp_lane *lane, rp_topic *topic) {
+static int32_t queues_of(const rp_topic *topic) {
+    return topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
+}
+
+/* Has the lane told of what comes to any queue of the key's topic. 1: of some from now on only. */
+static int mark_queues(rp_lane *lane, rp_pop_key *key) {
     int look_again = 0;
-    int32_t queues = topic != NULL && rp_topic_is_live(topic) ? atomic_load_explicit(&topic->read_queues, memory_order_relaxed) : 0;
-    for (int32_t i = 0; i < queues && i < RP_POP_QUEUES_MAX; i++) {
+    if (key->topic != NULL)
+        key->generation = atomic_load_explicit(&key->topic->generation, memory_order_acquire);
+    key->queues = queues_of(key->topic);
+    for (int32_t i = 0; i < key->queues && i < RP_POP_QUEUES_MAX; i++) {
         rp_consume_queue *queue;
-        rp_queue_slot *slot = rp_topic_open_queue(lane->broker->topics, topic, i, &queue);
+        rp_queue_slot *slot = rp_topic_open_queue(lane->broker->topics, key->topic, i, &queue);
         look_again |= slot != NULL && rp_long_polling_mark(lane, slot, queue) == 1;
     }
     return look_again;
@@ -282,9 +319,9 @@ int rp_pop_waits_add(rp_lane *lane, const rp_pop *pop) {
         atomic_fetch_sub_explicit(&broker->pops_waiting, 1, memory_order_relaxed);
         return 0;
     }
-    int look_again = mark_queues(lane, pop->topic);
-    look_again |= mark_queues(lane, pop->retry_topics[0]);
-    look_again |= mark_queues(lane, pop->retry_topics[1]);
+    int look_again = 0;
+    for (int i = 0; i < KEYS; i++)
+        look_again |= mark_queues(lane, &waiting->list->keys[i]);
     if (look_again)
         retry(lane, waiting, 0);
     rp_lane_schedule(lane);
@@ -322,12 +359,19 @@ static void tell(rp_lane *lane, const rp_pop_list *list, const rp_queue_slot *sl
     }
 }
 
+/* Its topic has other queues than those that the lane is told of: it was changed, or deleted and made again. */
+static int is_changed(const rp_pop_key *key) {
+    return key->generation != atomic_load_explicit(&key->topic->generation, memory_order_acquire) || key->queues != queues_of(key->topic);
+}
+
 void rp_pop_waits_arrived(rp_lane *lane, const rp_queue_slot *slot) {
     if (lane->pop_waits.heap_size == 0)
         return;
     for (rp_pop_key *key = *bucket_of(&lane->pop_waits, slot->topic); key != NULL; key = key->next) {
         if (key->topic != slot->topic)
             continue;
+        if (is_changed(key))
+            mark_queues(lane, key);
         serve(lane, key->list, slot);
         tell(lane, key->list, slot);
     }
@@ -357,12 +401,10 @@ void rp_pop_waits_dismiss(rp_lane *lane) {
 
 void rp_pop_waits_connection_closed(rp_lane *lane, uint64_t connection_id) {
     rp_pop_waits *waits = &lane->pop_waits;
-    uint32_t i = 0;
-    while (i < waits->heap_size) { /* what takes the place of one that goes may come from anywhere: the place is looked at again */
-        if (waits->heap[i]->pop.connection_id != connection_id)
-            i++;
-        else
-            drop(lane, waits->heap[i]);
+    for (rp_waiting_pop *waiting = waits->heap_size > 0 ? *chain_of(waits, connection_id) : NULL, *next; waiting != NULL; waiting = next) {
+        next = waiting->chain_next;
+        if (waiting->pop.connection_id == connection_id)
+            drop(lane, waiting);
     }
 }
 

@@ -31,6 +31,7 @@ typedef struct rp_pop_list rp_pop_list;
 typedef struct rp_pop_waits {
     struct rp_pop_key **buckets; /* lists by topic, RP_POP_BUCKETS; NULL before the first */
     rp_pop_list *lists;          /* one a (group, topic), kept until the lane ends */
+    rp_waiting_pop **connections; /* pops by connection, RP_POP_BUCKETS; made with the buckets */
     rp_waiting_pop **heap;       /* by when to look */
     uint32_t heap_size, heap_capacity;
 } rp_pop_waits;

@@ -15,6 +15,7 @@
 #define LATER 102  /* another turn has time for its filter */
 #define LAST_DISK_LOOKS 32u /* messages that the last try of a pull reads from disk for its filter */
 #define LATER_MS 500 /* of turns without time for its filter: then the consumer is told to come again */
+#define HELD_TEXT "This consumer group is reading cold data. It has been flow control"
 #define UNSENT_BYTES_MAX (16u << 20) /* 64 full answers on one connection */
 
 /* forbiddenType of an answer: ForbiddenType (5.3.3 remoting/protocol/). */
@@ -290,6 +291,15 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
     return rp_pull_read_filter(lane, header.subscription, header.expression_type, to, &pull->filter);
 }
 
+/* RP_OK: it is to be held until the window is over. */
+static int hold(rp_lane *lane, rp_pull *pull, rp_answer_to to) {
+    if (!(pull->sys_flag & RP_PULL_SUSPEND))
+        return rp_answer(to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, HELD_TEXT);
+    pull->held = 1;
+    pull->suspend_ms = rp_cold_flow_rest_ms(lane->broker, rp_reactor_now_ns(lane->reactor));
+    return RP_OK;
+}
+
 /* Tells the consumer to come again from where it stands. */
 static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
@@ -303,6 +313,8 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     int outcome = read_pull(lane, connection, command, &pull);
     if (outcome == RP_OK)
         outcome = try_pull(lane, &pull, connection, RP_PULL_FIRST);
+    if (outcome == COLD && !rp_cold_flow_admits(lane->broker, pull.group, rp_reactor_now_ns(lane->reactor)))
+        outcome = hold(lane, &pull, answer_to(&pull, connection));
     if (outcome == COLD) {
         pull.cold = 1; /* when it is suspended it is tried again at once, and asks the disk: whoever it wakes then finds it */
         pull.suspend_ms = lane->broker->options.cold_wait_ms;
@@ -314,7 +326,8 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = RP_OK;
     }
     if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))
-        outcome = try_pull(lane, &pull, connection, RP_PULL_LAST);
+        outcome = pull.held ? rp_answer(answer_to(&pull, connection), RP_RESPONSE_SYSTEM_BUSY, NULL, 0, HELD_TEXT)
+                            : try_pull(lane, &pull, connection, RP_PULL_LAST);
     if (outcome == LATER)
         outcome = answer_come_again(lane, &pull, connection);
     if (outcome == PUNTED) {
@@ -325,12 +338,20 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     return outcome < 0 ? outcome : RP_HANDLED;
 }
 
-/* Once a pull and kind: what the last look missed is read in, then the queue's pulls are tried again. 0: the reader has too much to do. */
+/* Once a pull and kind: what the last look missed is read in, then the queue's pulls are tried again. One that walks on over the disk, by a
+ * filter, may be held on its way. 0: the reader has too much to do. */
 static int ask_disk(rp_lane *lane, rp_pull *pull) {
     enum rp_cold_kind kind = lane->looks.kind;
-    if (!(pull->disk_asked & kind) && rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, pull->queue, lane->index))
-        pull->disk_asked |= (uint8_t)kind;
-    return pull->disk_asked & kind;
+    if (pull->held || (pull->disk_asked & kind))
+        return 1;
+    if (!rp_cold_flow_admits(lane->broker, pull->group, rp_reactor_now_ns(lane->reactor))) {
+        pull->held = 1;
+        return 1;
+    }
+    if (!rp_cold_reads_ask(lane->broker->cold_reads, &lane->looks, pull->queue, lane->index, pull->group))
+        return 0;
+    pull->disk_asked |= (uint8_t)kind;
+    return 1;
 }
 
 int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
@@ -342,7 +363,10 @@ int rp_pull_path_retry(rp_lane *lane, rp_pull *pull, int attempt) {
     int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX;
     if (is_choked && attempt == RP_PULL_WOKEN)
         return RP_PULL_CHOKED;
-    int outcome = is_choked ? PUNTED : try_pull(lane, pull, connection, attempt);
+    int is_over = pull->held && attempt == RP_PULL_LAST; /* may be there meanwhile, but is not read from the disk */
+    int outcome = is_choked ? PUNTED : try_pull(lane, pull, connection, is_over ? RP_PULL_WOKEN : attempt);
+    if (is_over && (outcome == COLD || outcome == RP_OK))
+        outcome = answer_come_again(lane, pull, connection);
     if (outcome == COLD && !ask_disk(lane, pull))
         outcome = try_pull(lane, pull, connection, RP_PULL_LAST);
     if (outcome == COLD)

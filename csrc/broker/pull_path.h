@@ -2,7 +2,7 @@
  * RocketMQ: PullMessageProcessor, DefaultPullMessageResultHandler (5.3.3 broker/processor/).
  *
  *   request ─ rp_pull ─ check ─ get_message ─┬─ FOUND, or a status the consumer acts on ─► response
- *                          ▲                 ├─ FOUND, but on disk only ─► cold_reads ──────────────┐
+ *                          ▲                 ├─ FOUND, but on disk only ─► cold_flow, cold_reads ───┐
  *                          │                 ├─ PULL_NOT_FOUND and it may wait ─────────────────────┤
  *                          │   a filter has taken RP_FILTER_TURN_NS of this turn already ───────────┴─► long_polling ─┐
  *                          └──────────── woken or out of time (then it does not wait again) ◄─────────────────────────┘
@@ -56,6 +56,7 @@ typedef struct rp_pull {
     uint8_t lite;
     uint8_t cold;       /* what it needs has to be read from disk first (cold_reads.h) */
     uint8_t disk_asked; /* and have been asked for: rp_cold_kind bits */
+    uint8_t held;       /* its group has had what it may have from the disk in this window (cold_flow.h) */
     uint8_t later;      /* waits for a turn that has time for its filter */
 } rp_pull;
 

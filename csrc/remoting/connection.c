@@ -102,14 +102,14 @@ static void set_interest(rp_connection *connection) {
 static int64_t next_limit(const rp_connection *connection, bool *is_stall) {
     const rp_server_options *options = &connection->reactor->server->options;
     int64_t idle = options->idle_timeout_ms > 0 ? connection->last_active_ns + (int64_t)options->idle_timeout_ms * RP_NS_PER_MS : NEVER;
-    bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0;
+    bool is_stuck = connection->is_blocked || (connection->pauses & RP_PAUSE_MEMORY) != 0 || connection->opening == RP_OPENING_HANDSHAKE;
     int64_t stall =
         is_stuck && options->stall_timeout_ms > 0 ? connection->progress_ns + (int64_t)options->stall_timeout_ms * RP_NS_PER_MS : NEVER;
     *is_stall = stall < idle;
     return stall < idle ? stall : idle;
 }
 
-static void look_again_by_limit(rp_connection *connection) {
+void rp_connection_look_again(rp_connection *connection) {
     bool is_stall;
     int64_t limit = next_limit(connection, &is_stall);
     if (limit != NEVER) {
@@ -154,7 +154,8 @@ void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address)
     }
     connection->pauses = 0;
     connection->is_closing = connection->is_dirty = connection->is_held_back = connection->is_blocked = false;
-    connection->has_begun = false;
+    connection->opening = RP_OPENING_FIRST;
+    connection->tls = NULL;
     connection->peer = connection->address = *address;
     connection->output = (rp_output){0};
     connection->last_active_ns = connection->progress_ns = reactor->now_ns;
@@ -169,7 +170,7 @@ void rp_connection_adopt(rp_reactor *reactor, int fd, const rp_address *address)
         give_back_counts(reactor);
         return;
     }
-    look_again_by_limit(connection);
+    rp_connection_look_again(connection);
 }
 
 void rp_connection_close(rp_connection *connection, const char *reason) {
@@ -201,6 +202,9 @@ void rp_connection_reap(rp_connection *connection) {
     }
     rp_dispatch_closed(connection);
     atomic_store_explicit(&connection->id, 0, memory_order_release);
+    if (connection->tls != NULL) {
+        rp_connection_end_tls(connection);
+    }
     close(connection->fd);
     connection->fd = -1;
     rp_output_drop(&connection->output, &reactor->pool);
@@ -220,7 +224,7 @@ void rp_connection_pause(rp_connection *connection, enum rp_pause cause) {
             reactor->starved[reactor->starved_count++] = connection;
             connection->progress_ns = reactor->now_ns;
             atomic_fetch_add_explicit(&reactor->server->starved, 1, memory_order_relaxed);
-            look_again_by_limit(connection);
+            rp_connection_look_again(connection);
         }
         set_interest(connection);
     }
@@ -298,7 +302,9 @@ static void write_broke(rp_connection *connection, int os_errno) {
                      "a file ended before the range that was to be sent from it; connection closed");
     }
     rp_output_drop(&connection->output, &reactor->pool);
-    rp_connection_close(connection, os_errno == 0 ? "a file range could not be sent" : "the other side is gone");
+    rp_connection_close(connection, os_errno == 0        ? "a file range could not be sent"
+                                    : os_errno == ENOMEM ? "memory is out"
+                                                         : "the other side is gone");
 }
 
 /* Writes what the socket takes, and sets what follows from how much that was. */
@@ -308,7 +314,9 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     uint64_t sent;
     int os_errno = 0;
     connection->is_dirty = false;
-    enum rp_flush_result result = rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno);
+    enum rp_flush_result result = connection->tls == NULL
+                                      ? rp_output_flush(&connection->output, &reactor->pool, connection->fd, limit, &sent, &os_errno)
+                                      : rp_tls_flush(connection->tls, &connection->output, connection->fd, limit, &sent, &os_errno);
     if (sent > 0) {
         rp_count(&reactor->stats.bytes_out, sent);
         connection->last_active_ns = connection->progress_ns = reactor->now_ns;
@@ -320,10 +328,10 @@ uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit) {
     if (is_blocked && !connection->is_blocked) {
         connection->progress_ns = reactor->now_ns;
         connection->is_blocked = true;
-        look_again_by_limit(connection);
+        rp_connection_look_again(connection);
     }
     connection->is_blocked = is_blocked;
-    uint64_t unsent = connection->output.unsent_bytes;
+    uint64_t unsent = rp_connection_unsent_bytes(connection);
     atomic_store_explicit(&connection->output_bytes, unsent, memory_order_relaxed);
     if (connection->is_closing) {
         return sent;
@@ -360,12 +368,14 @@ void rp_connection_on_timer(rp_connection *connection) {
     }
     char address[RP_ADDRESS_TEXT_MAX];
     rp_address_text(&connection->address, address);
-    bool is_starved = (connection->pauses & RP_PAUSE_MEMORY) != 0;
-    rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: %s for %u ms, %llu bytes unsent", address,
-                 is_starved ? "no memory for its frame" : "it did not read its responses", options->stall_timeout_ms,
-                 (unsigned long long)connection->output.unsent_bytes);
+    bool is_starved = (connection->pauses & RP_PAUSE_MEMORY) != 0, is_handshake = connection->opening == RP_OPENING_HANDSHAKE;
+    const char *cause = is_starved     ? "no memory for its frame"
+                        : is_handshake ? "its TLS handshake did not go on"
+                                       : "it did not read its responses";
+    rp_log_write(options->log, RP_LOG_WARNING, "connection %s closed: %s for %u ms, %llu bytes unsent", address, cause,
+                 options->stall_timeout_ms, (unsigned long long)rp_connection_unsent_bytes(connection));
     rp_count(&reactor->stats.closed_stalled, 1);
-    rp_connection_close(connection, is_starved ? "no memory for its frame" : "stalled");
+    rp_connection_close(connection, is_starved || is_handshake ? cause : "stalled");
 }
 
 uint64_t rp_connection_id(const rp_connection *connection) { return atomic_load_explicit(&connection->id, memory_order_relaxed); }
@@ -376,7 +386,9 @@ int rp_connection_peer(const rp_connection *connection, uint8_t address[16], uin
     return connection->peer.size;
 }
 
-uint64_t rp_connection_unsent_bytes(const rp_connection *connection) { return connection->output.unsent_bytes; }
+uint64_t rp_connection_unsent_bytes(const rp_connection *connection) {
+    return connection->output.unsent_bytes + (connection->tls != NULL ? connection->tls->sealed.unsent_bytes : 0);
+}
 
 uint8_t *rp_connection_reserve(rp_connection *connection, uint32_t size) {
     return rp_output_reserve(&connection->output, &connection->reactor->pool, size);

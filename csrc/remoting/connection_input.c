@@ -17,14 +17,12 @@
 #include <sys/uio.h>
 
 #include "../base/log_inl.h"
-#include "proxy_header.h"
 #include "stats_inl.h"
 
-#define READ_BYTES_MAX (128u * 1024) /* of one connection in one turn */
 #define READ_BYTES_MIN 4096u         /* with less room the connection waits for the next turn */
 #define LARGE_REST_MIN (16u * 1024)
 
-static void account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back) {
+void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back) {
     reactor->input_bytes += taken;
     reactor->input_bytes -= given_back;
     atomic_store_explicit(&reactor->stats.buffer_bytes, reactor->input_bytes + reactor->pool.buffer_bytes, memory_order_relaxed);
@@ -42,7 +40,7 @@ static void forget_input(rp_connection *connection) {
 void rp_connection_drop_input(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     if (connection->input != NULL) {
-        account_input(reactor, 0, connection->input_capacity);
+        rp_connection_account_input(reactor, 0, connection->input_capacity);
         rp_input_pool_give(&reactor->spares, connection->input, connection->input_capacity, reactor->now_ns);
     }
     forget_input(connection);
@@ -73,7 +71,7 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
     memcpy(connection->input, rest, size);
     connection->input_size = size;
     connection->input_capacity = capacity;
-    account_input(reactor, capacity, 0);
+    rp_connection_account_input(reactor, capacity, 0);
     if (frame_size > size) {
         rp_connection_may_grow(connection, 0);
     }
@@ -81,8 +79,6 @@ static void keep_rest(rp_connection *connection, const uint8_t *rest, uint32_t s
 
 /* What the peer seems to speak when its first four bytes are no length. */
 static const char *other_protocol(const uint8_t *data) {
-    if (data[0] == 0x16 && data[1] == 3)
-        return ": it begins a TLS handshake, and this release does not speak TLS";
     if (memcmp(data, "GET ", 4) == 0 || memcmp(data, "POST", 4) == 0 || memcmp(data, "HEAD", 4) == 0 || memcmp(data, "PRI ", 4) == 0)
         return ": it begins an HTTP request";
     return "";
@@ -105,19 +101,6 @@ static void refuse_frame(rp_connection *connection, const uint8_t *data, int sta
     rp_connection_close(connection, "bad frame");
 }
 
-/* The size of what a balancer says before the first frame; 0 when more bytes are needed to know, negative when it says nothing. */
-static int take_proxy_header(rp_connection *connection, const uint8_t *data, uint32_t size) {
-    rp_address source;
-    int taken = rp_proxy_header_scan(data, size, &source);
-    if (taken > 0) {
-        connection->has_begun = true;
-        if (source.size > 0) {
-            connection->address = source;
-        }
-    }
-    return taken;
-}
-
 /* Handles the whole frames in data and keeps the rest. data must stay readable until the turn's end. */
 static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_t size) {
     const rp_server_options *options = &connection->reactor->server->options;
@@ -127,16 +110,11 @@ static void handle_bytes(rp_connection *connection, const uint8_t *data, uint32_
             frame_size = 0;
             break;
         }
-        if (!connection->has_begun) {
-            int taken = take_proxy_header(connection, data, size);
-            if (taken == 0) {
+        if (connection->opening != RP_OPENING_DONE) {
+            if (!rp_connection_begin(connection, &data, &size)) {
                 break;
             }
-            if (taken > 0) {
-                data += taken;
-                size -= (uint32_t)taken;
-                continue;
-            }
+            continue;
         }
         int status = rp_frame_scan(data, size, options->frame_size_max, &frame_size);
         if (status == 0) {
@@ -173,6 +151,18 @@ static int judge_read(rp_connection *connection, ssize_t count) {
     return -1;
 }
 
+/* The bytes lie in the arena, behind room for the rest. */
+static void take_behind_rest(rp_connection *connection, uint32_t rest, uint32_t count) {
+    rp_reactor *reactor = connection->reactor;
+    uint8_t *start = reactor->read_arena + reactor->read_cursor;
+    if (rest > 0) {
+        memcpy(start, connection->input, rest);
+        rp_connection_drop_input(connection);
+    }
+    reactor->read_cursor += rest + count;
+    handle_bytes(connection, start, rest + count);
+}
+
 static void read_behind_rest(rp_connection *connection) {
     rp_reactor *reactor = connection->reactor;
     uint32_t rest = connection->input_size;
@@ -182,37 +172,33 @@ static void read_behind_rest(rp_connection *connection) {
     }
     uint8_t *start = reactor->read_arena + reactor->read_cursor;
     room -= rest;
-    ssize_t count = recv(connection->fd, start + rest, room < READ_BYTES_MAX ? room : READ_BYTES_MAX, MSG_DONTWAIT);
-    if (judge_read(connection, count) != 1) {
-        return;
+    ssize_t count = recv(connection->fd, start + rest, room < RP_READ_BYTES_MAX ? room : RP_READ_BYTES_MAX, MSG_DONTWAIT);
+    if (judge_read(connection, count) == 1) {
+        take_behind_rest(connection, rest, (uint32_t)count);
     }
-    if (rest > 0) {
-        memcpy(start, connection->input, rest);
-        rp_connection_drop_input(connection);
+}
+
+static int set_capacity(rp_connection *connection, uint32_t capacity) {
+    uint8_t *grown = realloc(connection->input, capacity);
+    if (grown == NULL) {
+        rp_connection_close(connection, "memory is out");
+        return RP_E_NO_MEMORY;
     }
-    uint32_t size = rest + (uint32_t)count;
-    reactor->read_cursor += size;
-    handle_bytes(connection, start, size);
+    rp_connection_account_input(connection->reactor, capacity, connection->input_capacity);
+    connection->input = grown;
+    connection->input_capacity = capacity;
+    return RP_OK;
 }
 
 /* Makes room in the buffer of a large frame: twice what has arrived, at most the frame. */
 static int grow_input(rp_connection *connection) {
-    rp_reactor *reactor = connection->reactor;
     uint32_t size = connection->input_size;
     uint32_t missing = connection->large_frame_size - size;
     uint32_t capacity = missing < size ? connection->large_frame_size : 2 * size;
     if (!rp_connection_may_grow(connection, capacity - connection->input_capacity)) {
         return RP_E_BUSY;
     }
-    uint8_t *grown = realloc(connection->input, capacity);
-    if (grown == NULL) {
-        rp_connection_close(connection, "memory is out");
-        return RP_E_NO_MEMORY;
-    }
-    account_input(reactor, capacity, connection->input_capacity);
-    connection->input = grown;
-    connection->input_capacity = capacity;
-    return RP_OK;
+    return set_capacity(connection, capacity);
 }
 
 /* The large frame is whole: its buffer lives on until the turn's end. */
@@ -243,7 +229,7 @@ static void read_large_frame(rp_connection *connection) {
     uint32_t room = RP_READ_ARENA_BYTES - reactor->read_cursor;
     uint8_t *behind = reactor->read_arena + reactor->read_cursor;
     struct iovec parts[2] = {{connection->input + connection->input_size, missing},
-                             {behind, room < READ_BYTES_MAX ? room : READ_BYTES_MAX}};
+                             {behind, room < RP_READ_BYTES_MAX ? room : RP_READ_BYTES_MAX}};
     int has_frame_end = capacity >= frame_size;
     ssize_t count = readv(connection->fd, parts, has_frame_end && room >= READ_BYTES_MIN ? 2 : 1);
     if (judge_read(connection, count) != 1) {
@@ -260,11 +246,68 @@ static void read_large_frame(rp_connection *connection) {
     }
 }
 
+/* Copies opened bytes to the large frame, and goes on behind it. A record is opened whole: its end may be past the buffer. */
+static void take_into_large_frame(rp_connection *connection, uint32_t count) {
+    rp_reactor *reactor = connection->reactor;
+    const uint8_t *bytes = reactor->read_arena + reactor->read_cursor;
+    uint32_t missing = connection->large_frame_size - connection->input_size;
+    uint32_t in_frame = count < missing ? count : missing;
+    uint32_t size = connection->input_size + in_frame;
+    if (size > connection->input_capacity && set_capacity(connection, size) != RP_OK) {
+        return;
+    }
+    memcpy(connection->input + connection->input_size, bytes, in_frame);
+    connection->input_size = size;
+    connection->progress_ns = reactor->now_ns;
+    if (in_frame == missing) {
+        reactor->read_cursor += count;
+        handle_large_frame(connection);
+        handle_bytes(connection, bytes + in_frame, count - in_frame);
+    }
+}
+
+void rp_connection_take_opened(rp_connection *connection, uint32_t size) {
+    if (connection->large_frame_size > 0) {
+        take_into_large_frame(connection, size);
+    } else {
+        take_behind_rest(connection, connection->input_size, size);
+    }
+}
+
+/* As the two above, of a connection that speaks TLS: what the socket has now is opened at once, and all of it. */
+static void read_sealed(rp_connection *connection) {
+    rp_reactor *reactor = connection->reactor;
+    bool is_large = connection->large_frame_size > 0;
+    uint32_t rest = is_large ? 0 : connection->input_size;
+    if (is_large && connection->input_size == connection->input_capacity && grow_input(connection) != RP_OK) {
+        return;
+    }
+    uint32_t room = RP_READ_ARENA_BYTES - reactor->read_cursor;
+    if (room < rest + RP_TLS_RECORD_MAX + READ_BYTES_MIN) {
+        return; /* epoll reports it again */
+    }
+    room -= rest + RP_TLS_RECORD_MAX;
+    uint32_t most = room < RP_READ_BYTES_MAX ? room : RP_READ_BYTES_MAX;
+    uint32_t missing = connection->input_capacity - connection->input_size;
+    if (is_large && connection->input_capacity < connection->large_frame_size && missing < most) {
+        most = missing;
+    }
+    ssize_t count = recv(connection->fd, reactor->sealed, most, MSG_DONTWAIT);
+    if (judge_read(connection, count) == 1) {
+        rp_connection_open_sealed(connection, reactor->sealed, (uint32_t)count, rest);
+    }
+}
+
 void rp_connection_read(rp_connection *connection) {
     if (connection->is_closing || connection->pauses != 0 || connection->is_held_back) {
         return;
     }
-    if (connection->large_frame_size > 0) {
+    if (connection->opening != RP_OPENING_DONE && connection->reactor->handshakes == RP_HANDSHAKES_PER_TURN) {
+        return; /* epoll reports it again */
+    }
+    if (connection->tls != NULL) {
+        read_sealed(connection);
+    } else if (connection->large_frame_size > 0) {
         read_large_frame(connection);
     } else {
         read_behind_rest(connection);

@@ -86,7 +86,6 @@ void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t
     const rp_handler *handler = &reactor->server->handler;
     rp_command *command = &reactor->command;
     rp_error error;
-    connection->has_begun = true;
     if (rp_command_decode_formed(reactor->forms, frame, size, reactor->arena, command, &error) != RP_OK) {
         char address[RP_ADDRESS_TEXT_MAX];
         rp_address_text(&connection->address, address);

@@ -164,8 +164,7 @@ static void free_first(rp_output *output, rp_output_pool *pool) {
     free_piece(pool, piece);
 }
 
-/* Takes `sent` bytes from the front; pieces that are out are freed, empty ones too. */
-static void consume(rp_output *output, rp_output_pool *pool, uint64_t sent) {
+void rp_output_consume(rp_output *output, rp_output_pool *pool, uint64_t sent) {
     output->unsent_bytes -= sent;
     while (output->first != NULL) {
         rp_output_piece *piece = output->first;
@@ -229,7 +228,7 @@ enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, in
             return errno == EAGAIN || errno == EWOULDBLOCK ? RP_FLUSH_BLOCKED : RP_FLUSH_BROKEN;
         }
         *sent += (uint64_t)written;
-        consume(output, pool, (uint64_t)written);
+        rp_output_consume(output, pool, (uint64_t)written);
         if ((uint64_t)written < asked) {
             return RP_FLUSH_BLOCKED;
         }

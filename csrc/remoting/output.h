@@ -60,6 +60,8 @@ void rp_output_append(rp_output *output, rp_output_pool *pool, rp_output_piece *
 int rp_output_append_ranges(rp_output *output, rp_output_pool *pool, const rp_file_range *ranges, uint32_t range_count);
 /* Writes what the socket takes of limit (not 0) bytes; *sent is how many that were. */
 enum rp_flush_result rp_output_flush(rp_output *output, rp_output_pool *pool, int socket_fd, uint64_t limit, uint64_t *sent, int *os_errno);
+/* Takes `sent` bytes from the front; pieces that are out are freed, empty ones too. */
+void rp_output_consume(rp_output *output, rp_output_pool *pool, uint64_t sent);
 /* Drops everything unsent, releasing ranges. */
 void rp_output_drop(rp_output *output, rp_output_pool *pool);
 void rp_output_pool_free(rp_output_pool *pool);

@@ -124,6 +124,7 @@ void rp_reactor_destroy(rp_reactor *reactor) {
     rp_header_forms_destroy(reactor->forms);
     free(reactor->blocks);
     free(reactor->read_arena);
+    free(reactor->sealed);
     free(reactor->free_slots);
     free(reactor->starved);
     pthread_mutex_destroy(&reactor->turn_lock);
@@ -352,6 +353,7 @@ static void forget_turn(rp_reactor *reactor) {
     }
     rp_arena_reset(reactor->arena);
     reactor->read_cursor = 0;
+    reactor->handshakes = 0;
     uint64_t held = reactor->input_bytes + reactor->pool.buffer_bytes;
     atomic_store_explicit(&reactor->stats.buffer_bytes, held, memory_order_relaxed);
     rp_count(&reactor->stats.turns, 1);
@@ -383,7 +385,7 @@ static bool is_drained(const rp_reactor *reactor) {
     for (uint32_t slot = 0; slot < reactor->slots_made; slot++) {
         rp_connection *block = atomic_load_explicit(&reactor->blocks[slot / RP_CONNECTION_BLOCK], memory_order_relaxed);
         const rp_connection *connection = &block[slot % RP_CONNECTION_BLOCK];
-        if (rp_connection_id(connection) != 0 && connection->output.unsent_bytes > 0) {
+        if (rp_connection_id(connection) != 0 && rp_connection_unsent_bytes(connection) > 0) {
             return false;
         }
     }

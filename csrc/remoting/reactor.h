@@ -27,18 +27,29 @@
 #include "output.h"
 #include "request_queue.h"
 #include "timer_wheel.h"
+#include "tls.h"
 
 #define RP_REACTORS_MAX 64
 #define RP_CONNECTION_BLOCK 64 /* connections allocated together */
 #define RP_LONE_REQUESTS 8     /* behind so many of one connection, one a turn, no other is expected */
 
 #define RP_READ_ARENA_BYTES (1024u * 1024)
+#define RP_READ_BYTES_MAX (128u * 1024) /* of one connection in one turn */
+#define RP_HANDSHAKES_PER_TURN 4        /* steps of handshakes: one is a signature, 0.1 to 1 ms, for which everybody waits */
 
 /* Why a connection is not read; none: it is. */
 enum rp_pause {
     RP_PAUSE_OUTPUT = 1, /* it does not take its answers */
     RP_PAUSE_MEMORY = 2, /* no memory for the rest of a large frame */
     RP_PAUSE_STOP = 4    /* the server drains */
+};
+
+/* What is known of how a connection speaks. */
+enum rp_opening {
+    RP_OPENING_FIRST = 0,  /* nothing: its first byte has not come */
+    RP_OPENING_PROXIED,    /* a balancer has said whom it connects */
+    RP_OPENING_HANDSHAKE,  /* TLS, whose handshake is not done */
+    RP_OPENING_DONE        /* frames follow */
 };
 
 struct rp_connection {
@@ -54,10 +65,11 @@ struct rp_connection {
     bool is_dirty;                 /* in the reactor's dirty list, or in its large queue */
     bool is_held_back;             /* in the reactor's held_back list: has frames that may be handled without reading */
     bool is_blocked;               /* waits for EPOLLOUT */
-    bool has_begun;                /* has said something: a balancer's word on it comes no more */
+    uint8_t opening;               /* rp_opening */
     rp_address peer;               /* the socket's other end */
     rp_address address;            /* the client's: of peer, or what a balancer there has told */
     rp_output output;
+    rp_tls *tls;                   /* NULL: it speaks in the clear */
     uint8_t *input;                /* bytes of a frame that is not whole, or of frames held back; NULL when there are none */
     uint32_t input_size;
     uint32_t input_capacity;
@@ -119,6 +131,8 @@ struct rp_reactor {
     rp_arena *arena;
     uint8_t *read_arena;             /* RP_READ_ARENA_BYTES */
     uint32_t read_cursor;            /* used bytes of it in this turn */
+    uint8_t *sealed;                 /* RP_READ_BYTES_MAX: what was just received for TLS; made with the first that speaks it */
+    uint32_t handshakes;             /* steps of this turn */
     rp_turn_buffer *turn_buffers;    /* kept until the turn's end */
     rp_held_request *turn_requests;  /* the same: resubmitted requests */
     rp_request_batch batch;          /* requests of this turn for Python */
@@ -167,6 +181,8 @@ struct rp_server {
     int64_t refusal_logged_ns;        /* reactor 0 */
     uint32_t spinners_max;            /* fixed after open */
     _Atomic uint32_t spinners;        /* reactors that poll just now, or look whether they may; a bound, so relaxed */
+    pthread_mutex_t tls_lock;         /* a leaf: tls_context */
+    rp_tls_context *tls_context;      /* of handshakes that begin; NULL: none is loaded */
     pthread_mutex_t lock;             /* start, stop and close; held while joining; no lock is taken inside */
     enum rp_server_state state;       /* lock */
 };
@@ -204,11 +220,22 @@ void rp_connection_mark_dirty(rp_connection *connection);
 /* Writes limit bytes at most, and marks it dirty when there is more that its socket may take. Returns how many. */
 uint64_t rp_connection_flush(rp_connection *connection, uint64_t limit);
 void rp_connection_on_timer(rp_connection *connection);
+void rp_connection_look_again(rp_connection *connection); /* its time limits may be nearer than they were */
 
 /* connection_input.c */
 void rp_connection_read(rp_connection *connection);
 void rp_connection_handle_held_back(rp_connection *connection);
 void rp_connection_drop_input(rp_connection *connection);
+void rp_connection_account_input(rp_reactor *reactor, uint32_t taken, uint32_t given_back);
+/* Goes on with the bytes of what the connection has in the arena at the cursor, opened ones behind its rest. */
+void rp_connection_take_opened(rp_connection *connection, uint32_t size);
+
+/* connection_opening.c */
+/* Looks at the first bytes of a connection, and takes those that are no frame's. False: more are needed to know. */
+bool rp_connection_begin(rp_connection *connection, const uint8_t **data, uint32_t *size);
+/* Opens what TLS has received; what comes out is put into the read arena, size_before bytes behind its cursor. */
+void rp_connection_open_sealed(rp_connection *connection, const uint8_t *bytes, uint32_t size, uint32_t size_before);
+void rp_connection_end_tls(rp_connection *connection); /* with the connection, before its socket is closed */
 
 /* dispatch.c */
 void rp_dispatch_frame(rp_connection *connection, const uint8_t *frame, uint32_t size);
@@ -224,6 +251,7 @@ void rp_listener_accept(rp_reactor *reactor);
 
 /* server.c */
 bool rp_server_memory_is_over(const rp_server *server, uint64_t more_bytes); /* any thread */
+rp_tls_context *rp_server_share_tls(rp_server *server); /* any thread; to be released; NULL: none is loaded */
 void rp_server_feed_starved(rp_server *server); /* any thread, after memory was freed */
 
 #endif

@@ -48,6 +48,9 @@ static int check_options(const rp_server_options *options, rp_error *error) {
                             "output bound %u (1,024 or more), memory bound %llu (1 MiB or more) or ring of %u (1 or more) is too small",
                             options->output_bytes_max, (unsigned long long)options->memory_bytes_max, options->ring_capacity);
     }
+    if (options->tls_mode > RP_TLS_ENFORCING) {
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "tls_mode %u: choose 0 to %d", options->tls_mode, RP_TLS_ENFORCING);
+    }
     return RP_OK;
 }
 
@@ -87,6 +90,7 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
         return rp_error_set(error, RP_E_NETWORK, 0, NULL, -1, "no file descriptor is left for the request ring");
     }
     pthread_mutex_init(&server->lock, NULL);
+    pthread_mutex_init(&server->tls_lock, NULL);
     status = rp_listener_open(server, error);
     for (uint16_t index = 0; status == RP_OK && index < options->reactors; index++) {
         errno = 0;
@@ -172,8 +176,30 @@ void rp_server_close(rp_server *server) {
         rp_reactor_destroy(server->reactors[index]);
     }
     rp_request_queue_close(&server->requests);
+    rp_tls_context_release(server->tls_context);
+    pthread_mutex_destroy(&server->tls_lock);
     pthread_mutex_destroy(&server->lock);
     free(server);
+}
+
+int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error) {
+    rp_tls_context *loaded;
+    int status = rp_tls_context_create(options, &loaded, error);
+    if (status == RP_OK) {
+        pthread_mutex_lock(&server->tls_lock);
+        rp_tls_context *before = server->tls_context;
+        server->tls_context = loaded;
+        pthread_mutex_unlock(&server->tls_lock);
+        rp_tls_context_release(before);
+    }
+    return status;
+}
+
+rp_tls_context *rp_server_share_tls(rp_server *server) {
+    pthread_mutex_lock(&server->tls_lock);
+    rp_tls_context *context = server->tls_context != NULL ? rp_tls_context_share(server->tls_context) : NULL;
+    pthread_mutex_unlock(&server->tls_lock);
+    return context;
 }
 
 uint16_t rp_server_port(const rp_server *server) { return server->port; }

@@ -10,7 +10,8 @@
  * Bounds   connections_max (then accept and close, counted); output_bytes_max per connection (then its socket is not read,
  *          closed after stall_timeout_ms without progress); ring_capacity requests in flight to Python (then SYSTEM_BUSY,
  *          RocketMQ's code 2; oneway dropped and counted). Open and close events are never dropped. memory_bytes_max for what is being
- *          received and sent; beside it 8 MB a reactor of buffers that were used in the last seconds (input_pool.h).
+ *          received and sent, and for the state of connections that speak TLS (tls.h); beside it 8 MB a reactor of buffers that were
+ *          used in the last seconds (input_pool.h).
  */
 #ifndef RP_REMOTING_SERVER_H
 #define RP_REMOTING_SERVER_H
@@ -64,6 +65,12 @@ typedef struct rp_gate {
     int32_t (*admit)(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice *remark);
 } rp_gate;
 
+enum rp_tls_mode {
+    RP_TLS_DISABLED = 0,   /* who begins a TLS handshake is closed */
+    RP_TLS_PERMISSIVE = 1, /* the first byte of a connection says whether it speaks TLS */
+    RP_TLS_ENFORCING = 2   /* who does not is closed */
+};
+
 typedef struct rp_server_options {
     const char *bind_address;     /* "0.0.0.0", "127.0.0.1", "::" */
     uint16_t port;                /* 0: any free one, see rp_server_port */
@@ -80,6 +87,7 @@ typedef struct rp_server_options {
     uint32_t stand_in_after_us;   /* default 500: a thread that has left its reactor for longer is relieved, see rp_reactor_leave */
     uint32_t socket_send_buffer;  /* bytes, 0: the kernel's */
     uint32_t socket_receive_buffer;
+    uint32_t tls_mode;            /* rp_tls_mode, default RP_TLS_DISABLED; see rp_server_load_tls */
     const char *thread_name;      /* up to 10 characters, "reactor" */
     const rp_clock *clock;        /* NULL: system */
     rp_log *log;                  /* may be NULL */
@@ -92,6 +100,26 @@ int rp_server_open(const rp_server_options *options, const rp_handler *handler, 
 /* Borrowed until rp_server_stop has returned. Before rp_server_start: RP_OK, or RP_E_BUSY afterwards. NULL: everybody may. */
 int rp_server_set_gate(rp_server *server, const rp_gate *gate);
 int rp_server_start(rp_server *server, rp_error *error);
+
+enum rp_tls_client_auth {
+    RP_TLS_CLIENT_NONE = 0,     /* clients are not asked for a certificate */
+    RP_TLS_CLIENT_OPTIONAL = 1, /* they are asked, and may have none */
+    RP_TLS_CLIENT_REQUIRE = 2
+};
+
+typedef struct rp_tls_options {
+    const char *certificate_path; /* PEM: the server's, then those between it and the trusted one. NULL: one is made, trusted by nobody */
+    const char *key_path;         /* PEM; NULL with the certificate's */
+    const char *key_password;     /* NULL: the key has none */
+    const char *trust_path;       /* PEM: who vouches for clients; NULL: whom the system trusts */
+    uint32_t client_auth;         /* rp_tls_client_auth */
+    uint32_t verifies_clients;    /* 0: any certificate is as good as another */
+} rp_tls_options;
+
+/* Reads the files; handshakes that begin from now on go by them, connections that are there go on. Before the first time, and without
+ * it, who begins a handshake is closed. Any thread; blocks on files. RP_OK; else what was loaded before stays: RP_E_UNSUPPORTED without
+ * OpenSSL; RP_E_NOT_FOUND, RP_E_IO for a file that cannot be read; RP_E_INVALID for one that holds something else; RP_E_NO_MEMORY. */
+int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error);
 /* Stops accepting and reading, lets output drain for drain_ms at most, closes everything, joins the threads. Idempotent. CLOSED events
  * of all connections can be taken afterwards. */
 void rp_server_stop(rp_server *server, uint32_t drain_ms);

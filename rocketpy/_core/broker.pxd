@@ -69,6 +69,8 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_put_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
     int64_t rp_broker_read_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id)
     int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id)
+    int rp_broker_set_cold_limit(rp_broker *broker, rp_slice group, int64_t bytes)
+    int rp_broker_read_cold_use(const rp_broker *broker, rp_slice group, int64_t *bytes, int64_t *first_ms, int64_t *last_ms)
     int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
     void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
     void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)

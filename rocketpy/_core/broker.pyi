@@ -96,6 +96,12 @@ class Broker(TimedMessages):
         sys_flag: int = 0,
     ) -> None: ...
     def delete_group(self, group: str) -> None: ...
+    def set_cold_limit(self, group: str, bytes: int) -> None:
+        """What the group may have read from the disk in 5 s, instead of cgColdReadThreshold; below 0: that again. Raises InvalidArgument:
+        no group has such a name; NoMemory."""
+    def cold_use(self, group: str) -> tuple[int, int, int] | None:
+        """What the group, for an empty name all together, had read from the disk in these 5 s: bytes, and since when and when last in ms of
+        the wall clock. None: nothing for a minute."""
     def put_subscription(
         self, group: str, topic: str, tag_codes: Iterable[int], version: int, *, broadcast: bool = False, native: bool = True
     ) -> None: ...

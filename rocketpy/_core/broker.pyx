@@ -21,7 +21,7 @@ cdef extern from *:
     static const rp_field_row broker_option_rows[] = {
         ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
         ROW(store_host), ROW(store_host_is_v6), ROW(memory_bytes), ROW(suspended_pulls_max),
-        ROW(cold_after_bytes), ROW(cold_after_entries), ROW(cold_wait_ms), ROW(push_timeout_ms), RP_FIELD_END};
+        ROW(cold_after_bytes), ROW(cold_after_entries), ROW(cold_wait_ms), ROW(cold_window_ms), ROW(push_timeout_ms), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_settings, member)
     static const rp_field_row broker_settings_rows[] = {
@@ -34,7 +34,7 @@ cdef extern from *:
         ROW(transaction_timeout_ms), ROW(timer_enable), ROW(timer_precision_ms), ROW(timer_delay_max_ms),
         ROW(timer_slot_messages_max), ROW(timer_stop_enqueue), ROW(timer_stop_dequeue),
         ROW(retry_topic_version), ROW(retry_topic_v1_too), ROW(pop_from_retry_percent),
-        ROW(pop_begins_in_memory), ROW(store_writable),
+        ROW(pop_begins_in_memory), ROW(cold_flow_enable), ROW(cold_group_bytes), ROW(cold_all_bytes), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
@@ -380,6 +380,25 @@ cdef class Broker(TimedMessages):
         with nogil:
             rp_broker_delete_group(self.native, name)
         self.leave()
+
+    def set_cold_limit(self, str group not None, int64_t bytes):
+        cdef rp_slice name = slice_of_text(group)
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_set_cold_limit(self.native, name, bytes)
+        self.leave()
+        check(status, NULL)
+
+    def cold_use(self, str group not None):
+        cdef rp_slice name = slice_of_text(group)
+        cdef int64_t bytes, first_ms, last_ms
+        cdef int status
+        self.enter()
+        with nogil:
+            status = rp_broker_read_cold_use(self.native, name, &bytes, &first_ms, &last_ms)
+        self.leave()
+        return (bytes, first_ms, last_ms) if status == 0 else None
 
     def put_subscription(
         self, str group not None, str topic not None, tag_codes, int64_t version, *, bint broadcast=False, bint native=True

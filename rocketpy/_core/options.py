@@ -25,7 +25,19 @@ class ServerOptions(TypedDict, total=False):
     stand_in_after_us: int
     socket_send_buffer: int
     socket_receive_buffer: int
+    tls_mode: int
     thread_name: str
+
+
+class TlsOptions(TypedDict, total=False):
+    """The fields of rp_tls_options, with their meanings in csrc/remoting/server.h."""
+
+    certificate_path: str | None
+    key_path: str | None
+    key_password: str | None
+    trust_path: str | None
+    client_auth: int
+    verifies_clients: int
 
 
 class MessageStoreOptions(TypedDict, total=False):
@@ -74,6 +86,7 @@ class BrokerOptions(TypedDict, total=False):
     cold_after_bytes: int
     cold_after_entries: int
     cold_wait_ms: int
+    cold_window_ms: int
     push_timeout_ms: int
 
 
@@ -116,6 +129,9 @@ class BrokerSettings(TypedDict, total=False):
     retry_topic_v1_too: int
     pop_from_retry_percent: int
     pop_begins_in_memory: int
+    cold_flow_enable: int
+    cold_group_bytes: int
+    cold_all_bytes: int
     store_writable: int
     store_reason: str
 

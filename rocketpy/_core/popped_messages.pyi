@@ -14,7 +14,7 @@ class PoppedMessages(Handler):
     def stop_revive(self) -> None:
         """Returns when nothing is revived any more. Idempotent."""
     def wanted_retry_topic(self) -> str | None:
-        """A retry topic that is missing; what goes there waits for it."""
+        """Takes a retry topic that is missing, of some; what goes there waits for it, and names it again while it is missing."""
     def pop_orders(self) -> list[PopOrder]:
         """What order consumers have: of consumerOrderInfo.json."""
     def put_pop_order(self, order: PopOrder) -> None:

@@ -42,6 +42,8 @@ cdef extern from "remoting/server.h" nogil:
         pass
     ctypedef struct rp_server_options:
         rp_log *log
+    ctypedef struct rp_tls_options:
+        pass
     ctypedef struct rp_request:
         int32_t kind
         uint64_t connection_id
@@ -53,6 +55,7 @@ cdef extern from "remoting/server.h" nogil:
     int rp_server_open(const rp_server_options *options, const rp_handler *handler, rp_server **server, rp_error *error)
     int rp_server_set_gate(rp_server *server, const rp_gate *gate)
     int rp_server_start(rp_server *server, rp_error *error)
+    int rp_server_load_tls(rp_server *server, const rp_tls_options *options, rp_error *error)
     void rp_server_stop(rp_server *server, uint32_t drain_ms)
     void rp_server_close(rp_server *server)
     uint16_t rp_server_port(const rp_server *server)

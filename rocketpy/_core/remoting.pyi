@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 from .base import LogTap as LogTap
 from .base import NativeObject
 from .options import ServerOptions as ServerOptions
+from .options import TlsOptions as TlsOptions
 
 KIND_COMMAND: Final = 0
 KIND_RESPONSE: Final = 1
@@ -98,6 +99,9 @@ class Server(NativeObject):
     def set_gate(self, gate: Gate) -> None:
         """Before start(), once: later it raises Busy."""
     def start(self) -> None: ...
+    def load_tls(self, **options: Unpack[TlsOptions]) -> None:
+        """Reads certificate, key and trust; handshakes that begin from now on go by them. Raises Unsupported without OpenSSL, NotFound,
+        StoreIOError, InvalidArgument for what a file holds: then what was loaded before stays."""
     def stop(self, drain_ms: int = 500) -> None:
         """Blocks until the reactors have ended: drain_ms at most, then connections are cut."""
     def close(self) -> None: ...

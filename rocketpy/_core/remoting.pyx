@@ -7,12 +7,13 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.dict cimport PyDict_Next
 from cpython.object cimport PyObject
+from libc.string cimport memset
 
 from rocketpy._core.base cimport check, log_of, read_fields, rp_arena_create, rp_arena_reset, rp_field_row, set_fields
 from rocketpy._core.base cimport RP_E_BUSY, RP_E_CLOSED, RP_E_NOT_FOUND, RP_E_TOO_LARGE, slice_of_bytes, slice_of_text, text_of_slice
 from rocketpy._core.base import LogTap
 from rocketpy._core.errors import Busy, Closed, InvalidArgument, NoMemory, ProtocolError, TooLarge
-from rocketpy._core.options import ServerOptions
+from rocketpy._core.options import ServerOptions, TlsOptions
 
 cdef extern from *:
     """
@@ -22,7 +23,12 @@ cdef extern from *:
     static const rp_field_row server_option_rows[] = {
         ROW(bind_address), ROW(port), ROW(reactors), ROW(frame_size_max), ROW(connections_max), ROW(idle_timeout_ms),
         ROW(stall_timeout_ms), ROW(output_bytes_max), ROW(memory_bytes_max), ROW(ring_capacity), ROW(spin_us),
-        ROW(stand_in_after_us), ROW(socket_send_buffer), ROW(socket_receive_buffer), ROW(thread_name), RP_FIELD_END};
+        ROW(stand_in_after_us), ROW(socket_send_buffer), ROW(socket_receive_buffer), ROW(tls_mode), ROW(thread_name),
+        RP_FIELD_END};
+    #undef ROW
+    #define ROW(member) RP_FIELD_ROW(rp_tls_options, member)
+    static const rp_field_row tls_option_rows[] = {
+        ROW(certificate_path), ROW(key_path), ROW(key_password), ROW(trust_path), ROW(client_auth), ROW(verifies_clients), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_server_stats, member)
     static const rp_field_row server_stats_rows[] = {
@@ -33,6 +39,7 @@ cdef extern from *:
     #undef ROW
     """
     const rp_field_row *server_option_rows
+    const rp_field_row *tls_option_rows
     const rp_field_row *server_stats_rows
 
 KIND_COMMAND = 0
@@ -302,6 +309,22 @@ cdef class Server(NativeObject):
         with nogil:
             status = rp_server_start(self.native, &error)
         self.leave()
+        check(status, &error)
+
+    def load_tls(self, **options):
+        cdef rp_tls_options native_options
+        cdef rp_error error
+        cdef int status
+        cdef list keep = []
+        memset(&native_options, 0, sizeof(native_options))
+        set_fields(tls_option_rows, &native_options, options, keep)
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_server_load_tls(self.native, &native_options, &error)
+        finally:
+            self.leave()
         check(status, &error)
 
     def stop(self, uint32_t drain_ms=500):

@@ -71,6 +71,7 @@ class BrokerAdmin:
             earliest_message_ms=self._earliest_message_ms(store.get("commit_log_min_offset", 0), store.get("commit_log_max_offset", 0)),
             broker=parts.stats.counters(),
             store=store,
+            next_deletion=parts.retention.plan,
             timers=runtime_facts(
                 parts.native.timer_stats(), (parts.stats.rate("timers_entered", 10), parts.stats.rate("timers_delivered", 10))
             )

@@ -139,6 +139,13 @@ class BrokerMetrics:
             ("rocketmq_storage_dispatch_behind_bytes", "Bytes of the commit log without their queue entries", behind),
         ):
             yield self._gauge(name, help_text, [(_LOCAL_DISK, value)])
+        plan = self._parts.retention.plan
+        if plan is not None:
+            yield self._gauge(
+                "rocketmq_storage_next_deletion_timestamp_milliseconds",
+                "When the oldest commit log file goes, while the disk has room",
+                [(_LOCAL_DISK, plan[1].timestamp() * 1000)],
+            )
 
     def _timers(self) -> Iterator[Metric]:
         native = self._parts.native

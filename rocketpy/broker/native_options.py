@@ -17,6 +17,7 @@ from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
 from ..remoting.listen_address import numeric_address
+from ..remoting.tls import tls_mode
 from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
@@ -136,6 +137,9 @@ def native_settings(config: Config) -> NativeSettings:
         "retry_topic_v1_too": int(config.boolean("retrieveMessageFromPopRetryTopicV1")),
         "pop_from_retry_percent": config.integer("popFromRetryProbability"),
         "pop_begins_in_memory": int(config.boolean("initPopOffsetByCheckMsgInMem")),
+        "cold_flow_enable": int(config.boolean("coldDataFlowControlEnable")),
+        "cold_group_bytes": config.integer("cgColdReadThreshold"),
+        "cold_all_bytes": config.integer("globalColdReadThreshold"),
     }
 
 
@@ -165,6 +169,7 @@ def server_options(config: Config, port: int, *, reactors: int, thread_name: str
         "spin_us": config.integer("reactorSpinMicros"),
         "socket_send_buffer": config.integer("serverSocketSndBufSize"),
         "socket_receive_buffer": config.integer("serverSocketRcvBufSize"),
+        "tls_mode": tls_mode(config),
         "thread_name": thread_name,
     }
 

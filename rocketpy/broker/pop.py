@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 RETRY_QUEUES: Final = 1
 """PopAckConstants.retryQueueNum"""
 
+RETRY_TOPICS_AT_ONCE: Final = 64
+"""As many as the revive thread names."""
+REFUSED_MAX: Final = 1000
+
 PopHeader = PopMessageRequestHeader | PeekMessageRequestHeader | NotificationRequestHeader | PollingInfoRequestHeader
 
 _HEADERS: Final[Mapping[RequestCode, type[PopHeader]]] = {
@@ -108,15 +112,23 @@ class RetryTopics:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._impossible = ""
+        self._refused: set[str] = set()
+        """Those of which the log has a line."""
 
     async def make_wanted(self) -> None:
-        """One; the revive thread asks for the next when it has it."""
-        topic = self._parts.native.wanted_retry_topic()
-        if topic is None or topic == self._impossible:
-            return
+        """Some; the revive thread names others when it has them, and again what is missing still."""
+        if len(self._refused) > REFUSED_MAX:
+            self._refused.clear()
+        for _ in range(RETRY_TOPICS_AT_ONCE):
+            topic = self._parts.native.wanted_retry_topic()
+            if topic is None:
+                return
+            await self._make(topic)
+
+    async def _make(self, topic: str) -> None:
         try:
             await self._parts.make_topic(topic, RETRY_QUEUES)
         except CommandError as error:
-            self._impossible = topic
-            log.error("the retry topic %s of popped messages cannot be made, they stay where they are: %s", topic, error)
+            if topic not in self._refused:
+                log.error("the retry topic %s of popped messages cannot be made, they stay where they are: %s", topic, error)
+            self._refused.add(topic)

@@ -6,6 +6,9 @@ RocketMQ: CleanCommitLogService, RunningFlags (5.3.3 store/DefaultMessageStore.j
                 above diskSpaceCleanForciblyRatio (85)  the oldest files, expired or not, when cleanFileForciblyEnable
                 above diskSpaceWarningLevelRatio (90)   and sends are refused until it is below again
     log larger than retentionBytes                      the oldest files, expired or not
+    less free than freeSpaceReserve                     as above the last two ratios
+
+With keepUnreadMessages no file goes that holds a message which a consumer group has not read.
 
 No I/O and no clock of its own: `decide` is a function of what it is given.
 """
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 MS_PER_HOUR = 3_600_000
 
@@ -33,6 +37,8 @@ class RetentionSettings:
     used_ratio_max: int = 75
     forcible_ratio: int = 85
     warning_ratio: int = 90
+    free_bytes_min: int = 0
+    keeps_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +49,44 @@ class LogFile:
     modified_ms: int
     size: int = 0
 
+    @property
+    def end(self) -> int:
+        """The log offset behind it."""
+        return int(self.name) + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The oldest message in the log that a group which has committed in its queue has not read."""
+
+    log_offset: int
+    group: str
+    topic: str
+    queue_id: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"group {self.group} has read queue {self.queue_id} of topic {self.topic} up to offset {self.offset} only"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The fuller one where log and queues have one each."""
+
+    used_percent: float
+    free_bytes: int = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Delete the first delete_count files; take sends when is_writable, else say reason. expired_count: how many were past their time or
-    more than bytes_max allows."""
+    more than bytes_max allows. kept_count: how many stay because somebody has not read them."""
 
     delete_count: int
     is_writable: bool
     reason: str
     expired_count: int
+    kept_count: int = 0
 
     @property
     def unexpired_count(self) -> int:
@@ -61,7 +95,14 @@ class Decision:
 
 
 def decide(
-    settings: RetentionSettings, files: Sequence[LogFile], *, used_percent: float, now_ms: int, hour: int, now: bool = False
+    settings: RetentionSettings,
+    files: Sequence[LogFile],
+    disk: Disk,
+    *,
+    now_ms: int,
+    hour: int,
+    now: bool = False,
+    unread: Unread | None = None,
 ) -> Decision:
     """files: those that may go, oldest first. hour: local, 0..23. now: an operator asked for it, whatever the hour."""
     deadline = now_ms - settings.reserved_hours * MS_PER_HOUR
@@ -70,17 +111,39 @@ def decide(
         if modified_ms is None or modified_ms > deadline:
             break
         expired += 1
-    is_over = used_percent > settings.warning_ratio
-    wanted = expired if now or hour in settings.delete_hours or used_percent > settings.used_ratio_max else 0
-    if settings.forcible and used_percent > settings.forcible_ratio:
+    is_short = disk.free_bytes < settings.free_bytes_min
+    wanted = expired if now or hour in settings.delete_hours or disk.used_percent > settings.used_ratio_max else 0
+    if settings.forcible and (is_short or disk.used_percent > settings.forcible_ratio):
         wanted = len(files)
     surplus = _too_many(settings.bytes_max, files)
     wanted = max(wanted, surplus)
-    reason = (
-        f"the disk of the store is {used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %; "
-        f"free space or add a disk, sends are taken again by themselves"
-    )
-    return Decision(min(wanted, settings.batch_max), not is_over, reason if is_over else "", max(expired, surplus))
+    kept = wanted - sum(file.end <= unread.log_offset for file in files[:wanted]) if settings.keeps_unread and unread else 0
+    reason = _refusal(settings, disk)
+    if reason and kept:
+        reason += f" (keepUnreadMessages: {unread})"
+    return Decision(min(wanted - kept, settings.batch_max), not reason, reason, max(expired, surplus), kept)
+
+
+def _refusal(settings: RetentionSettings, disk: Disk) -> str:
+    """Why sends are refused; empty: they are not. Short: it goes into the answers to producers."""
+    if disk.used_percent > settings.warning_ratio:
+        what = f"is {disk.used_percent:.1f} % full, above diskSpaceWarningLevelRatio {settings.warning_ratio} %"
+    elif disk.free_bytes < settings.free_bytes_min:
+        what = f"has {disk.free_bytes} bytes left, less than freeSpaceReserve {settings.free_bytes_min}"
+    else:
+        return ""
+    return f"the disk of the store {what}; free space or add a disk, sends are taken again by themselves"
+
+
+def next_deletion(settings: RetentionSettings, oldest: LogFile, now: datetime) -> datetime | None:
+    """When the oldest file that may go will have expired, at an hour of deleteWhen, as long as the disk has room; None: at none. now: local
+    time, as what is returned."""
+    at = max(now, datetime.fromtimestamp(oldest.modified_ms / 1000) + timedelta(hours=settings.reserved_hours))
+    for _ in range(24):
+        if at.hour in settings.delete_hours:
+            return at
+        at = at.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,21 @@ Threads  run_once on the event loop; file system calls in the default executor, 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import functools
 import logging
 import os
 import re
 import time
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 from .._core.broker import Broker
 from .._core.errors import RocketpyError
 from .._core.store import MessageStore
-from .retention import ActiveFile, Decision, LogFile, RetentionSettings, decide, fault_of
+from .retention import ActiveFile, Decision, Disk, LogFile, RetentionSettings, Unread, decide, fault_of, next_deletion
+from .unread import oldest_unread
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +40,15 @@ class RetentionService:
         self._log_file_size = log_file_size
         self._active: ActiveFile | None = None
         self._reason = ""
+        self._unread: Unread | None = None
+        self._kept_for: Unread | None = None
+        self._plan: tuple[str, datetime] | None = None
         self._lock = asyncio.Lock()
+
+    @property
+    def plan(self) -> tuple[str, datetime] | None:
+        """The commit log file that goes next and when, local time, as long as the disk has room; None: none."""
+        return self._plan
 
     def apply(self, settings: RetentionSettings) -> None:
         """Settings changed while running: they count from the next look on."""
@@ -52,6 +64,7 @@ class RetentionService:
                 log.error("retention cannot look at the files and the disk, it tries again later: %s", error)
                 return 0
             self._set_writable(decision)
+            self._tell_kept(decision)
             if decision.unexpired_count:
                 log.warning("the disk fills: up to %d commit log files are deleted before fileReservedTime", decision.unexpired_count)
             deleted = 0
@@ -74,9 +87,20 @@ class RetentionService:
             info = path.stat()
             if low <= int(path.name) and int(path.name) + info.st_size < safe:
                 files.append(LogFile(path.name, info.st_mtime_ns // 1_000_000, info.st_size))
-        used_percent = max(_used_percent(path) for path in (self._log_path, self._queue_path))
-        hour = datetime.now().hour
-        return decide(self._settings, files, used_percent=used_percent, now_ms=time.time_ns() // 1_000_000, hour=hour, now=now)
+        disk, at = _disk((self._log_path, self._queue_path)), datetime.now()
+        next_at = next_deletion(self._settings, files[0], at) if files else None
+        self._plan = (files[0].name, next_at) if next_at is not None else None
+        choose = functools.partial(decide, self._settings, files, disk, now_ms=time.time_ns() // 1_000_000, hour=at.hour, now=now)
+        decision = choose()
+        self._unread = None
+        if not decision.delete_count:
+            return decision
+        try:
+            self._unread = oldest_unread(self._native.offsets(), self._store)
+        except RocketpyError as error:
+            log.error("retention cannot see who has not read what, it tries again later: %s", error)
+            return dataclasses.replace(decision, delete_count=0) if self._settings.keeps_unread else decision
+        return choose(unread=self._unread)
 
     def _active_fault(self, log_end: int) -> str:
         base = log_end - log_end % self._log_file_size
@@ -96,6 +120,7 @@ class RetentionService:
 
     def _delete_one(self) -> bool:
         begin = self._store.stats()["commit_log_min_offset"]
+        unread = self._unread
         try:
             if not self._store.expire_file():
                 return False
@@ -103,7 +128,16 @@ class RetentionService:
             log.error("commit log file %020d could not be deleted: %s", begin, error)
             return False
         log.info("delete expired commit log file %020d", begin)
+        if unread is not None and unread.log_offset < self._store.stats()["commit_log_min_offset"]:
+            log.warning("commit log file %020d held messages that were not read: %s", begin, unread)
+            self._unread = None  # said once for each look at the files
         return True
+
+    def _tell_kept(self, decision: Decision) -> None:
+        kept_for = self._unread if decision.kept_count else None
+        if kept_for is not None and (self._kept_for is None or kept_for.group != self._kept_for.group):
+            log.warning("keepUnreadMessages: %d commit log files that would go are kept: %s", decision.kept_count, kept_for)
+        self._kept_for = kept_for
 
     def _set_writable(self, decision: Decision) -> None:
         if decision.reason == self._reason:  # empty while it is writable
@@ -119,7 +153,8 @@ class RetentionService:
             log.error("sends are refused: %s", decision.reason)
 
 
-def _used_percent(path: Path) -> float:
+def _disk(paths: Iterable[Path]) -> Disk:
     """As df computes it: what root keeps for itself counts as used."""
-    disk = os.statvfs(path)
-    return 100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail))
+    disks = [os.statvfs(path) for path in paths]
+    used = max(100.0 * (1 - disk.f_bavail / max(1, disk.f_blocks - disk.f_bfree + disk.f_bavail)) for disk in disks)
+    return Disk(used, min(disk.f_bavail * disk.f_frsize for disk in disks))

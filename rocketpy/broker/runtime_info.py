@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from .stats import BrokerStats
@@ -65,6 +66,8 @@ class RuntimeFacts:
     broker: Mapping[str, object]
     store: Mapping[str, int]
     requests_waiting: int = 0
+    next_deletion: tuple[str, datetime] | None = None
+    """The commit log file that goes next and when, local time: not RocketMQ's."""
     timers: Mapping[str, str] | None = None
     delay_levels: Mapping[int, tuple[int, int]] | None = None
     """(delivered, stored) by level."""
@@ -116,6 +119,7 @@ def runtime_info(facts: RuntimeFacts, stats: BrokerStats) -> dict[str, str]:
         "bootTimestamp": str(facts.boot_ms),
         "runtime": _runtime_text(facts.now_ms - facts.boot_ms),
         "earliestMessageTimeStamp": str(facts.earliest_message_ms),
+        **({"nextDeletion": "{} at {:%Y-%m-%d %H:%M:%S}".format(*facts.next_deletion)} if facts.next_deletion is not None else {}),
         "startAcceptSendRequestTimeStamp": str(facts.accept_after_ms),
         **(facts.timers or _NO_TIMERS),
         **{f"scheduleMessageOffset_{level}": f"{at},{end}" for level, (at, end) in (facts.delay_levels or {}).items()},

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import Handler, RemotingService
+from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
 from .addresses import Identity, address_warnings, advertised_address, join_address
 from .admin_broker import BrokerAdmin
@@ -46,6 +48,7 @@ from .admin_topics import TopicAdmin
 from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
+from .cold_flow import ColdFlowAdmin
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, SavedOffsets
 from .consumer_orders import ConsumerOrders, SavedOrders
 from .delay_offsets import DelayOffsets, SavedDelayOffsets
@@ -110,6 +113,7 @@ class BrokerService:
         self._log_tap = log_tap
         self._servers: list[Server] = []
         self._services: list[RemotingService] = []
+        self._tls: ListenerTls | None = None
         self._store: MessageStore | None = None
         self._native: Broker | None = None
         self._ha: HaService | None = None
@@ -180,6 +184,8 @@ class BrokerService:
             self._ha.unwatch()
         if self._housekeeping is not None:
             await self._housekeeping.stop()
+        if self._tls is not None:
+            await self._tls.stop()
         if self.parts is not None:
             self.parts.native.dismiss_pulls()  # first: their clients know it before their connections end
             await self.parts.registration.stop()
@@ -219,13 +225,16 @@ class BrokerService:
         if config.integer("haListenPort") == 0:
             config.override("haListenPort", config.integer("listenPort") + HA_PORT_DISTANCE)
         loop = asyncio.get_running_loop()
+        tls = self._tls = ListenerTls(tls_settings(config), self._servers)
+        client = client_context(config, tls.settings)  # before the store: what is wrong with it is known at once
         await loop.run_in_executor(None, self._open_native)
-        parts = self._make_parts()
+        parts = self._make_parts(client)
         self._load(parts)
         self.parts = parts  # stop saves its tables: not before their files were read
         config.subscribe(self._config_changed)
         apply_changes(parts, {})  # what changed while the store was being opened
         self._open_listeners()
+        await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
         self._serve(parts)
@@ -292,7 +301,7 @@ class BrokerService:
         self._auth.guard(server)
         return server
 
-    def _make_parts(self) -> Parts:
+    def _make_parts(self, client_tls: ssl.SSLContext | None) -> Parts:
         assert self._store is not None and self._native is not None and self._ha is not None and self._auth is not None
         config, native, store = self.config, self._native, self._store
         settings = self._settings = SettingsHolder(broker_settings(config))
@@ -300,6 +309,7 @@ class BrokerService:
         self._client = RemotingClient(
             connect_timeout_s=config.integer("connectTimeoutMillis") / 1000,
             on_lost=lambda address: registration.lost(address),
+            tls=client_tls,
             credentials=self._auth.settings.credentials,
         )
         topics = TopicTable(topic_settings(config), native, now_ms, is_copy=self._ha.is_slave)
@@ -465,6 +475,7 @@ class BrokerService:
             OffsetAdmin(parts),
             MessageAdmin(parts),
             TimerAdmin(parts),
+            ColdFlowAdmin(parts),
             RecallRequests(parts),
             retries,
             transactions,

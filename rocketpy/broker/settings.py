@@ -161,4 +161,6 @@ def retention_settings(config: Config) -> RetentionSettings:
         used_ratio_max=config.integer("diskMaxUsedSpaceRatio"),
         forcible_ratio=config.integer("diskSpaceCleanForciblyRatio"),
         warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
+        free_bytes_min=config.integer("freeSpaceReserve"),
+        keeps_unread=config.boolean("keepUnreadMessages"),
     )

@@ -17,11 +17,6 @@ from .parts import HandlerTable
 _MISSING: Final[Mapping[str, tuple[RequestCode, ...]]] = {
     "rollbacks of POP's database": (RequestCode.POP_ROLLBACK,),
     "static topics": (RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC,),
-    "flow control of cold data": (
-        RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
-        RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
-        RequestCode.GET_COLD_DATA_FLOW_CTR_INFO,
-    ),
     "modes of reading the commit log": (RequestCode.SET_COMMITLOG_READ_MODE,),
 }
 

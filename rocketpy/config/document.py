@@ -10,7 +10,7 @@ from pathlib import Path
 from .keys import Key
 from .keys_broker import BROKER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
-from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
+from .keys_network import CLIENT_KEYS, OWN_KEYS, TLS_KEYS, server_keys
 from .keys_store import STORE_KEYS
 
 HEAD = """# Configuration
@@ -29,7 +29,7 @@ them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path,
 * **live**: changes at run time take effect at once (`mqadmin updateBrokerConfig`, `updateNamesrvConfig`, or SIGHUP after editing the
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
 * Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
-  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL, TLS, DLedger,
+  of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL, DLedger,
   controller) and that is missing refuses the start instead.
 """
 
@@ -42,6 +42,7 @@ def render() -> str:
         ("Name server", "RocketMQ: NamesrvConfig.", NAMESRV_KEYS),
         ("Listener", "RocketMQ: NettyServerConfig. `listenPort` is 9876 for a name server, 10911 for a broker.", server_keys(10911)),
         ("Outgoing connections", "RocketMQ: NettyClientConfig.", CLIENT_KEYS),
+        ("TLS", "RocketMQ: TlsSystemConfig, where they are system properties (`-Dtls.server.mode=…`).", TLS_KEYS),
         ("rocketpy's own", "RocketMQ knows none of these and ignores them.", OWN_KEYS),
         ("Controller", "RocketMQ: ControllerConfig, JraftConfig.", CONTROLLER_KEYS),
         ("Users and rights", "RocketMQ: AuthConfig.", AUTH_KEYS),

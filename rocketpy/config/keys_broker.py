@@ -10,7 +10,7 @@ import socket
 from .addresses import local_address
 from .keys import (
     ADDRESS_SERVER,
-    COLD,
+    COLD_LIMITS,
     CONTAINER,
     FILTER_BITS,
     LITE,
@@ -234,10 +234,10 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
     ),
     switch("asyncSendEnable", True, "Answer sends when they are durable without holding a thread.", idle="always so"),
     switch("enableNetWorkFlowControl", False, "Refuse when the network is full.", idle="output is bounded per connection"),
-    switch("coldCtrStrategyEnable", False, "Slow down readers of old messages.", idle=COLD),
-    switch("usePIDColdCtrStrategy", True, "How the limit is found.", idle=COLD),
-    long("cgColdReadThreshold", 3 * 1024**2, "Limit of a group.", "bytes", idle=COLD),
-    long("globalColdReadThreshold", 100 * 1024**2, "Limit of all groups.", "bytes", idle=COLD),
+    switch("coldCtrStrategyEnable", False, "Let limits of groups follow their use.", idle=COLD_LIMITS),
+    switch("usePIDColdCtrStrategy", True, "How the limit is found.", idle=COLD_LIMITS),
+    long("cgColdReadThreshold", 3 * 1024**2, "What a group may have read from the disk in 5 s.", "bytes", live=True),
+    long("globalColdReadThreshold", 100 * 1024**2, "What all groups may have read from the disk in 5 s.", "bytes", live=True),
 )
 
 _POP_KEYS: tuple[Key, ...] = (

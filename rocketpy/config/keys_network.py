@@ -1,5 +1,5 @@
 """Keys of listeners and outgoing connections, and rocketpy's own additions.
-RocketMQ: NettyServerConfig, NettyClientConfig (5.3.3 remoting/netty/).
+RocketMQ: NettyServerConfig, NettyClientConfig, TlsSystemConfig (5.3.3 remoting/netty/).
 """
 
 from __future__ import annotations
@@ -44,12 +44,30 @@ CLIENT_KEYS: tuple[Key, ...] = (
     number("clientSocketRcvBufSize", 0, "Socket receive buffer; 0 leaves it to the kernel.", "bytes"),
     switch("clientPooledByteBufAllocatorEnable", False, "Netty's pooled buffers.", idle=JAVA_IO),
     switch("clientCloseSocketIfTimeout", True, "Close a connection whose request timed out."),
-    switch("useTLS", False, "TLS on outgoing connections."),
+    switch("useTLS", False, "TLS on outgoing connections; unless it is set, as tls.enable, or true with tls.server.mode=enforcing."),
     text("socksProxyConfig", "{}", "SOCKS proxies by address range, as JSON.", idle="outgoing connections are direct"),
     switch("disableCallbackExecutor", False, "Run callbacks on I/O threads.", idle=THREADS),
     switch("disableNettyWorkerGroup", False, "No separate Netty worker group.", idle=THREADS),
     long("maxReconnectIntervalTimeSeconds", 60, "Longest pause between reconnects after GO_AWAY.", "s"),
     switch("enableReconnectForGoAway", True, "Reconnect and repeat a request that was answered GO_AWAY."),
+)
+
+TLS_KEYS: tuple[Key, ...] = (
+    choice("tls.server.mode", "permissive", "disabled permissive enforcing", "Whether clients may (permissive) or must speak TLS."),
+    text("tls.config.file", "/etc/rocketmq/tls.properties", "File of the keys below; where it is there, it wins over them."),
+    switch("tls.test.mode.enable", True, "A self-signed certificate made at start, and any server trusted; the files below are idle."),
+    text("tls.server.certPath", "", "PEM file: the server's certificate, then those between it and the trusted one."),
+    text("tls.server.keyPath", "", "PEM file: its key."),
+    text("tls.server.keyPassword", "", "Password of that key.", secret=True),
+    choice("tls.server.need.client.auth", "none", "none optional require", "Whether clients are asked for a certificate."),
+    switch("tls.server.authClient", False, "Whether their certificates are verified."),
+    text("tls.server.trustCertPath", "", "PEM file: who vouches for clients; empty: whom the system trusts."),
+    switch("tls.enable", False, "TLS on outgoing connections where useTLS is not set."),
+    text("tls.client.certPath", "", "PEM file: the certificate shown on outgoing connections."),
+    text("tls.client.keyPath", "", "PEM file: its key."),
+    text("tls.client.keyPassword", "", "Password of that key.", secret=True),
+    switch("tls.client.authServer", False, "Whether servers' certificates are verified."),
+    text("tls.client.trustCertPath", "", "PEM file: who vouches for servers; empty: whom the system trusts."),
 )
 
 OWN_KEYS: tuple[Key, ...] = (

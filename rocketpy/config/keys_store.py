@@ -5,7 +5,7 @@ RocketMQ: MessageStoreConfig (5.3.3 store/config/, with the additions of 5.5.0).
 from __future__ import annotations
 
 from .keys import (
-    COLD,
+    COLD_PAGES,
     COMPACTION,
     FILTER_BITS,
     JAVA_IO,
@@ -139,6 +139,15 @@ _RETENTION_KEYS: tuple[Key, ...] = (
     text("deleteWhen", "04", "Hours at which expired files are deleted.", pattern="hours", live=True, important=True),
     number("fileReservedTime", 72, "Age at which a file expires.", "h", least=0, live=True, important=True),
     long("retentionBytes", 0, "Oldest files go while the commit log is larger; 0 is no limit. Not a key of RocketMQ.", "bytes", live=True),
+    long(
+        "freeSpaceReserve", 0, "Sends are refused while the disk has less left; 0 is no limit. Not a key of RocketMQ.", "bytes", live=True
+    ),
+    switch(
+        "keepUnreadMessages",
+        False,
+        "Delete no file with messages that a group which reads their queue has not read: a full disk refuses sends. Not a key of RocketMQ.",
+        live=True,
+    ),
     number("deleteFileBatchMax", 10, "Files deleted in one go.", "files", least=1, live=True, important=True),
     number("maxBatchDeleteFilesNum", 50, "Files deleted in one go when forced.", "files", least=1, live=True),
     number("cleanResourceInterval", 10000, "Pause between looks for expired files.", "ms", least=1),
@@ -188,7 +197,7 @@ _READ_KEYS: tuple[Key, ...] = (
         live=True,
         important=True,
     ),
-    number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD),
+    number("accessMessageInMemoryHotRatio", 26, "Share taken to be hot.", "%", most=100, idle=COLD_PAGES),
     number("pullBatchMaxMessageCount", 160, "Most messages a pull may ask for.", "messages", least=1, live=True),
     number(
         "maxFilterMessageSize",
@@ -204,10 +213,16 @@ _READ_KEYS: tuple[Key, ...] = (
     number("sampleSteps", 32, "Samples taken.", "samples", least=1),
     switch("offsetCheckInSlave", False, "Correct offsets out of range on slaves too.", live=True),
     switch("readUnCommitted", False, "Let consumers read what the replicas have not confirmed."),
-    switch("coldDataFlowControlEnable", False, "Slow down readers of old messages.", idle=COLD),
-    switch("coldDataScanEnable", False, "Look for what is in memory.", idle=COLD),
+    switch(
+        "coldDataFlowControlEnable",
+        False,
+        "Hold pulls of groups that have had cgColdReadThreshold bytes read from the disk, until the 5 s are over.",
+        live=True,
+        important=True,
+    ),
+    switch("coldDataScanEnable", False, "Look for what is in memory.", idle=COLD_PAGES),
     switch("dataReadAheadEnable", True, "Let the kernel read ahead.", idle="chosen by access pattern"),
-    number("timerColdDataCheckIntervalMs", 60000, "Pause between looks.", "ms", idle=COLD),
+    number("timerColdDataCheckIntervalMs", 60000, "Pause between looks.", "ms", idle=COLD_PAGES),
 )
 
 _HA_KEYS: tuple[Key, ...] = (

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from .keys import Key, Value
 from .keys_broker import BROKER_KEYS, FORMER_KEYS
 from .keys_namesrv import AUTH_KEYS, CONTROLLER_KEYS, NAMESRV_KEYS
-from .keys_network import CLIENT_KEYS, OWN_KEYS, server_keys
+from .keys_network import CLIENT_KEYS, OWN_KEYS, TLS_KEYS, server_keys
 from .keys_store import STORE_KEYS
 from .properties import Entry, as_latin, edit_properties, escaped, format_properties, properties_text, read_properties, readable
 from .rules import CHECKED, MISSING, check_rules, derive_values, path_doubt
@@ -46,8 +46,8 @@ def _table(*sections: Iterable[Key]) -> dict[str, Key]:
 
 
 TABLES: dict[Role, dict[str, Key]] = {
-    "namesrv": _table(NAMESRV_KEYS, server_keys(9876), CLIENT_KEYS, OWN_KEYS, CONTROLLER_KEYS),
-    "broker": _table(BROKER_KEYS, server_keys(10911), CLIENT_KEYS, STORE_KEYS, AUTH_KEYS, OWN_KEYS),
+    "namesrv": _table(NAMESRV_KEYS, server_keys(9876), CLIENT_KEYS, TLS_KEYS, OWN_KEYS, CONTROLLER_KEYS),
+    "broker": _table(BROKER_KEYS, server_keys(10911), CLIENT_KEYS, TLS_KEYS, STORE_KEYS, AUTH_KEYS, OWN_KEYS),
     "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, OWN_KEYS),
 }
 

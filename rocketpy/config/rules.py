@@ -19,7 +19,6 @@ MISSING: dict[str, tuple[Value, str]] = {
     "enableControllerMode": (True, "nobody would elect a master"),
     "enableControllerInNamesrv": (True, "brokers would wait for a controller in vain"),
     "aclEnable": (True, "anybody could do anything; set authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled"),
-    "useTLS": (True, "messages would travel in the clear"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
     "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),
 }

@@ -27,6 +27,7 @@ from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
+from ..remoting.tls import ListenerTls, client_context, tls_mode, tls_settings
 from .events import Departure, MinBrokerIdNotice, RouteSettings
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from .requests import Effects, NamesrvRequests, request_settings
@@ -59,6 +60,7 @@ class NameServer:
         self._server: Server | None = None
         self._service: RemotingService | None = None
         self._client: RemotingClient | None = None
+        self._tls: ListenerTls | None = None
         self._scanner: asyncio.Task[None] | None = None
         self._departures: list[Departure] = []
         self._notifications: set[asyncio.Task[None]] = set()
@@ -84,6 +86,8 @@ class NameServer:
         self._loop = asyncio.get_running_loop()
         self._started_ms = _monotonic_ms()
         config = self.config
+        tls = tls_settings(config)
+        client_tls = client_context(config, tls)
         server = self._server = Server(
             log=self._log_tap,
             bind_address=numeric_address("bindAddress", config.text("bindAddress")),
@@ -99,10 +103,13 @@ class NameServer:
             output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
             socket_send_buffer=config.integer("serverSocketSndBufSize"),
             socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
+            tls_mode=tls_mode(config),
             thread_name="namesrv",
         )
+        self._tls = ListenerTls(tls, [server])
+        await self._tls.start()
         config.override("listenPort", server.port)
-        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000)
+        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
         requests = self._requests = NamesrvRequests(
             config,
             self.routes,
@@ -122,6 +129,9 @@ class NameServer:
             self._scanner.cancel()
             await asyncio.wait([self._scanner])
             self._scanner = None
+        if self._tls is not None:
+            await self._tls.stop()
+            self._tls = None
         if self._service is not None:
             await self._service.stop()
             self._service = None

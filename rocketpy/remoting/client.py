@@ -16,6 +16,7 @@ import itertools
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Callable, Iterable
 
 from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
@@ -31,6 +32,8 @@ FRAME_SIZE_MAX = 16 * 1024 * 1024
 UNACKNOWLEDGED_MS = 10_000
 """A host that has not acknowledged what was sent to it for so long is taken for gone. The kernel's own patience is a quarter of an hour, at
 whose end it asks every two minutes: so long would a broker stay unknown to a name server that a cut network has given back."""
+TLS_SHUTDOWN_S = 1.0
+"""How long the other side of a connection that we close may take to say that it has heard of it."""
 RequestCallback = Callable[[str, Command], None]
 """Called with (address, request) for what a server sends us on our connection, such as NOTIFY_CONSUMER_IDS_CHANGED."""
 LostCallback = Callable[[str], None]
@@ -159,9 +162,11 @@ class RemotingClient:
         version: int = CURRENT_VERSION,
         on_request: RequestCallback | None = None,
         on_lost: LostCallback | None = None,
+        tls: ssl.SSLContext | None = None,
         credentials: Credentials | None = None,
     ) -> None:
         """credentials: every request is signed with them."""
+        self._tls = tls
         self._credentials = credentials
         self._connect_timeout_s = connect_timeout_s
         self._frame_size_max = frame_size_max
@@ -290,6 +295,8 @@ class RemotingClient:
                 connection = await self._open(address, await self._look_ups.addresses(host), port)
         except TimeoutError:
             raise NetworkError(f"connect to {address} failed: no answer within {self._connect_timeout_s:g} s") from None
+        except ssl.SSLError as error:
+            raise NetworkError(f"connect to {address} failed: TLS: {error.reason or error}") from error
         except OSError as error:
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or error  # asyncio's own words hide the cause
@@ -304,10 +311,15 @@ class RemotingClient:
     async def _open(self, address: str, numbers: Iterable[str], port: int) -> _Connection:
         """A connection to the first of the addresses behind `address` that takes one. Raises OSError: what the last of them said."""
         fault: OSError | None = None
+        shutdown_s = TLS_SHUTDOWN_S if self._tls is not None else None
         for each in numbers:
             try:
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost), each, port
+                    lambda: _Connection(address, self._frame_size_max, self._on_request, self._on_lost),
+                    each,
+                    port,
+                    ssl=self._tls,
+                    ssl_shutdown_timeout=shutdown_s,
                 )
             except OSError as error:
                 fault = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -377,6 +378,21 @@ def test_offsets_are_cloned_to_another_group(stage: Stage) -> None:
     stage.admin.run("cloneGroupOffset", "-s", CONSUMERS, "-d", "GID-admin-clone", "-t", TOPIC)
     for number in range(4):
         assert stage.cluster.committed("GID-admin-clone", TOPIC, number) == stage.cluster.committed(CONSUMERS, TOPIC, number)
+
+
+def test_what_a_group_may_have_from_the_disk_is_set_and_shown(stage: Stage) -> None:
+    group, broker = "GID-admin-cold", stage.cluster.broker.address
+    assert "success" in stage.admin.run("updateColdDataFlowCtrGroupConfig", "-b", broker, "-g", group, "-v", "1024")
+
+    def limits() -> dict[str, int]:
+        shown = stage.admin.run("getColdDataFlowCtrInfo", "-b", broker)
+        value = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])
+        assert (value["cgColdReadThreshold"], value["globalColdReadThreshold"], value["globalAcc"]) == (3 << 20, 100 << 20, 0)
+        return value["configTable"]
+
+    assert limits() == {group: 1024}
+    assert "success" in stage.admin.run("removeColdDataFlowCtrGroupConfig", "-b", broker, "-g", group)
+    assert limits() == {}
 
 
 @pytest.mark.parametrize("command", ["cleanExpiredCQ", "cleanUnusedTopic", "deleteExpiredCommitLog"])

@@ -25,6 +25,7 @@ BY_HAND = {
 }
 OPTION_TYPES: dict[str, type] = {
     "rp_server_options": options.ServerOptions,
+    "rp_tls_options": options.TlsOptions,
     "rp_message_store_options": options.MessageStoreOptions,
     "rp_broker_options": options.BrokerOptions,
     "rp_broker_settings": options.BrokerSettings,

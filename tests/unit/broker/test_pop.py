@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,10 +14,13 @@ from rocketpy.broker import names
 from rocketpy.broker.consumer_offsets import ConsumerOffsets, SavedOffsets
 from rocketpy.broker.consumer_orders import KEPT_MS, ORDERS_FILE, ConsumerOrders, SavedOrders
 from rocketpy.broker.durable_offsets import DurableOffsets
+from rocketpy.broker.parts import Parts
+from rocketpy.broker.pop import RetryTopics
 from rocketpy.broker.slave_synchronize import is_logged
 from rocketpy.broker.topics import TopicSettings, TopicTable
 from rocketpy.remoting.bodies import DataVersion
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
 from rocketpy.remoting.json_codec import read_json, write_fastjson
 from tests.unit.broker.pair import pair
 from tests.unit.broker.recorder import Clock, Recorder
@@ -292,6 +295,37 @@ def test_a_file_that_is_none_is_refused() -> None:
         with pytest.raises(ValueError, match="expected an object"):
             SavedOrders.from_json(value)
     assert SavedOrders.from_json({}).orders == ()
+
+
+class FewParts:
+    """Of a broker that refuses topics with "no" in their names."""
+
+    def __init__(self, wanted: list[str]) -> None:
+        self.native = self
+        self.wanted = wanted
+        self.made: list[str] = []
+
+    def wanted_retry_topic(self) -> str | None:
+        return self.wanted.pop() if self.wanted else None
+
+    async def make_topic(self, topic: str, queues: int) -> str:
+        if "no" in topic:
+            raise CommandError(ResponseCode.SYSTEM_ERROR, "no room")
+        self.made.append(topic)
+        return topic
+
+
+def test_a_retry_topic_that_cannot_be_made_stops_no_other_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        for _ in range(3):
+            parts.wanted += ["two", "no-two", "one", "no-one"]
+            await topics.make_wanted()
+
+    parts = FewParts([])
+    topics = RetryTopics(cast(Parts, parts))
+    run(test)
+    assert parts.made == ["one", "two"] * 3 and not parts.wanted
+    assert sorted(record.getMessage().split()[3] for record in caplog.records) == ["no-one", "no-two"]
 
 
 def test_missing_retry_topics_are_made_for_what_waits_there(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 
 #include "broker/send_path.h"
-#include "broker_fixture.h"
+#include "stored_messages.h"
 
 #define SENDERS 4
 #define EACH 300
@@ -14,11 +14,6 @@ static void open_with_levels(fixture *fx, const char *levels) {
     fixture_open(fx);
     CHECK(rp_broker_put_topic(fx->broker, text(RP_DELAY_TOPIC), 18, 18, 6, 0, RP_TOPIC_NATIVE_PULL) == RP_OK);
     CHECK(rp_broker_put_topic(fx->broker, text("%RETRY%G"), 1, 1, 6, 0, RP_TOPIC_NATIVE_PULL | RP_TOPIC_CHECKED_SEND) == RP_OK);
-}
-
-static int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
 }
 
 /* By the thread that delivers; the test itself is told by nobody. */
@@ -35,23 +30,6 @@ static void wait_position(const fixture *fx, int32_t level, int64_t wanted) {
         CHECK(now_ms() < until && rp_broker_read_delay_offset(fx->broker, level, &offset, &end) == RP_OK);
         sched_yield();
     }
-}
-
-/* The record of an entry, and the entry. The caller gives the pin back. */
-static void *read_message(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message,
-                          rp_queue_entry *entry) {
-    rp_log_range range;
-    rp_error error;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, entry, 1) == 1);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry->commit_log_offset, (uint32_t)entry->size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error), &error, "decode record");
-    return range.pin;
-}
-
-static int property_is(const rp_message *message, const char *name, const char *value) {
-    rp_slice found = rp_message_property(message->properties, name);
-    return value == NULL ? found.data == NULL : found.data != NULL && slice_is(found, value);
 }
 
 static void send_delayed(client *c, int32_t queue_id, const char *properties, const char *body) {

@@ -13,6 +13,16 @@ static int allocate_or_full(void *context, int fd, int64_t offset, int64_t size)
     return -1;
 }
 
+static void open_where_it_may_be_full(fixture *fx, rp_file_ops *full, client *c) {
+    *full = *rp_file_ops_system();
+    full->allocate = allocate_or_full;
+    fixture_init(fx);
+    fx->store_options.file_ops = full;
+    fixture_open(fx);
+    *c = client_open(fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx->broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+}
+
 /* Sends until one is taken: who makes files ahead has seen that there is room. */
 static void wait_room(client *c, const char *body) {
     number_text queue;
@@ -26,15 +36,10 @@ static void wait_room(client *c, const char *body) {
 
 static void what_a_full_disk_refuses_is_tried_again_and_comes_once(void) {
     enum { COUNT = 32, BODY = 60000 }; /* more than two files of the log */
-    rp_file_ops full = *rp_file_ops_system();
-    full.allocate = allocate_or_full;
+    rp_file_ops full;
     fixture fx;
     client c;
-    fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    fixture_open(&fx);
-    c = client_open(&fx, RP_SERIALIZE_JSON);
-    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    open_where_it_may_be_full(&fx, &full, &c);
     CHECK(rp_broker_put_topic(fx.broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
     char *body = malloc(BODY + 1);
     memset(body, 'x', BODY);
@@ -66,15 +71,10 @@ static void what_a_full_disk_refuses_is_tried_again_and_comes_once(void) {
 /* A change of an invisible time: an ack is shorter than its checkpoint, and may still fit where the disk ends. */
 static void an_ack_is_not_stored_without_its_checkpoint(void) {
     enum { BODY = 60000, SHIFT = 60, SHIFTS = 16 };
-    rp_file_ops full = *rp_file_ops_system();
-    full.allocate = allocate_or_full;
+    rp_file_ops full;
     fixture fx;
     client c;
-    fixture_init(&fx);
-    fx.store_options.file_ops = &full;
-    fixture_open(&fx);
-    c = client_open(&fx, RP_SERIALIZE_JSON);
-    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
+    open_where_it_may_be_full(&fx, &full, &c);
     char body[BODY + 1] = {0};
     number_text queue;
     rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
@@ -92,7 +92,8 @@ static void an_ack_is_not_stored_without_its_checkpoint(void) {
             ;
         rp_message message, before;
         int64_t end = end_of(&fx, REVIVE, 0);
-        void *pin = read_message(&fx, REVIVE, 0, end - 1, &message), *pin_before = read_message(&fx, REVIVE, 0, end - 2, &before);
+        void *pin = read_message(&fx, REVIVE, 0, end - 1, &message, NULL),
+             *pin_before = read_message(&fx, REVIVE, 0, end - 2, &before, NULL);
         CHECK(property_is(&message, "TAGS", RP_POP_CK_TAG) || property_is(&before, "TAGS", RP_POP_CK_TAG));
         rp_log_range_release(pin);
         rp_log_range_release(pin_before);

@@ -32,7 +32,7 @@ static void what_is_not_acked_comes_when_its_time_is_over(void) {
     turn(&fx, DUE_MS(60000));
     CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_kept == 0 && stats_of(&fx).revived == 1);
     rp_message message, first;
-    void *first_pin = read_message(&fx, "T", 2, 0, &first), *pin = read_message(&fx, RETRY, 0, 0, &message);
+    void *first_pin = read_message(&fx, "T", 2, 0, &first, NULL), *pin = read_message(&fx, RETRY, 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "one") && message.reconsume_times == 1 && message.flag == 7 && message.queue_id == 0);
     CHECK(property_is(&message, "1ST_POP_TIME", "1700000000000") && property_is(&message, "TAGS", "TagA") &&
           property_is(&message, "KEYS", "k"));
@@ -63,7 +63,7 @@ static void what_comes_again_and_again_is_counted(void) {
         CHECK(end_of(&fx, RETRY, 0) == i + 2);
     }
     rp_message message;
-    void *pin = read_message(&fx, RETRY, 0, 3, &message);
+    void *pin = read_message(&fx, RETRY, 0, 3, &message, NULL);
     CHECK(message.reconsume_times == 4 && slice_is(message.body, "never acked") && property_is(&message, "1ST_POP_TIME", "1700000000000"));
     rp_log_range_release(pin);
     close_revive(&fx, &c);
@@ -93,7 +93,7 @@ static void what_is_acked_never_comes(void) {
     turn(&fx, DUE_MS(1000));
     CHECK(end_of(&fx, "%RETRY%G+T", 0) == 1 && end_of(&fx, "%RETRY%G2+T", 0) == 32 && end_of(&fx, RETRY, 0) == 0);
     rp_message message;
-    void *pin = read_message(&fx, "%RETRY%G+T", 0, 0, &message);
+    void *pin = read_message(&fx, "%RETRY%G+T", 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "left"));
     rp_log_range_release(pin);
     close_revive(&fx, &c);
@@ -191,7 +191,7 @@ static void nothing_comes_ahead_of_timed_messages(void) {
     turn(&fx, DUE_MS(60000) + 3600000);
     CHECK(stats_of(&fx).revived == 1 && end_of(&fx, RETRY, 0) == 1);
     rp_message message;
-    void *pin = read_message(&fx, RETRY, 0, 0, &message);
+    void *pin = read_message(&fx, RETRY, 0, 0, &message, NULL);
     CHECK(slice_is(message.body, "two"));
     rp_log_range_release(pin);
 
@@ -232,7 +232,7 @@ static void a_missing_retry_topic_is_waited_for(void) {
     turn(&fx, DUE_MS(1000) + 40000);
     CHECK(stats_of(&fx).put_again == 1 && end_of(&fx, REVIVE, 0) == 3);
     rp_message message;
-    void *pin = read_message(&fx, REVIVE, 0, 1, &message);
+    void *pin = read_message(&fx, REVIVE, 0, 1, &message, NULL);
     CHECK(slice_contains(message.body, "\"it\":11000,\"n\":1") && slice_contains(message.body, "\"rp\":\"1\",\"so\":0"));
     rp_log_range_release(pin);
     turn(&fx, DUE_MS(1000) + 40001);
@@ -243,6 +243,37 @@ static void a_missing_retry_topic_is_waited_for(void) {
     CHECK(end_of(&fx, "%RETRY%G2_T", 0) == 1);
     turn(&fx, DUE_MS(1000) + 60000);
     CHECK(group_offset(&fx, 0) == end_of(&fx, REVIVE, 0) - 1);
+    close_revive(&fx, &c);
+}
+
+static void missing_retry_topics_are_named_some_at_once(void) {
+    enum { GROUPS = REVIVE_WANTED_MAX + 3 };
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    send_message(&c, "T", 0, NULL, "body");
+    for (int round = 0; round < 2; round++) { /* what is missing still is named again */
+        for (int i = 0; round == 0 && i < GROUPS; i++) {
+            char group[16];
+            snprintf(group, sizeof group, "of-many-%d", i);
+            CHECK(rp_broker_put_group(fx.broker, text(group), 1, 1, 0, 1, 0) == RP_OK);
+            rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+            checkpoint.group = text(group);
+            put(&fx, 0, &checkpoint);
+        }
+        turn(&fx, DUE_MS(1000) + round * REVIVE_AGAIN_MS);
+        uint8_t name[RP_POP_RETRY_NAME_MAX];
+        uint32_t named = 0, size;
+        while ((size = rp_broker_wanted_retry_topic(fx.broker, name)) > 0) {
+            CHECK(slice_starts((rp_slice){name, size}, "%RETRY%of-many-"));
+            if (round == 1)
+                CHECK(rp_broker_put_topic(fx.broker, (rp_slice){name, size}, 1, 1, 6, 0, NATIVE) == RP_OK);
+            named++;
+        }
+        CHECK(named == REVIVE_WANTED_MAX);
+    }
+    turn(&fx, DUE_MS(1000) + 2 * REVIVE_AGAIN_MS);
+    CHECK(stats_of(&fx).revived == REVIVE_WANTED_MAX && stats_of(&fx).checkpoints_kept == GROUPS - REVIVE_WANTED_MAX);
     close_revive(&fx, &c);
 }
 
@@ -267,6 +298,27 @@ static void what_nobody_wants_any_more_is_dropped(void) {
     CHECK(stats_of(&fx).dropped == 4 && stats_of(&fx).checkpoints_kept == 0 && stats_of(&fx).revived == 0 && end_of(&fx, RETRY, 0) == 0);
     turn(&fx, DUE_MS(1000));
     CHECK(group_offset(&fx, 0) == end_of(&fx, REVIVE, 0) - 1);
+    close_revive(&fx, &c);
+}
+
+static void what_a_topic_that_was_made_again_has_at_the_same_place_is_another_message(void) {
+    fixture fx;
+    client c;
+    rp_error error;
+    open_revive(&fx, &c);
+    send_message(&c, "T", 0, NULL, "popped");
+    rp_pop_checkpoint checkpoint = checkpoint_of(0, 1, 1000);
+    put(&fx, 0, &checkpoint);
+    turn(&fx, POP_MS);
+    rp_broker_delete_topic(fx.broker, text("T"));
+    must(rp_message_store_delete_topic(fx.store, text("T"), &error), &error, "delete topic");
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), 4, 4, 6, 0, NATIVE) == RP_OK);
+    CHECK(send_message(&c, "T", 0, NULL, "not popped yet") == 0);
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 0 && stats_of(&fx).checkpoints_done == 1);
+    put(&fx, 0, &checkpoint); /* and this one is */
+    turn(&fx, DUE_MS(1000));
+    CHECK(end_of(&fx, RETRY, 0) == 1);
     close_revive(&fx, &c);
 }
 
@@ -331,6 +383,8 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     CHECK(end_of(&fx, REVIVE, 0) == 8 && group_offset(&fx, 0) < 0);
     fx.broker->revive->carry_records = 8;
     turn(&fx, POP_MS);
+    CHECK(end_of(&fx, REVIVE, 0) == 9);
+    turn(&fx, POP_MS);
     CHECK(end_of(&fx, REVIVE, 0) == 9 && group_offset(&fx, 0) == 7);
     restart(&fx, -1); /* the offset was not on disk: both records are read, as one */
     turn(&fx, POP_MS);
@@ -339,9 +393,37 @@ static void a_pop_that_takes_long_does_not_hold_the_offset_for_ever(void) {
     turn(&fx, DUE_MS(3000000));
     CHECK(end_of(&fx, RETRY, 0) == 1 && stats_of(&fx).checkpoints_done == 1);
     rp_message message;
-    void *pin = read_message(&fx, REVIVE, 0, 8, &message);
+    void *pin = read_message(&fx, REVIVE, 0, 8, &message, NULL);
     CHECK(slice_starts(message.body, "{\"bm\":1,") && slice_contains(message.body, "\"so\":0"));
     rp_log_range_release(pin);
+    close_revive(&fx, &c);
+}
+
+static void an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts(void) {
+    fixture fx;
+    client c;
+    open_revive(&fx, &c);
+    for (int i = 0; i < 2; i++)
+        send_message(&c, "T", 0, NULL, "body");
+    rp_pop_checkpoint takes_long = checkpoint_of(0, 2, 3000000);
+    put(&fx, 0, &takes_long);
+    turn(&fx, POP_MS);
+    rp_pop_revive *revive = fx.broker->revive;
+    revive->carry_records = 1;
+    put_ack(&fx, 0, &takes_long, 0, (const int64_t[]){0}, 1); /* the round has read before */
+    revive_carry(revive, 0, &revive->queues[0], POP_MS);
+    revive_carry(revive, 0, &revive->queues[0], POP_MS); /* what is written again is waited for */
+    CHECK(end_of(&fx, REVIVE, 0) == 3);
+    revive->carry_records = 1000000;
+    turn(&fx, POP_MS);
+    CHECK(group_offset(&fx, 0) < 0); /* the second record does not know of the ack */
+    revive->carry_records = 1;
+    turn(&fx, POP_MS);
+    turn(&fx, POP_MS);
+    CHECK(group_offset(&fx, 0) >= 2);
+    restart(&fx, group_offset(&fx, 0));
+    turn(&fx, DUE_MS(3000000));
+    CHECK(end_of(&fx, RETRY, 0) == 1);
     close_revive(&fx, &c);
 }
 
@@ -424,10 +506,13 @@ int main(void) {
     RUN(a_clock_set_back_does_not_hold_messages);
     RUN(nothing_comes_ahead_of_timed_messages);
     RUN(a_missing_retry_topic_is_waited_for);
+    RUN(missing_retry_topics_are_named_some_at_once);
     RUN(what_nobody_wants_any_more_is_dropped);
+    RUN(what_a_topic_that_was_made_again_has_at_the_same_place_is_another_message);
     RUN(a_store_that_takes_nothing_is_waited_for);
     RUN(what_finds_no_room_is_read_when_there_is_some);
     RUN(a_pop_that_takes_long_does_not_hold_the_offset_for_ever);
+    RUN(an_ack_between_a_checkpoint_and_what_is_written_of_it_again_counts);
     RUN(an_offset_that_cannot_be_is_corrected_and_an_operators_is_followed);
     RUN(the_thread_stops_and_starts_while_checkpoints_come);
     return 0;

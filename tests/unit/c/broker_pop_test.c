@@ -2,108 +2,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "broker/pop.h"
-#include "broker_fixture.h"
-
-enum {
-    SUCCESS = 0,
-    SYSTEM_ERROR = 1,
-    ILLEGAL = 13,
-    NO_PERMISSION = 16,
-    NO_TOPIC = 17,
-    NOT_FOUND = 19,
-    INVALID = 29,
-    NO_MESSAGE = 208,
-    TIMEOUT = 210
-};
-
-#define REVIVE "rmq_sys_REVIVE_LOG_DefaultCluster"
-#define RETRY "%RETRY%G_T"
-#define NATIVE (RP_TOPIC_NATIVE_SEND | RP_TOPIC_NATIVE_PULL)
-
-static void open_pop(fixture *fx, uint16_t reactors) {
-    fixture_init(fx);
-    fx->server_options.reactors = reactors;
-    fixture_open(fx);
-    CHECK(rp_broker_put_topic(fx->broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
-    CHECK(rp_broker_put_topic(fx->broker, text(RETRY), 1, 1, 6, 0, NATIVE) == RP_OK);
-}
-
-typedef struct pop_request {
-    const char *group, *topic, *expression, *attempt_id;
-    int32_t queue_id, max_messages, init_mode;
-    int64_t invisible_ms, poll_ms;
-    int order;
-} pop_request;
-
-static pop_request pop_of(int32_t queue_id) {
-    return (pop_request){.group = "G", .topic = "T", .queue_id = queue_id, .max_messages = 32, .invisible_ms = 60000};
-}
-
-static int32_t client_send_pop(client *c, int32_t code, const pop_request *pop) {
-    number_text numbers[6];
-    rp_command command = request_of(c, code);
-    with_text(&command, "consumerGroup", pop->group);
-    with_text(&command, "topic", pop->topic);
-    with_text(&command, "queueId", number_of(&numbers[0], pop->queue_id));
-    with_text(&command, "maxMsgNums", number_of(&numbers[1], pop->max_messages));
-    with_text(&command, "invisibleTime", number_of(&numbers[2], pop->invisible_ms));
-    with_text(&command, "pollTime", number_of(&numbers[3], pop->poll_ms));
-    with_text(&command, "bornTime", "1"); /* a client whose clock is behind */
-    with_text(&command, "initMode", number_of(&numbers[4], pop->init_mode));
-    with_text(&command, "order", pop->order ? "true" : "false");
-    if (pop->expression != NULL)
-        with_text(&command, "exp", pop->expression);
-    if (pop->attempt_id != NULL)
-        with_text(&command, "attemptId", pop->attempt_id);
-    client_send(c, &command);
-    return command.opaque;
-}
-
-static rp_command client_ask(client *c, int32_t code, const pop_request *pop) {
-    rp_command response;
-    int32_t opaque = client_send_pop(c, code, pop);
-    CHECK(client_receive(c, &response, WAIT_MS) == 1 && response.opaque == opaque);
-    return response;
-}
-
-static rp_command client_pop(client *c, const pop_request *pop) { return client_ask(c, RP_CODE_POP_MESSAGE, pop); }
-
-static rp_command client_ack(client *c, int32_t code, int32_t queue_id, int64_t offset, const char *handle, int64_t invisible_ms) {
-    number_text numbers[3];
-    rp_command command = request_of(c, code);
-    with_text(&command, "consumerGroup", "G");
-    with_text(&command, "topic", "T");
-    with_text(&command, "queueId", number_of(&numbers[0], queue_id));
-    with_text(&command, "offset", number_of(&numbers[1], offset));
-    with_text(&command, "extraInfo", handle);
-    with_text(&command, "invisibleTime", number_of(&numbers[2], invisible_ms));
-    return client_call(c, &command);
-}
-
-/* The handle of a message that was popped alone, as clients make it. */
-static void handle_of(const rp_command *response, int32_t queue_id, int64_t offset, char handle[128]) {
-    snprintf(handle, 128, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " 0 broker %d %" PRId64, offset, field_number(response, "popTime"),
-             field_number(response, "invisibleTime"), field_number(response, "reviveQid"), queue_id, offset);
-}
-
-static uint32_t messages_in(rp_slice body) {
-    uint32_t count = 0;
-    for (uint32_t at = 0; at < body.size; count++)
-        at += rp_get_u32(body.data + at);
-    return count;
-}
-
-static int64_t records(const fixture *fx) {
-    int64_t count = 0;
-    for (int32_t i = 0; i < 8; i++) {
-        rp_consume_queue *queue = rp_message_store_queue(fx->store, text(REVIVE), i, 0, NULL);
-        count += queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
-    }
-    return count;
-}
-
-static int64_t offset_of(const fixture *fx, int32_t queue_id) { return rp_broker_read_offset(fx->broker, text("G"), text("T"), queue_id); }
+#include "../../../csrc/broker/lane.h"
+#include "../../../csrc/broker/pop_log.h"
+#include "pop_fixture.h"
 
 static int are_waiting(void *context) {
     const fixture *fx = context;
@@ -122,12 +23,6 @@ static int none_waits(void *context) {
     rp_pop_stats stats;
     rp_broker_read_pop_stats(fx->broker, &stats);
     return stats.waiting_now == 0;
-}
-
-static void close_pop(fixture *fx, client *c) {
-    client_close(c);
-    drop_events(fx);
-    fixture_close(fx);
 }
 
 static void what_is_popped_is_popped_once_and_written_down(void) {
@@ -346,6 +241,10 @@ static void what_order_consumers_have_survives_a_restart(void) {
     CHECK(client_pop(&c, &pop).code == TIMEOUT);
     CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 0) == RP_OK);
     CHECK(client_pop(&c, &pop).code == SUCCESS); /* an operator's reset frees the queue */
+    version = rp_broker_pop_order_version(fx.broker);
+    CHECK(rp_broker_reset_offset(fx.broker, text("G"), text("T"), 3, 1) == RP_OK && client_pop(&c, &pop).code == TIMEOUT);
+    rp_broker_each_pop_order(fx.broker, keep_row, &rows);
+    CHECK(rows == 1 && rp_broker_pop_order_version(fx.broker) > version); /* which is saved */
     rp_broker_delete_offsets(fx.broker, text("G"), text("T"));
     rows = 0;
     rp_broker_each_pop_order(fx.broker, keep_row, &rows);
@@ -429,6 +328,28 @@ static void a_peek_leaves_everything_as_it_is(void) {
     close_pop(&fx, &c);
 }
 
+static void a_peek_of_many_queues_shows_no_more_than_was_asked_for(void) {
+    enum { QUEUES = 200 };
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text("T"), QUEUES, QUEUES, 6, 0, NATIVE) == RP_OK);
+    for (int32_t i = 0; i < QUEUES; i++)
+        send_message(&c, "T", i, NULL, "one a queue");
+    static const struct {
+        int32_t asked, code;
+        uint32_t shown;
+    } peeks[] = {{INT32_MIN, INVALID, 0}, {-1, INVALID, 0},  {0, NOT_FOUND, 0},
+                 {1, SUCCESS, 1},         {32, SUCCESS, 32}, {INT32_MAX, SUCCESS, 32}};
+    pop_request pop = pop_of(-1);
+    for (size_t i = 0; i < sizeof peeks / sizeof *peeks; i++) {
+        pop.max_messages = peeks[i].asked;
+        rp_command response = client_ask(&c, RP_CODE_PEEK_MESSAGE, &pop);
+        CHECK(response.code == peeks[i].code && messages_in(response.body) == peeks[i].shown);
+    }
+    close_pop(&fx, &c);
+}
+
 static void what_cannot_be_popped_is_refused_or_goes_to_python(void) {
     fixture fx;
     fixture_init(&fx);
@@ -479,6 +400,21 @@ static void without_a_revive_topic_nothing_is_popped_and_nothing_lost(void) {
     CHECK(client_pop(&c, &pop).code == SYSTEM_ERROR && offset_of(&fx, 0) == 0);
     CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 8, 8, 6, 0, NATIVE) == RP_OK);
     CHECK(client_pop(&c, &pop).code == SUCCESS);
+    close_pop(&fx, &c);
+}
+
+static void no_handle_names_the_revive_queue_that_stands_for_order(void) {
+    fixture fx;
+    open_pop(&fx, 1);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    CHECK(rp_broker_put_topic(fx.broker, text(REVIVE), 2000, 2000, 6, 0, NATIVE) == RP_OK);
+    for (int i = 0; i < 2; i++) {
+        send_message(&c, "T", 0, NULL, "to be acked");
+        atomic_store(&fx.broker->pop_serial, (uint32_t)(RP_POP_ORDER_QUEUE + i));
+        pop_request pop = pop_of(0);
+        rp_command response = client_pop(&c, &pop);
+        CHECK(response.code == SUCCESS && field_number(&response, "reviveQid") < RP_POP_ORDER_QUEUE);
+    }
     close_pop(&fx, &c);
 }
 
@@ -540,8 +476,10 @@ int main(void) {
     acks_and_changes_are_in_the_log_and_strangers_ones_are_refused();
     many_acks_at_once();
     a_peek_leaves_everything_as_it_is();
+    a_peek_of_many_queues_shows_no_more_than_was_asked_for();
     what_cannot_be_popped_is_refused_or_goes_to_python();
     without_a_revive_topic_nothing_is_popped_and_nothing_lost();
+    no_handle_names_the_revive_queue_that_stands_for_order();
     a_crowd_gets_every_message_once();
     return 0;
 }

@@ -1,22 +1,19 @@
 /* broker_reply_test.c: replies to requests: who gets them, what is stored, what their sender is told, and when. */
 #include "reply_clients.h"
+#include "stored_messages.h"
 
 static void check_stored(fixture *fx, int64_t offset, const char *body) {
     rp_queue_entry entry;
-    rp_log_range range;
-    rp_error error;
     rp_message message;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text("T"), 2, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1 && entry.tags_code == 2598919);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, 1, &message, &error), &error, "decode record");
+    void *pin = read_message(fx, "T", 2, offset, &message, &entry);
+    CHECK(entry.tags_code == 2598919);
     CHECK(slice_is(message.body, body) && slice_is(message.topic, "T") && message.flag == 7 && message.queue_offset == offset);
     CHECK(slice_is(rp_message_property(message.properties, "REPLY_TO_CLIENT"), REQUESTER));
     CHECK(slice_is(rp_message_property(message.properties, "MSG_REGION"), "DefaultRegion"));
     CHECK(slice_is(rp_message_property(message.properties, "TRACE_ON"), "true"));
     CHECK(rp_message_property(message.properties, "CLUSTER").data == NULL && "5.3.3 gives it to sends only");
     CHECK(rp_message_property(message.properties, "PUSH_REPLY_TIME").data == NULL && "it is stored as it came");
-    rp_log_range_release(range.pin);
+    rp_log_range_release(pin);
 }
 
 static void check_pushed(const rp_command *push, const char *body) {

@@ -1,26 +1,13 @@
 /* broker_send_test.c: sends through a real server on loopback: what is stored, what is answered, what goes up to Python. */
-#include "broker_fixture.h"
-
-/* Reads the record at a queue offset; its slices live until released. */
-static rp_log_range read_record(fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message, int64_t *tags_code) {
-    rp_queue_entry entry;
-    rp_log_range range;
-    rp_error error;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, 1, message, &error), &error, "decode record");
-    *tags_code = entry.tags_code;
-    return range;
-}
+#include "stored_messages.h"
 
 static void check_stored(fixture *fx, int64_t offset, const char *body) {
     rp_message message;
-    int64_t tags_code;
-    rp_log_range range = read_record(fx, "T", 2, offset, &message, &tags_code);
+    rp_queue_entry entry;
+    void *pin = read_message(fx, "T", 2, offset, &message, &entry);
     CHECK(slice_is(message.body, body) && slice_is(message.topic, "T"));
     CHECK(message.queue_id == 2 && message.flag == 7 && message.sys_flag == 0 && message.born_timestamp_ms == 1700000000123);
-    CHECK(message.queue_offset == offset && message.reconsume_times == 0 && tags_code == 2598919); /* "TagA".hashCode() */
+    CHECK(message.queue_offset == offset && message.reconsume_times == 0 && entry.tags_code == 2598919); /* "TagA".hashCode() */
     CHECK(message.born_host.size == 8 && memcmp(message.born_host.data, "\x7F\0\0\1", 4) == 0);
     CHECK(slice_is(rp_message_property(message.properties, "TAGS"), "TagA"));
     CHECK(slice_is(rp_message_property(message.properties, "UNIQ_KEY"), "0A0B"));
@@ -28,7 +15,7 @@ static void check_stored(fixture *fx, int64_t offset, const char *body) {
     CHECK(slice_is(rp_message_property(message.properties, "MSG_REGION"), "DefaultRegion"));
     CHECK(slice_is(rp_message_property(message.properties, "TRACE_ON"), "true"));
     CHECK(slice_is(rp_message_property(message.properties, "CLUSTER"), "DefaultCluster"));
-    rp_log_range_release(range.pin);
+    rp_log_range_release(pin);
 }
 
 static void check_answer(const rp_command *response, int64_t offset) {
@@ -91,11 +78,11 @@ static void a_message_without_key_gets_one(void) {
     rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
     rp_command response = client_call(&c, &request);
     rp_message message;
-    int64_t tags_code;
-    rp_log_range range = read_record(&fx, "T", 0, 0, &message, &tags_code);
+    rp_queue_entry entry;
+    void *pin = read_message(&fx, "T", 0, 0, &message, &entry);
     rp_slice key = rp_message_property(message.properties, "UNIQ_KEY"), answered = rp_command_field(&response, "transactionId");
-    CHECK(key.size == 32 && answered.size == 32 && memcmp(key.data, answered.data, 32) == 0 && tags_code == 0);
-    rp_log_range_release(range.pin);
+    CHECK(key.size == 32 && answered.size == 32 && memcmp(key.data, answered.data, 32) == 0 && entry.tags_code == 0);
+    rp_log_range_release(pin);
     client_close(&c);
     fixture_close(&fx);
 }
@@ -136,15 +123,15 @@ static void a_batch_becomes_single_messages_with_one_answer(void) {
         static const char *const bodies[] = {"first", "second", ""};
         for (int64_t i = 0; i < 3; i++) {
             rp_message message;
-            int64_t tags_code;
-            rp_log_range range = read_record(&fx, "T", 1, type * 3 + i, &message, &tags_code);
+            rp_queue_entry entry;
+            void *pin = read_message(&fx, "T", 1, type * 3 + i, &message, &entry);
             CHECK(message.flag == i + 1 && message.body.size == strlen(bodies[i]) &&
                   memcmp(message.body.data, bodies[i], message.body.size) == 0);
             CHECK(rp_message_property(message.properties, "WAIT").data == NULL); /* the batch's own stay with the request */
             CHECK(slice_is(rp_message_property(message.properties, "CLUSTER"), "DefaultCluster"));
             CHECK(i == 2 || slice_is(rp_message_property(message.properties, "UNIQ_KEY"), i == 0 ? "A1" : "A2"));
-            CHECK(tags_code == (i == 0 ? 2598919 : 0));
-            rp_log_range_release(range.pin);
+            CHECK(entry.tags_code == (i == 0 ? 2598919 : 0));
+            rp_log_range_release(pin);
         }
         request = send_request_v2(&c, RP_CODE_SEND_BATCH_MESSAGE, "T", 1, NULL, (rp_slice){body, size - 1}, &queue);
         with_text(&request, "m", "true");

@@ -47,6 +47,17 @@ static void the_same_attempt_is_not_blocked_and_not_counted(void) {
     CHECK(rp_pop_order_blocked_until(&order, text(""), LONG_MS, POPPED_MS) != 0); /* it had none */
 }
 
+static void a_clock_set_back_does_not_block_for_as_long(void) {
+    rp_pop_order order = {0};
+    pop(&order, nobody, 1, 2, (const int32_t[]){0, 0});
+    CHECK(rp_pop_order_change(&order, 2, POPPED_MS, POPPED_MS + 1) == 1);
+    const int64_t back_ms = POPPED_MS / 2;
+    CHECK(rp_pop_order_ack(&order, 2, POPPED_MS) == 1);
+    CHECK(blocked_until(&order, back_ms) == back_ms + LONG_MS && blocked_until(&order, back_ms + 1) == back_ms + LONG_MS);
+    CHECK(blocked_until(&order, back_ms + LONG_MS) == 0);
+    CHECK(rp_pop_order_ack(&order, 1, POPPED_MS) == 3); /* the handle is the same */
+}
+
 static void an_ack_of_another_pop_says_nothing(void) {
     rp_pop_order order = {0};
     CHECK(rp_pop_order_ack(&order, 7, POPPED_MS) == 8 && rp_pop_order_ack(NULL, 7, POPPED_MS) == 8);
@@ -82,6 +93,7 @@ static void what_an_old_version_left_blocks_for_as_long_as_the_next_pop_says(voi
 int main(void) {
     each_message_is_counted_for_as_long_as_it_comes();
     the_same_attempt_is_not_blocked_and_not_counted();
+    a_clock_set_back_does_not_block_for_as_long();
     an_ack_of_another_pop_says_nothing();
     the_offset_waits_for_the_first_that_is_not_acked();
     what_an_old_version_left_blocks_for_as_long_as_the_next_pop_says();

@@ -4,7 +4,7 @@
 
 #include "../../../csrc/broker/pop_revive_inl.h"
 #include "broker/pop.h"
-#include "broker_fixture.h"
+#include "stored_messages.h"
 
 #define REVIVE "rmq_sys_REVIVE_LOG_DefaultCluster"
 #define RETRY "%RETRY%G_T"
@@ -26,30 +26,8 @@ static inline void close_revive(fixture *fx, client *c) {
     fixture_close(fx);
 }
 
-static inline int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
-}
-
 static inline int64_t group_offset(const fixture *fx, int32_t queue_id) {
     return rp_broker_read_offset(fx->broker, text(RP_POP_REVIVE_GROUP), text(REVIVE), queue_id);
-}
-
-/* The caller gives the pin back. */
-static inline void *read_message(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message) {
-    rp_queue_entry entry;
-    rp_log_range range;
-    rp_error error;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error), &error, "decode record");
-    return range.pin;
-}
-
-static inline int property_is(const rp_message *message, const char *name, const char *value) {
-    rp_slice found = rp_message_property(message->properties, name);
-    return value == NULL ? found.data == NULL : found.data != NULL && slice_is(found, value);
 }
 
 static inline int64_t turn(fixture *fx, int64_t now_ms) { return rp_pop_revive_round(fx->broker->revive, now_ms); }

@@ -22,7 +22,6 @@ static void bad_frames_close_the_connection_with_a_log_line(void) {
         {"\0\0\0\0", 4, "does not fit"},
         {"\377\377\377\377", 4, "past the limit"},
         {"GET / HTTP/1.1\r\n\r\n", 18, "it begins an HTTP request"},
-        {"\26\3\1\2\0\1\0\1\374\3\3", 11, "it begins a TLS handshake, and this release does not speak TLS"},
         {"\0\0\0\10\0\0\0\377abcd", 12, "does not fit"},
         {"\0\0\0\10\0\0\0\4abcd", 12, "does not begin with"},
         {"\0\0\0\6\0\0\0\2{\"", 10, "does not end"},

@@ -8,7 +8,7 @@
 
 #include "broker/answers.h"
 #include "broker/timed_messages.h"
-#include "broker_fixture.h"
+#include "stored_messages.h"
 
 #define PRECISION_MS 20
 
@@ -68,11 +68,6 @@ static inline void timer_fixture_reopen(fixture *fx) {
     rp_server_close(fx->server);
     must(rp_message_store_close(fx->store, &error), &error, "close store");
     fixture_open(fx);
-}
-
-static inline int64_t end_of(const fixture *fx, const char *topic, int32_t queue_id) {
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    return queue != NULL ? rp_consume_queue_max_offset(queue) : 0;
 }
 
 static inline void wait_end(const fixture *fx, const char *topic, int32_t queue_id, int64_t end) {
@@ -141,31 +136,6 @@ static inline void send_later(client *c, const char *topic, int32_t queue_id, co
     if (response.code != 0)
         fprintf(stderr, "send answered %d: %.*s\n", response.code, (int)response.remark.size, (const char *)response.remark.data);
     CHECK(response.code == 0);
-}
-
-/* The record of an entry. The caller gives the pin back. */
-static inline void *message_at(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, rp_message *message) {
-    rp_log_range range;
-    rp_queue_entry entry;
-    rp_error error;
-    rp_consume_queue *queue = rp_message_store_queue(fx->store, text(topic), queue_id, 0, NULL);
-    CHECK(queue != NULL && rp_consume_queue_read(queue, offset, &entry, 1) == 1);
-    CHECK(rp_commit_log_read(rp_message_store_commit_log(fx->store), entry.commit_log_offset, (uint32_t)entry.size, &range) == RP_OK);
-    must(rp_message_decode(range.address, range.size, RP_CHECK_BODY_CRC, message, &error), &error, "decode record");
-    return range.pin;
-}
-
-static inline bool body_is(const fixture *fx, const char *topic, int32_t queue_id, int64_t offset, const char *body) {
-    rp_message message;
-    void *pin = message_at(fx, topic, queue_id, offset, &message);
-    bool is = slice_is(message.body, body);
-    rp_log_range_release(pin);
-    return is;
-}
-
-static inline int property_is(const rp_message *message, const char *name, const char *value) {
-    rp_slice found = rp_message_property(message->properties, name);
-    return value == NULL ? found.data == NULL : slice_is(found, value);
 }
 
 /* Appends a message to the timer queue as another product, or a damaged file, may have left it there. */

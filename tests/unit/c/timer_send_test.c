@@ -98,7 +98,7 @@ static void a_message_with_a_timer_waits_in_the_timer_queue_and_its_sender_gets_
         char handle[200];
         int64_t out_ms;
         CHECK(response.code == 0 && field_number(&response, "queueId") == 2);
-        void *pin = message_at(&fx, RP_TIMER_TOPIC, 0, encoding, &message);
+        void *pin = read_message(&fx, RP_TIMER_TOPIC, 0, encoding, &message, NULL);
         CHECK(slice_is(message.topic, RP_TIMER_TOPIC) && slice_is(message.body, "later") && property_is(&message, "TAGS", "A"));
         CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "2"));
         CHECK(property_is(&message, "TIMER_DELAY_SEC", "60") && property_is(&message, "TIMER_ROLL_TIMES", NULL));

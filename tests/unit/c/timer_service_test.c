@@ -26,7 +26,7 @@ static void a_message_comes_when_its_time_is_over_and_not_before(void) {
     CHECK(end_of(&fx, "T", 1) == 1 && body_is(&fx, "T", 1, 0, "half") && count_of(&fx, "T") == 1);
     turn_clock(&fx, 30000);
     rp_message message;
-    void *pin = message_at(&fx, "T", 1, 1, &message);
+    void *pin = read_message(&fx, "T", 1, 1, &message, NULL);
     CHECK(slice_is(message.body, "minute") && property_is(&message, "TAGS", "A") && property_is(&message, "UNIQ_KEY", "K"));
     CHECK(property_is(&message, "REAL_TOPIC", "T") && property_is(&message, "REAL_QID", "1")); /* RocketMQ leaves them, too */
     CHECK(rp_message_property(message.properties, "TIMER_OUT_MS").data != NULL);
@@ -88,7 +88,7 @@ static void what_waits_longer_than_the_window_is_rolled_and_comes_once(void) {
     for (int i = 0; i < 25; i++)
         turn_clock(&fx, 500);
     rp_message message;
-    void *pin = message_at(&fx, "T", 0, 0, &message);
+    void *pin = read_message(&fx, "T", 0, 0, &message, NULL);
     int64_t times;
     CHECK(rp_slice_to_i64(rp_message_property(message.properties, "TIMER_ROLL_TIMES"), &times) == RP_OK && times >= 2);
     CHECK(slice_is(message.body, "far") && end_of(&fx, "T", 0) == 1 && stats_of(&fx).rolled == (uint64_t)times);

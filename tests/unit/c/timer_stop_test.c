@@ -268,7 +268,7 @@ static void what_has_no_queue_is_set_aside_and_comes_once_there_is_one(void) {
     CHECK(end_of(&fx, "New", 0) == 2 && end_of(&fx, "T", 0) == 3 && stats_of(&fx).messages_waiting == 0);
     CHECK(body_is(&fx, "New", 0, 0, "in its slot") && body_is(&fx, "New", 0, 1, "late"));
     rp_message message;
-    void *pin = message_at(&fx, "New", 0, 0, &message);
+    void *pin = read_message(&fx, "New", 0, 0, &message, NULL);
     CHECK(property_is(&message, "TIMER_ROLL_TIMES", "1"));
     rp_log_range_release(pin);
     ended(&fx, &c);

@@ -1,0 +1,40 @@
+/* cold_flow.h: how much each consumer group, and all of them together, may have read from the disk in a window of time.
+ * RocketMQ: ColdDataCgCtrService, ColdDataPullRequestHoldService (5.3.3 broker/coldctr/).
+ *
+ *   pull whose messages are on disk only ─┬─ its group has not had its bytes of this window ─► cold_reads, which counts what it reads
+ *                                         └─ it has: it is held until the window is over, then told to come again
+ *
+ * What memory holds is never held back. RocketMQ goes by how far behind a message lies (accessMessageInMemoryHotRatio), refuses consumers
+ * that are pushed to with SYSTEM_BUSY, and gives the others one message after three seconds; here SYSTEM_BUSY goes to who may not be held.
+ * Not counted: pops, the system's own groups, and what a reactor has to read itself once a pull's time is up.
+ *
+ * Threads  admits: reactors. note: the thread that reads. Limits (broker.h): Python's. A group's window and bytes are one word, moved by
+ *          compare and swap: no lock.
+ */
+#ifndef RP_BROKER_COLD_FLOW_H
+#define RP_BROKER_COLD_FLOW_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "../base/slice.h"
+
+struct rp_broker;
+struct rp_group;
+
+#define RP_COLD_WINDOW_MS 5000 /* as RocketMQ */
+
+/* What one group, or all, had read; relaxed. */
+typedef struct rp_cold_use {
+    _Atomic uint64_t window_bytes; /* the window's number above, its bytes below */
+    _Atomic int64_t first_ms;      /* since when it reads from the disk, with less than a minute in between; 0: never */
+    _Atomic int64_t last_ms;
+} rp_cold_use;
+
+/* 1: what this group asks for may be read from the disk now. */
+int rp_cold_flow_admits(const struct rp_broker *broker, const struct rp_group *group, int64_t now_ns);
+/* Until the window is over; at least 1. */
+int64_t rp_cold_flow_rest_ms(const struct rp_broker *broker, int64_t now_ns);
+void rp_cold_flow_note(struct rp_broker *broker, struct rp_group *group, int64_t bytes);
+
+#endif

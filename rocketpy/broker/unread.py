@@ -1,0 +1,26 @@
+"""The oldest message of the log that somebody who reads its queue has not read yet: what a deletion of files would take from whom.
+
+Who reads a queue is who has committed an offset in it: groups that broadcast keep theirs to themselves, and a queue nobody has read holds
+nothing back. RocketMQ's own groups (CID_RMQ_SYS_…) count for none. A group that is gone for good holds its messages until it is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .._core.store import MessageStore
+from .names import SYSTEM_GROUP_PREFIX
+from .retention import Unread
+
+
+def oldest_unread(offsets: Iterable[tuple[str, str, int, int]], store: MessageStore) -> Unread | None:
+    """offsets: (group, topic, queue id, committed). Blocks on the disk: it reads an entry for each that is behind. Raises StoreIOError."""
+    oldest: Unread | None = None
+    for group, topic, queue_id, committed in offsets:
+        if group.startswith(SYSTEM_GROUP_PREFIX) or committed >= store.max_offset(topic, queue_id):
+            continue
+        offset = max(committed, store.min_offset(topic, queue_id))
+        for log_offset, _, _ in store.entries(topic, queue_id, offset, 1):
+            if oldest is None or log_offset < oldest.log_offset:
+                oldest = Unread(log_offset, group, topic, queue_id, offset)
+    return oldest

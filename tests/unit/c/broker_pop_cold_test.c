@@ -1,0 +1,87 @@
+/* broker_pop_cold_test.c: pops of messages that memory no longer holds. */
+#include "../../../csrc/broker/lane.h"
+#include "cold_disk.h"
+#include "pop_fixture.h"
+
+/* Each region is read in by the reader before the filter passes over its messages: not only the first, and the rest by the reactor. */
+static void a_pops_filter_goes_through_a_cold_log_region_by_region(void) {
+    enum { BODY = 2 << 20, MESSAGES = 12, REGIONS = MESSAGES * BODY / (4 << 20) };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    put_pop_topics(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    char *body = malloc(BODY + 1);
+    CHECK(body != NULL);
+    memset(body, 'b', BODY);
+    body[BODY] = 0;
+    for (int i = 0; i < MESSAGES; i++)
+        CHECK(send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", body) == i);
+    free(body);
+    pop_request pop = pop_of(0);
+    pop.expression_type = "SQL92";
+    pop.expression = "price = 1";
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 1 && offset_of(&fx, 0) == MESSAGES);
+    CHECK(wait_for_reads(&disk, 0) >= REGIONS);
+    close_pop(&fx, &c);
+}
+
+/* One filter, some windows of entries: each is asked for when its turn has come, and nothing is found by the end of its time alone. */
+static void a_pops_filter_asks_for_each_window_of_entries(void) {
+    enum { MESSAGES = 9000 };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.by_page = 1;
+    fx.broker_options.cold_after_entries = 0;
+    fx.broker_options.cold_wait_ms = 10 * WAIT_MS;
+    fixture_open(&fx);
+    put_pop_topics(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    rp_append_item item = {.body = text("small"), .properties = {text("")}};
+    rp_topic *topic = rp_topic_table_find(fx.broker->topics, text("T"));
+    CHECK(rp_topic_open_queue_to_send(fx.broker->topics, topic, 0, &item.queue) != NULL);
+    for (int i = 0; i + 1 < MESSAGES; i++)
+        CHECK(rp_commit_log_append(fx.broker->commit_log, &item, 1) == 1);
+    send_message(&c, "T", 0, "TAGS\1wanted\2", "small");
+    pop_request pop = pop_of(0);
+    pop.expression = "wanted";
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 1 && offset_of(&fx, 0) == MESSAGES);
+    close_pop(&fx, &c);
+}
+
+/* Nor does a disk that fails keep them: the reactor reads after all. */
+static void what_the_reader_cannot_bring_in_is_popped_all_the_same(void) {
+    enum { MESSAGES = 100 };
+    fixture fx;
+    cold_disk disk;
+    prepare_over(&fx, &disk);
+    disk.reads_in = 0;
+    fx.broker_options.cold_wait_ms = 20;
+    fx.settings.property_filter_enable = 1;
+    fixture_open(&fx);
+    put_pop_topics(&fx);
+    client c = client_open(&fx, RP_SERIALIZE_JSON);
+    for (int i = 0; i < MESSAGES; i++)
+        send_message(&c, "T", 0, i == MESSAGES - 1 ? "price\0011\2" : "", "on disk");
+    pop_request pop = pop_of(0);
+    pop.expression_type = "SQL92";
+    pop.expression = "price = 1";
+    pop.poll_ms = WAIT_MS;
+    rp_command response = client_pop(&c, &pop);
+    CHECK(response.code == SUCCESS && messages_in(response.body) == 1 && offset_of(&fx, 0) == MESSAGES);
+    CHECK(wait_for_reads(&disk, 1) >= 1);
+    close_pop(&fx, &c);
+}
+
+int main(void) {
+    a_pops_filter_goes_through_a_cold_log_region_by_region();
+    a_pops_filter_asks_for_each_window_of_entries();
+    what_the_reader_cannot_bring_in_is_popped_all_the_same();
+    return 0;
+}

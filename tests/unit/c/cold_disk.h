@@ -1,0 +1,102 @@
+/* cold_disk.h: a broker over a disk whose reads the test lets through. */
+#ifndef RP_TESTS_COLD_DISK_H
+#define RP_TESTS_COLD_DISK_H
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "base/file_ops.h"
+#include "broker_fixture.h"
+
+#define READS_MAX 64
+
+/* The system's file operations, but pages are in memory only when the test or a read says so. */
+typedef struct cold_disk {
+    rp_file_ops ops;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int in_memory;  /* guarded by lock, as the rest */
+    int held;       /* reads wait */
+    int reads_in;   /* a read brings pages into memory */
+    int looks;      /* whether pages are in memory */
+    int begun;      /* reads, so far */
+    size_t largest; /* of them, bytes */
+    int by_page;    /* a read brings in its own pages only, not all */
+    struct {
+        uintptr_t begin, end;
+    } there[READS_MAX]; /* by_page: what reads brought in */
+} cold_disk;
+
+static inline int is_in_memory(void *context, const void *address, size_t size) {
+    cold_disk *disk = context;
+    uintptr_t begin = (uintptr_t)address;
+    pthread_mutex_lock(&disk->lock);
+    int in_memory = disk->in_memory;
+    disk->looks++;
+    for (int read = 0; read < disk->begun && disk->by_page && !in_memory; read++)
+        in_memory = disk->there[read].begin <= begin && disk->there[read].end >= begin + size;
+    pthread_mutex_unlock(&disk->lock);
+    return in_memory;
+}
+
+static inline int read_when_let(void *context, void *address, size_t size, int wait) {
+    cold_disk *disk = context;
+    if (wait == RP_READ_ASK)
+        return 0;
+    pthread_mutex_lock(&disk->lock);
+    int read = disk->begun++;
+    disk->largest = size > disk->largest ? size : disk->largest;
+    pthread_cond_broadcast(&disk->changed);
+    while (disk->held)
+        pthread_cond_wait(&disk->changed, &disk->lock);
+    if (disk->by_page && disk->reads_in) {
+        CHECK(read < READS_MAX);
+        disk->there[read].begin = (uintptr_t)address;
+        disk->there[read].end = (uintptr_t)address + size;
+    }
+    disk->in_memory |= disk->reads_in && !disk->by_page;
+    int rc = disk->reads_in ? 0 : -1;
+    errno = EFAULT; /* of a disk that fails */
+    pthread_mutex_unlock(&disk->lock);
+    return rc;
+}
+
+static inline void hold_reads(cold_disk *disk, int held) {
+    pthread_mutex_lock(&disk->lock);
+    disk->held = held;
+    pthread_cond_broadcast(&disk->changed);
+    pthread_mutex_unlock(&disk->lock);
+}
+
+static inline int wait_for_reads(cold_disk *disk, int count) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    pthread_mutex_lock(&disk->lock);
+    while (disk->begun < count && pthread_cond_timedwait(&disk->changed, &disk->lock, &until) == 0) {
+    }
+    int begun = disk->begun;
+    pthread_mutex_unlock(&disk->lock);
+    return begun;
+}
+
+/* Options may be changed before fixture_open. */
+static inline void prepare_over(fixture *fx, cold_disk *disk) {
+    *disk =
+        (cold_disk){.ops = *rp_file_ops_system(), .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .reads_in = 1};
+    disk->ops.context = disk;
+    disk->ops.in_memory = is_in_memory;
+    disk->ops.read_ahead = read_when_let;
+    fixture_init(fx);
+    fx->store_options.file_ops = &disk->ops;
+    fx->store_options.commit_log_file_size = 32 << 20;
+    fx->broker_options.cold_after_bytes = 0; /* the whole log may be cold */
+    fx->broker_options.cold_wait_ms = WAIT_MS;
+}
+
+static inline void open_over(fixture *fx, cold_disk *disk) {
+    prepare_over(fx, disk);
+    fixture_open(fx);
+}
+
+#endif
