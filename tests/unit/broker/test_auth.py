@@ -12,11 +12,13 @@ import pytest
 from rocketpy.auth.metadata import AUTH_FILE
 from rocketpy.broker.service import BrokerService
 from rocketpy.config import ConfigError
+from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode, ResponseCode
 from rocketpy.remoting.credentials import Credentials
 from tests.unit.broker.pair import pair
 from tests.unit.broker.running import Peer, Running, broker_config, eventually, run, running
 from tests.unit.broker.test_metrics import PROM, scrape, value
+from tests.unit.remoting.test_tls import context_of
 
 ASKING = {
     "authenticationEnabled": "true",
@@ -113,6 +115,19 @@ def test_without_the_two_switches_nobody_is_asked_and_users_are_made_for_later(t
         async with running(tmp_path, authenticationEnabled="true") as at:
             assert (await at.peer(ALICE).send("anything")).code == 0, "rights are not asked for"
             assert (await at.peer().send("orders")).remark == "username cannot be null."
+
+    run(test)
+
+
+def test_what_comes_by_tls_is_asked_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **ASKING, **{"tls.config.file": "/dev/null"}) as at:
+            await make_alice(at.peer(ROOT), "Topic:orders")
+            for who, code in ((None, REFUSED), (ALICE, 0), (Credentials("alice", "secret"), REFUSED)):
+                async with RemotingClient(tls=context_of(), credentials=who) as client:
+                    peer = Peer(at.broker.address)
+                    peer.client = client
+                    assert (await peer.send("orders")).code == code
 
     run(test)
 
