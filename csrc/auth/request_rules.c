@@ -143,6 +143,8 @@ static const rp_request_rule rules[] = {
     OF_NAMED_CLUSTER(1011, UPDATE, "clusterName", OPTIONAL),
     OF_NAMED_CLUSTER(1012, GET, "clusterName", OPTIONAL),
     OF_NAMED_CLUSTER(1013, UPDATE, "clusterName", OPTIONAL),
+    OF_CLUSTER(2001, UPDATE), /* stricter, as 25: how much other groups may read */
+    OF_CLUSTER(2002, UPDATE), /* stricter: the same */
     OF_CLUSTER(3001, UPDATE),
     OF_CLUSTER(3002, UPDATE),
     OF_CLUSTER(3003, UPDATE),
