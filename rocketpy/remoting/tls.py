@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._core.errors import InvalidArgument, RocketpyError, Unsupported
+from .._core.errors import InvalidArgument, RocketpyError
 from .._core.options import TlsOptions
 from .._core.remoting import Server
 from ..config import Config, ConfigError, Problem, Value, properties_text, read_properties
@@ -252,10 +252,10 @@ class ListenerTls:
             return
         try:
             self._load_all()
-        except Unsupported as error:
+        except RocketpyError as error:
             if is_promised:
                 raise
-            log.info("clients cannot speak TLS: %s", error)
+            log.warning("clients cannot speak TLS: %s", error)
 
     def _load_all(self) -> None:
         for server in self._servers:

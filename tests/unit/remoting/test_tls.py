@@ -10,11 +10,12 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rocketpy._core.errors import InvalidArgument, NetworkError, NotFound, RocketpyError
-from rocketpy._core.remoting import decode_command, encode_command
+from rocketpy._core.errors import InvalidArgument, NetworkError, NotFound, RocketpyError, Unsupported
+from rocketpy._core.remoting import Server, decode_command, encode_command
 from rocketpy.config import Config, ConfigError, load_config
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.client import RemotingClient
@@ -245,6 +246,30 @@ def test_what_cannot_be_promised_refuses_the_start(tmp_path: Path, own: Certific
 
     asyncio.run(scenario())
     assert any("Failed to create SSLContext for server" in message for message in caplog.messages)
+
+
+def test_without_openssl_who_was_promised_nothing_is_served_in_the_clear(
+    tmp_path: Path, own: Certificate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Without(Server):
+        def load_tls(self, **options: Any) -> None:
+            raise Unsupported("TLS needs OpenSSL; install it")
+
+    monkeypatch.setattr("rocketpy.namesrv.service.Server", Without)
+
+    async def scenario() -> None:
+        async with name_server(tmp_path) as address:
+            assert await ask(address, None) == 0
+        for keys in (
+            {"server_mode": "enforcing"},
+            {"test_mode_enable": "false", "server_certPath": own.files[0], "server_keyPath": own.files[1]},
+        ):
+            with pytest.raises(Unsupported, match="install it"):
+                async with name_server(tmp_path, **keys):
+                    pass
+
+    asyncio.run(scenario())
+    assert caplog.messages == ["clients cannot speak TLS: TLS needs OpenSSL; install it"]
 
 
 def test_a_password_is_not_shown() -> None:
