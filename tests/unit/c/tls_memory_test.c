@@ -7,6 +7,8 @@
 static _Atomic long countdown; /* allocations of other threads than the first until one fails; 0: none does */
 static _Atomic long failures;
 
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
+
 static int is_due(void) {
     if (atomic_load(&countdown) == 0 || gettid() == getpid()) {
         return 0;
@@ -16,7 +18,6 @@ static int is_due(void) {
     return fails;
 }
 
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -24,6 +25,7 @@ void *__libc_realloc(void *block, size_t size);
 void *malloc(size_t size) { return is_due() ? NULL : __libc_malloc(size); }
 void *calloc(size_t count, size_t size) { return is_due() ? NULL : __libc_calloc(count, size); }
 void *realloc(void *block, size_t size) { return is_due() ? NULL : __libc_realloc(block, size); }
+
 #endif
 
 static uint8_t message[100000];
