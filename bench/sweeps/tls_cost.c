@@ -1,7 +1,7 @@
 /* tls_cost.c: what TLS costs the server: its CPU time a request of 1 KB that is answered without a body, in the clear and sealed, one at
  * a time and 32 at a time (a record each, as clients seal them), a range of 1 MB of a mapped file as a pull is answered, and a handshake.
  *
- *   make build && cc -O2 -D_GNU_SOURCE -pthread bench/sweeps/tls_cost.c build/native/*\/librocketpy.a -lm -ldl -o /tmp/cost && /tmp/cost
+ *   make build && cc -O2 -D_GNU_SOURCE -pthread bench/sweeps/tls_cost.c build/native/HASH/librocketpy.a -lm -ldl -o /tmp/cost && /tmp/cost
  */
 #include "../../tests/unit/c/tls_client.h"
 
