@@ -3,47 +3,13 @@
  *
  * Counted are the calls of the rounds that revive, or of the reactor. The product's are in this program's allocator.
  */
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <sys/prctl.h>
 
+#include "memory_out.h"
 #include "pop_fixture.h"
 #include "pop_revive_fixture.h"
 
 #define CALLS_MAX 2000 /* a whole run has fewer */
 #define LONG_AWAY_MS INT64_C(7200000)
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
-static _Atomic bool counts_reactor;
-static _Thread_local int counts_here;
-
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
-
-static bool is_reactor(void) {
-    char name[16] = "";
-    return atomic_load(&counts_reactor) && prctl(PR_GET_NAME, name) == 0 && strncmp(name, "reactor", 7) == 0;
-}
-
-static bool is_out(void) {
-    if (counts_here == 0 && !is_reactor())
-        return false;
-    int64_t call = atomic_fetch_add(&calls, 1) + 1;
-    bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
-    if (fails)
-        errno = ENOMEM;
-    return fails;
-}
-
-void *malloc(size_t size) { return is_out() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return is_out() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(old, size); }
-
-#endif
 
 static void counted_turn(fixture *fx, int64_t now_ms) {
     counts_here = 1;
@@ -142,7 +108,7 @@ static void pop_with(int64_t from, int64_t behind) {
     atomic_store(&calls, 0);
     atomic_store(&fail_from, from);
     atomic_store(&fail_behind, behind);
-    atomic_store(&counts_reactor, true);
+    atomic_store(&counted_threads, "reactor");
     client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
     int is_open = may_receive(&c, &response);
     if (is_open && response.code == SUCCESS) {
@@ -159,7 +125,7 @@ static void pop_with(int64_t from, int64_t behind) {
         client_send_pop(&c, RP_CODE_POP_MESSAGE, &pop);
         (void)may_receive(&c, &response);
     }
-    atomic_store(&counts_reactor, false);
+    atomic_store(&counted_threads, NULL);
     client_close(&c);
     c = client_open(&fx, RP_SERIALIZE_JSON);
     send_message(&c, "T", 3, NULL, "body");
@@ -193,9 +159,8 @@ static void whichever_call_of_a_pop_fails_nothing_is_lost(void) { run_until_none
 static void whichever_calls_of_pops_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(pop_with, 5); }
 
 int main(void) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    return 0; /* theirs is the allocator */
-#endif
+    if (!HAS_OWN_MEMORY)
+        return 0;
     RUN(whichever_call_of_a_round_fails_nothing_is_lost);
     RUN(whichever_calls_of_rounds_fail_one_behind_the_other_nothing_is_lost);
     RUN(whichever_call_of_a_pop_fails_nothing_is_lost);

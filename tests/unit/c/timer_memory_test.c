@@ -2,9 +2,7 @@
  *
  * Counted are the calls of the timer's thread, and those of a start, a stop, a recall. The product's are in this program's allocator.
  */
-#include <errno.h>
-#include <sys/prctl.h>
-
+#include "memory_out.h"
 #include "timer_fixture.h"
 
 #define SLOT_MS 10
@@ -12,36 +10,6 @@
 #define SOON_MS 2000 /* within the window */
 #define LATE_MS 5000 /* beyond it: rolled on its way */
 #define CALLS_MAX 1000  /* a whole run has fewer */
-
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-
-static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
-static _Thread_local int counts_here;
-
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* theirs is the allocator */
-
-static bool is_timer_thread(void) {
-    char name[16] = "";
-    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "timer") == 0;
-}
-
-static bool is_out(void) {
-    if (atomic_load(&fail_from) == 0 || (counts_here == 0 && !is_timer_thread()))
-        return false;
-    int64_t call = atomic_fetch_add(&calls, 1) + 1;
-    bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
-    if (fails)
-        errno = ENOMEM;
-    return fails;
-}
-
-void *malloc(size_t size) { return is_out() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return is_out() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(old, size); }
-
-#endif
 
 /* ---- what is tried again, as the broker's owner does ---- */
 
@@ -98,6 +66,7 @@ static void run_with(int64_t from, int64_t behind) {
     atomic_store(&calls, 0);
     atomic_store(&fail_behind, behind);
     atomic_store(&fail_from, from);
+    atomic_store(&counted_threads, "timer");
     start(&fx);
     int64_t begin_ms = turned_wall_ms(NULL);
     send_at(&c, 0, begin_ms + LATE_MS, "A");
@@ -122,7 +91,7 @@ static void run_with(int64_t from, int64_t behind) {
     turn_clock(&fx, LATE_MS);
     (void)stop(&fx);
     CHECK(!is_clean || (end_of(&fx, "T", 0) == 1 && end_of(&fx, "T", 1) == 0 && end_of(&fx, "T", 2) == 1));
-    atomic_store(&fail_from, 0);
+    atomic_store(&counted_threads, NULL);
     fixture_close(&fx);
 }
 
@@ -139,9 +108,8 @@ static void whichever_call_fails_nothing_is_lost(void) { run_until_none_fails(1)
 static void whichever_calls_fail_one_behind_the_other_nothing_is_lost(void) { run_until_none_fails(10); }
 
 int main(void) {
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    return 0; /* no call is counted */
-#endif
+    if (!HAS_OWN_MEMORY)
+        return 0;
     RUN(whichever_call_fails_nothing_is_lost);
     RUN(whichever_calls_fail_one_behind_the_other_nothing_is_lost);
     return 0;

@@ -1,0 +1,56 @@
+/* memory_out.h: this program's allocator, which has nothing left from the n-th call on, for some calls. Counted are the calls between
+ * counts_here = 1 and 0 of a thread, and all of those beside the first whose names begin with counted_threads. Not under sanitizers: theirs
+ * is the allocator there, and nothing is counted. */
+#ifndef RP_TESTS_MEMORY_OUT_H
+#define RP_TESTS_MEMORY_OUT_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static _Atomic int64_t calls, fail_from, fail_behind; /* of the calls, the first that fails, and the first behind that does not */
+static _Atomic(const char *) counted_threads;         /* NULL: none */
+static _Thread_local int counts_here;
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+
+#define HAS_OWN_MEMORY 0
+
+#else
+
+#define HAS_OWN_MEMORY 1
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+static bool is_counted(void) {
+    char name[16] = "";
+    const char *prefix = atomic_load(&counted_threads);
+    if (counts_here != 0 || prefix == NULL || gettid() == getpid()) /* the first thread has the program's name */
+        return counts_here != 0;
+    return prctl(PR_GET_NAME, name) == 0 && strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_out(void) {
+    if (!is_counted())
+        return false;
+    int64_t call = atomic_fetch_add(&calls, 1) + 1;
+    bool fails = call >= atomic_load(&fail_from) && call < atomic_load(&fail_behind);
+    if (fails)
+        errno = ENOMEM;
+    return fails;
+}
+
+void *malloc(size_t size) { return is_out() ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return is_out() ? NULL : __libc_calloc(count, size); }
+void *realloc(void *old, size_t size) { return is_out() ? NULL : __libc_realloc(old, size); }
+
+#endif
+
+#endif
