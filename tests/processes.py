@@ -73,19 +73,27 @@ def port_accepts(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def _own_ports() -> range:
+    """This worker's share, where several of pytest's run side by side: what another has handed out may not be bound yet."""
+    share = len(PORTS) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    first = PORTS.start + share * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    margin = max(map(abs, BROKER_PORTS))
+    return range(first + margin, first + share - margin)
+
+
 _handed_out: set[int] = set()
 
 
 def free_port(neighbours: Sequence[int] = (0,)) -> int:
     """A port with every port + neighbour free, each given out once: BROKER_PORTS for a broker."""
-    dice = random.SystemRandom()
+    dice, ports = random.SystemRandom(), _own_ports()
     for _ in range(1000):
-        port = dice.choice(PORTS)
+        port = dice.choice(ports)
         wanted = {port + distance for distance in neighbours}
         if not wanted & _handed_out and all(_can_bind(each) for each in wanted):
             _handed_out.update(wanted)
             return port
-    raise AssertionError(f"no free port found from {PORTS.start} to {PORTS.stop}")
+    raise AssertionError(f"no free port found from {ports.start} to {ports.stop}")
 
 
 def write_properties(path: Path, keys: Mapping[str, object]) -> Path:
