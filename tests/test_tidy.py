@@ -39,6 +39,7 @@ PYTHON_LEVELS = (
     {"remoting", "logs"},
     {"auth", "namesrv", "broker", "ha", "store"},
     {"cli", "spark", "__main__"},
+    {"testing"},
 )
 BANNED_WORDS = {
     r"\bTODO\b|\bFIXME\b|\bXXX\b": "open an issue, or do it",

@@ -7,6 +7,7 @@ import contextlib
 import socket
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +73,10 @@ def choose_port(host: str, wanted: int, usual: int, neighbours: tuple[int, ...] 
     return usual if all(port_is_free(host, usual + distance) for distance in neighbours) else 0
 
 
-def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
-    """The two configurations: everything below one directory, everything on one address."""
+def configs_of(options: UpOptions, directory: Path, keys: Mapping[str, str] | None = None) -> tuple[Config, Config]:
+    """The two configurations: everything below one directory, everything on one address.
+
+    `keys`: more of the broker's. Raises ConfigError."""
     logs = str(directory / "logs")
     namesrv = {
         "bindAddress": options.host,
@@ -92,7 +95,7 @@ def configs_of(options: UpOptions, directory: Path) -> tuple[Config, Config]:
         "flushDiskType": options.flush,
         "logPath": logs,
     }
-    return load_config("namesrv", None, namesrv), load_config("broker", None, broker)
+    return load_config("namesrv", None, namesrv), load_config("broker", None, broker | dict(keys or {}))
 
 
 class Embedded:

@@ -1,0 +1,149 @@
+"""A name server and a broker in this process, in a thread of their own, for tests of programs that send and consume.
+
+    the test ── start, stop, make_topic ──► call_soon_threadsafe ──► event loop in a thread: NameServer, BrokerService
+
+Threads  any; the servers' Python runs in one thread, their native threads are as those of `rocketpy up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import threading
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from .._core.errors import RocketpyError
+from ..cli.process import ready_executor, start_all, stop_all
+from ..cli.up import Embedded, UpOptions, configs_of
+from ..logs import NativeLog
+from ..remoting.client import RemotingClient
+from ..remoting.codes import RequestCode
+from ..remoting.headers import CreateTopicRequestHeader
+
+STARTS_WITHIN_S = 60.0
+"""A machine may stand still; a start takes a tenth of a second."""
+READ_WRITE = 6
+
+T = TypeVar("T")
+
+
+class LocalRocketMQ:
+    """Servers that clients of any kind can reach at `namesrv`, "127.0.0.1:port".
+
+    directory  where data lives, kept at the end; None: a temporary one, removed at the end
+    keys       of the broker's configuration, RocketMQ's or ours: {"flushDiskType": "SYNC_FLUSH"}
+
+    Topics are made by the first message, or by make_topic. A stop and a start keep messages, topics, offsets and the ports: a broker that
+    comes back. Raises ConfigError for keys that cannot be, RocketpyError where the servers do not start.
+    """
+
+    def __init__(self, directory: Path | None = None, keys: Mapping[str, str] | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="rocketpy-", ignore_cleanup_errors=True) if directory is None else None
+        self.directory = (directory or Path(self._temporary.name if self._temporary else "")).absolute()
+        self._keys = dict(keys or {})
+        self._ports = (0, 0)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Event | None = None
+        self._embedded: Embedded | None = None
+        self.namesrv = ""
+        """The name server's address; "" before the first start."""
+        self.broker = ""
+        """The broker's address; "" before the first start."""
+
+    def start(self) -> Self:
+        """Returns when the broker is registered. Nothing happens to one that runs."""
+        if self._thread is not None:
+            return self
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)), name="rocketmq", daemon=True)
+        self._thread.start()
+        try:
+            started.result(STARTS_WITHIN_S)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """A clean stop; start brings the same servers back."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        if self._loop is not None and self._ended is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended by itself: the start failed
+                self._loop.call_soon_threadsafe(self._ended.set)
+        thread.join()
+
+    def close(self) -> None:
+        """Stops, and removes the directory if it is a temporary one."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def make_topic(self, name: str, queues: int = 4, attributes: str = "") -> str:
+        """The topic's name, which name servers know at the return. `attributes` as mqadmin writes them: "+message.type=FIFO".
+
+        Raises CommandError with the broker's reason, RocketpyError where nothing runs."""
+        header = CreateTopicRequestHeader(
+            topic=name,
+            default_topic="TBW102",
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=READ_WRITE,
+            topic_filter_type="SINGLE_TAG",
+            order=False,
+            attributes=attributes or None,
+        )
+        self._run(self._call(RequestCode.UPDATE_AND_CREATE_TOPIC, header))
+        return name
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None or self._thread is None:
+            work.close()
+            raise RocketpyError("the servers do not run: start() them first")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(STARTS_WITHIN_S)
+
+    async def _call(self, code: RequestCode, header: CreateTopicRequestHeader) -> None:
+        async with RemotingClient() as client:
+            await client.call(self.broker, code, header)
+
+    def _new_embedded(self, native_log: NativeLog) -> Embedded:
+        namesrv_port, broker_port = self._ports
+        options = UpOptions(self.directory, namesrv_port=namesrv_port, broker_port=broker_port)
+        namesrv, broker = configs_of(options, self.directory, self._keys)
+        return Embedded(namesrv, [broker], native_log)
+
+    async def _serve(self, started: Future[None]) -> None:
+        """The thread's life: starts, says so, waits for stop()."""
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        native_log = NativeLog()
+        try:
+            with ready_executor() as executor:
+                self._loop.set_default_executor(executor)
+                native_log.start()
+                embedded = self._new_embedded(native_log)
+                await start_all([embedded])
+                self._ports = (embedded.namesrv.port, embedded.brokers[0].config.integer("listenPort"))
+                self.namesrv = f"127.0.0.1:{embedded.namesrv.port}"
+                self.broker = embedded.brokers[0].address
+                started.set_result(None)
+                await self._ended.wait()
+                await stop_all([embedded])
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+        finally:
+            native_log.close()

@@ -1,0 +1,73 @@
+"""`rocketpy.testing`: servers for other people's tests, and the fixtures that pytest finds by itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.errors import RocketpyError
+from rocketpy._core.load import Load
+from rocketpy.config import ConfigError
+from rocketpy.testing import LocalRocketMQ
+
+SEND, PULL = 1, 2
+COUNT = 500
+
+
+def moved(broker: str, topic: str, mode: int) -> int:
+    """Messages that the load generator has sent, or received and checked."""
+    with Load(address=broker, topic=topic, queue_count=4, mode=mode, connections=2, message_size=200, count=COUNT) as load:
+        load.start()
+        assert load.wait(50)
+        totals = load.result()["totals"]
+    assert totals["errors"] == 0 and totals["failures"] == 0, totals
+    return int(totals["received"] if mode == PULL else totals["sent"])
+
+
+def test_messages_go_through_and_outlive_a_stop() -> None:
+    with LocalRocketMQ(keys={"flushDiskType": "SYNC_FLUSH"}) as rocketmq:
+        topic = rocketmq.make_topic("Orders")
+        assert moved(rocketmq.broker, topic, SEND) == COUNT
+        addresses = (rocketmq.namesrv, rocketmq.broker)
+        rocketmq.stop()
+        with pytest.raises(RocketpyError, match="do not run"):
+            rocketmq.make_topic("Bills")
+        rocketmq.start()
+        assert (rocketmq.namesrv, rocketmq.broker) == addresses
+        assert moved(rocketmq.broker, topic, PULL) == COUNT
+        directory = rocketmq.directory
+    assert not directory.exists()
+
+
+def test_a_directory_of_the_caller_s_is_kept(tmp_path: Path) -> None:
+    with LocalRocketMQ(tmp_path / "data"):
+        pass
+    assert (tmp_path / "data" / "store").is_dir()
+
+
+def test_what_cannot_start_says_why() -> None:
+    with pytest.raises(ConfigError, match="flushDiskType"):
+        LocalRocketMQ(keys={"flushDiskType": "NEVER"}).start()
+
+
+def test_two_run_side_by_side() -> None:
+    with LocalRocketMQ() as first, LocalRocketMQ() as second:
+        assert first.namesrv != second.namesrv
+        first.make_topic("Orders")
+        second.make_topic("Orders")
+
+
+def test_pytest_finds_the_fixtures(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nrocketmq_keys =\n    flushDiskType=SYNC_FLUSH\n")
+    (tmp_path / "test_shop.py").write_text(
+        "def test_one(rocketmq, rocketmq_topic):\n"
+        "    assert rocketmq.namesrv and rocketmq_topic == 'Test-1'\n"
+        "def test_two(rocketmq, rocketmq_topic):\n"
+        "    assert rocketmq_topic == 'Test-2'\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
