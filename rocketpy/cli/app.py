@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from .bench import bench_app
+from .config import config_app
 from .store import store_app
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
 )
 
 app.add_typer(bench_app, name="bench")
+app.add_typer(config_app, name="config")
 app.add_typer(store_app, name="store")
 
 _PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

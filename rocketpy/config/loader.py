@@ -159,6 +159,10 @@ class Config:
             log.log(level, "%s", text)
         self._remarks.clear()
 
+    def remarks(self) -> list[str]:
+        """What there is to say about the file, until report_remarks has said it."""
+        return [text for _, text in self._remarks]
+
     def report_unread(self) -> None:
         """Says once which keys were changed and read by nobody; for a process whose services have all started."""
         self._is_running = True

@@ -1,0 +1,62 @@
+"""`rocketpy config …`: what a configuration file says, before a server is started with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from ..config import TABLES, Config, ConfigError, load_config
+from .process import EXIT_USAGE, complain, say
+from .tables import output, table_of
+
+config_app = typer.Typer(help=__doc__, no_args_is_help=True)
+DEFAULTS = "default"
+
+File = Annotated[Path, typer.Argument(help="A configuration file, RocketMQ's or ours.", show_default=False)]
+RoleName = Annotated[str, typer.Option("--role", help=f"Whose file it is: {', '.join(TABLES)}.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+@config_app.command()
+def check(file: File, role: RoleName = "broker") -> None:
+    """Say everything that is wrong with a file, and what in it has no effect. Exit 0 it would start, 2 it would not."""
+    config = _loaded("rocketpy config check", role, file)
+    for remark in config.remarks():
+        say(remark)
+    say(f"{file}: a {role} starts with it")
+
+
+@config_app.command()
+def diff(
+    file: File,
+    other: Annotated[Path | None, typer.Argument(help="Another file; without it the defaults.", show_default=False)] = None,
+    role: RoleName = "broker",
+    as_json: AsJson = False,
+) -> None:
+    """Show the keys whose values are not the defaults, or not those of another file. Secrets are not shown, nor compared."""
+    program = "rocketpy config diff"
+    ours, theirs = (_loaded(program, role, path).shown() for path in (file, other))
+    names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
+    columns = (str(file), str(other) if other else DEFAULTS)
+    if as_json:
+        say(json.dumps({name: {"value": ours.get(name), "other": theirs.get(name)} for name in names}))
+        return
+    table = table_of("key", *columns)
+    for name in names:
+        table.add_row(name, escape(ours.get(name, "")), escape(theirs.get(name, "")))
+    output().print(table)
+
+
+def _loaded(program: str, role: str, file: Path | None) -> Config:
+    """Ends the command where the file cannot be."""
+    if role not in TABLES:
+        raise typer.BadParameter(f"{role!r} is none of {', '.join(TABLES)}", param_hint="--role")
+    try:
+        return load_config(role, file)
+    except ConfigError as error:
+        complain(program, error)
+        raise typer.Exit(EXIT_USAGE) from None
