@@ -182,6 +182,15 @@ typedef struct rp_offset_row {
     int64_t offset;
 } rp_offset_row;
 void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row), void *context);
+typedef struct rp_stalled_row {
+    rp_slice group, topic; /* valid while visited */
+    int32_t queue_id;
+    int64_t messages; /* behind what is committed */
+    int64_t idle_ms;
+} rp_stalled_row;
+/* Queues with messages that a group has not pulled, and in which it has neither pulled nor committed for idle_ms: those it has committed
+ * in, and that somebody has sent to or pulled from since the start. */
+void rp_broker_each_stalled(rp_broker *broker, int64_t idle_ms, int (*visit)(void *context, const rp_stalled_row *row), void *context);
 uint64_t rp_broker_offset_version(const rp_broker *broker); /* grows with each change; unchanged: nothing to persist */
 /* Where the last pull of the group left off (RocketMQ's pull offset table); the committed offset when it never pulled. */
 int64_t rp_broker_read_pull_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id);

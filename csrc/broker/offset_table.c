@@ -3,13 +3,21 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "broker.h"
+
+int64_t rp_offset_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static void set_cell(rp_offset_cell *cell) {
     atomic_store_explicit(&cell->committed, RP_OFFSET_NONE, memory_order_relaxed);
     atomic_store_explicit(&cell->pulled, RP_OFFSET_NONE, memory_order_relaxed);
     atomic_store_explicit(&cell->reset, RP_OFFSET_NONE, memory_order_relaxed);
+    atomic_store_explicit(&cell->moved_ms, 0, memory_order_relaxed);
 }
 
 void rp_offset_cells_free(rp_offset_cells *cells) {
@@ -51,7 +59,17 @@ rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id) {
 }
 
 int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset) {
-    return atomic_exchange_explicit(&cell->committed, offset, memory_order_relaxed) != offset;
+    if (atomic_exchange_explicit(&cell->committed, offset, memory_order_relaxed) == offset)
+        return 0;
+    atomic_store_explicit(&cell->moved_ms, rp_offset_now_ms(), memory_order_relaxed);
+    return 1;
+}
+
+void rp_offset_cell_pull(rp_offset_cell *cell, int64_t next_offset) {
+    if (atomic_load_explicit(&cell->pulled, memory_order_relaxed) == next_offset)
+        return;
+    atomic_store_explicit(&cell->pulled, next_offset, memory_order_relaxed);
+    atomic_store_explicit(&cell->moved_ms, rp_offset_now_ms(), memory_order_relaxed);
 }
 
 int rp_offset_cell_clear(rp_offset_cell *cell) {

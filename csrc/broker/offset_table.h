@@ -19,6 +19,7 @@ typedef struct rp_offset_cell {
     _Atomic int64_t committed; /* relaxed: a lone value; RP_OFFSET_NONE before the first commit */
     _Atomic int64_t pulled;    /* where the last pull left off */
     _Atomic int64_t reset;     /* where the next pull is sent; RP_OFFSET_NONE: nowhere */
+    _Atomic int64_t moved_ms;  /* when committed or pulled last changed, by rp_offset_now_ms */
     struct rp_pop_order *order; /* guarded by the cell's pop lock (pop_choice.h); NULL before the first order pop */
 } rp_offset_cell;
 
@@ -33,6 +34,10 @@ rp_offset_cell *rp_offset_cells_find(const rp_offset_cells *cells, int32_t queue
 rp_offset_cell *rp_offset_cells_open(rp_offset_cells *cells, int32_t queue_id);
 /* Stores an offset; 1 when that changed anything. */
 int rp_offset_cell_commit(rp_offset_cell *cell, int64_t offset);
+/* Notes where a pull has left off. */
+void rp_offset_cell_pull(rp_offset_cell *cell, int64_t next_offset);
+/* Some ms behind, for no more than a load: CLOCK_MONOTONIC_COARSE. */
+int64_t rp_offset_now_ms(void);
 /* Forgets its offsets. 1 when there was one. */
 int rp_offset_cell_clear(rp_offset_cell *cell);
 

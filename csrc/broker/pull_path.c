@@ -164,7 +164,7 @@ static int is_for_later(rp_lane *lane, const rp_message_filter *filter, int atte
 static void note_offsets(rp_lane *lane, const rp_pull *pull, rp_offset_cell *cell, int attempt, int64_t next_offset) {
     if (cell == NULL)
         return;
-    atomic_store_explicit(&cell->pulled, next_offset, memory_order_relaxed);
+    rp_offset_cell_pull(cell, next_offset);
     int commits = attempt == RP_PULL_FIRST && (pull->sys_flag & RP_PULL_COMMIT_OFFSET) && pull->commit_offset >= 0;
     if (commits && rp_offset_cell_commit(cell, pull->commit_offset))
         atomic_fetch_add_explicit(&lane->broker->offset_version, 1, memory_order_relaxed);

@@ -24,6 +24,10 @@ cdef extern from "broker/broker.h" nogil:
         rp_slice group, topic
         int32_t queue_id
         int64_t offset
+    ctypedef struct rp_stalled_row:
+        rp_slice group, topic
+        int32_t queue_id
+        int64_t messages, idle_ms
     ctypedef struct rp_topic_stats:
         rp_slice topic
         uint64_t messages_in, bytes_in, messages_out, bytes_out
@@ -74,6 +78,8 @@ cdef extern from "broker/broker.h" nogil:
     int rp_broker_reset_offset(rp_broker *broker, rp_slice group, rp_slice topic, int32_t queue_id, int64_t offset)
     void rp_broker_delete_offsets(rp_broker *broker, rp_slice group, rp_slice topic)
     void rp_broker_each_offset(rp_broker *broker, int (*visit)(void *context, const rp_offset_row *row) noexcept nogil, void *context)
+    void rp_broker_each_stalled(rp_broker *broker, int64_t idle_ms,
+                                int (*visit)(void *context, const rp_stalled_row *row) noexcept nogil, void *context)
     uint64_t rp_broker_offset_version(const rp_broker *broker)
     void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil,
                                     void *context)

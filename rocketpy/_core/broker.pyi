@@ -118,6 +118,8 @@ class Broker(TimedMessages):
     def delete_offsets(self, group: str, topic: str | None = None) -> None: ...
     def offsets(self) -> list[tuple[str, str, int, int]]:
         """(group, topic, queue id, offset) of all offsets."""
+    def stalled_queues(self, idle_ms: int) -> list[tuple[str, str, int, int, int]]:
+        """(group, topic, queue id, messages, idle ms) of queues with messages left to pull, where it stands still for so long."""
     @property
     def offset_version(self) -> int: ...
     def topic_stats(self) -> list[tuple[str, int, int, int, int]]:

@@ -58,6 +58,14 @@ cdef int export_offset(void *context, const rp_offset_row *offset) noexcept nogi
     return export_row(<export_buffer *>context, offset.group, offset.topic, &row)
 
 
+cdef int export_stalled(void *context, const rp_stalled_row *stalled) noexcept nogil:
+    cdef exported_row row
+    row.numbers[0] = stalled.queue_id
+    row.numbers[1] = stalled.messages
+    row.numbers[2] = stalled.idle_ms
+    return export_row(<export_buffer *>context, stalled.group, stalled.topic, &row)
+
+
 cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:
     cdef exported_row row
     cdef rp_slice nothing
@@ -509,6 +517,15 @@ cdef class Broker(TimedMessages):
             rp_broker_each_offset(self.native, export_offset, &buffer)
         self.leave()
         return imported_rows(&buffer, 2, 2)
+
+    def stalled_queues(self, int64_t idle_ms):
+        cdef export_buffer buffer
+        memset(&buffer, 0, sizeof(buffer))
+        self.enter()
+        with nogil:
+            rp_broker_each_stalled(self.native, idle_ms, export_stalled, &buffer)
+        self.leave()
+        return imported_rows(&buffer, 2, 3)
 
     @property
     def offset_version(self):

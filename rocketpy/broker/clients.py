@@ -149,6 +149,10 @@ class ConsumerTable:
         info = self._groups.get(group)
         return None if info is None else info.find(client_id)
 
+    def client_ids(self, group: str) -> list[str]:
+        info = self._groups.get(group)
+        return [] if info is None else info.client_ids
+
     def subscription(self, group: str, topic: str) -> Subscription | None:
         info = self._groups.get(group)
         return None if info is None else info.subscriptions.get(topic)

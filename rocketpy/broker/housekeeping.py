@@ -16,6 +16,7 @@ from .parts import Parts
 from .periodic import at_midnight, every, plain
 from .pop import RetryTopics
 from .slave_synchronize import SlaveSynchronize
+from .stalled_queues import StalledQueues
 from .start_checks import warn_of_ha_port
 from .transaction_checks import TransactionChecks
 
@@ -26,6 +27,7 @@ SAVE_TABLES_S = 10.0
 STORE_RATES_S = 1.0
 SERIES_RATES_S = 10.0
 CLEAN_OFFSETS_S = 600.0
+STALLED_QUEUES_S = 10.0
 RETRY_TOPICS_S = 1.0
 CHECKS_LOOK_S = 1.0  # how often their interval, which may change, is looked at
 SLAVE_SYNCHRONIZE_S = 3.0
@@ -38,6 +40,7 @@ class Housekeeping:
     def __init__(self, parts: Parts, synchronize: SlaveSynchronize | None) -> None:
         self._parts = parts
         self._synchronize = synchronize
+        self._stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed)
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -59,6 +62,7 @@ class Housekeeping:
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
             every("clean offsets", CLEAN_OFFSETS_S, plain(self._clean_offsets)),
+            every("stalled queues", STALLED_QUEUES_S, plain(self.warn_of_stalled_queues)),
             at_midnight("the morning's mark of what was counted", plain(parts.stats.record_morning)),
         ]
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
@@ -110,6 +114,12 @@ class Housekeeping:
         parts = self._parts
         parts.act([*parts.producers.scan(), *parts.consumers.scan()])
         parts.locks.forget_expired()
+
+    def warn_of_stalled_queues(self) -> None:
+        """Once of each queue whose messages a live group does not come for, until it does."""
+        if (after_ms := self._parts.config.integer("queueStalledAfterMillis")) > 0:
+            for warning in self._stalled.news(self._parts.native.stalled_queues(after_ms)):
+                log.warning("%s", warning)
 
     def _clean_offsets(self) -> None:
         """With enableCleanExpiredOffset, offsets nobody subscribes to and that are behind all messages are forgotten."""

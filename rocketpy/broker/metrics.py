@@ -20,6 +20,7 @@ from ..remoting.codes import Language
 from . import names
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
+from .stalled_queues import StalledQueues
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +115,10 @@ class BrokerMetrics:
             if topic in parts.topics and parts.consumers.is_consumed(group, topic):
                 behind[group, topic] += max(0, parts.store.max_offset(topic, queue) - committed)
                 in_flight[group, topic] += max(0, parts.offsets.query_pull(group, topic, queue) - committed)
+        if (after_ms := parts.config.integer("queueStalledAfterMillis")) > 0:
+            stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
+            queues = [(self._lag_labels(group, topic), count) for (group, topic), count in stalled.items()]
+            yield self._gauge("rocketmq_consumer_stalled_queues", "Queues with messages that a live group does not come for", queues)
         rows = [(self._lag_labels(group, topic), count, in_flight[group, topic]) for (group, topic), count in behind.items()]
         yield self._gauge("rocketmq_consumer_lag_messages", "Consumer lag messages", [(labels, count) for labels, count, _ in rows])
         yield self._gauge("rocketmq_consumer_inflight_messages", "Consumer inflight messages", [(labels, away) for labels, _, away in rows])

@@ -236,6 +236,13 @@ _CONSUMER_KEYS: tuple[Key, ...] = (
     switch("enableNetWorkFlowControl", False, "Refuse when the network is full.", idle="output is bounded per connection"),
     switch("coldCtrStrategyEnable", False, "Let limits of groups follow their use.", idle=COLD_LIMITS),
     switch("usePIDColdCtrStrategy", True, "How the limit is found.", idle=COLD_LIMITS),
+    long(
+        "queueStalledAfterMillis",
+        60000,
+        "Warn of queues with messages for which their group, though alive, has not come for so long; 0: never. Not a key of RocketMQ.",
+        "ms",
+        live=True,
+    ),
     long("cgColdReadThreshold", 3 * 1024**2, "What a group may have read from the disk in 5 s.", "bytes", live=True),
     long("globalColdReadThreshold", 100 * 1024**2, "What all groups may have read from the disk in 5 s.", "bytes", live=True),
 )
