@@ -75,6 +75,14 @@ def broker(context: typer.Context) -> None:
 
 
 @app.command(context_settings=_PASS_THROUGH)
+def proxy(context: typer.Context) -> None:
+    """Run the proxy for clients that speak gRPC: -n ADDR, -pc FILE; as mqproxy."""
+    from .proxy import run_proxy
+
+    raise typer.Exit(run_proxy(context.args, "rocketpy proxy"))
+
+
+@app.command(context_settings=_PASS_THROUGH)
 def spark(context: typer.Context) -> None:
     """Pipelines on Spark: lake, traffic, lag, dlq, transform, copy, audit; and doctor."""
     from .spark import run_spark

@@ -55,6 +55,10 @@ def _open_closed_streams() -> None:
 def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("namesrv", "broker"):
         return _serve(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
+    if arguments and arguments[0] == "proxy":
+        from .proxy import run_proxy
+
+        return run_proxy(arguments[1:], "rocketpy proxy")
     if arguments in (["version"], ["--version"], ["-V"]):
         from .version import print_version
 

@@ -1,4 +1,4 @@
-"""RocketMQ's proxy in front of a cluster, and Java's 5.x clients, which speak gRPC to it."""
+"""A proxy in front of a cluster, RocketMQ's or ours, and Java's 5.x clients, which speak gRPC to it."""
 
 from __future__ import annotations
 
@@ -77,6 +77,18 @@ class Proxy(Server):
         self.process = Process("proxy", command, self.home / "stdout.log", {"ROCKETMQ_HOME": str(self.home), **UTF_8}, self.home)
         for port in (self.port, self.remoting_port):
             self.process.wait_until(lambda port=port: port_accepts(port), 60, f"listening on {port}")
+        return self
+
+
+class OwnProxy(Proxy):
+    """rocketpy's; it has no port for 4.x clients, who go to the brokers."""
+
+    def start(self) -> Proxy:
+        conf = self.home / "rmq-proxy.json"
+        self.home.mkdir(parents=True, exist_ok=True)
+        conf.write_text(json.dumps(self._settings))
+        self.process = Process.rocketpy("proxy", "-pc", str(conf), "-n", self._namesrv, log=self.home / "stdout.log")
+        self.process.wait_until(lambda: port_accepts(self.port), 60, f"listening on {self.port}")
         return self
 
 

@@ -1,0 +1,202 @@
+"""The cluster behind the proxy: routes from name servers, what brokers say of topics and groups, and calls to brokers.
+RocketMQ: TopicRouteService, ClusterMetadataService, ClusterMessageService (5.3.3 proxy/service/).
+
+Threads  one event loop. Bounds: a cache of topic_route_service_cache_max_num entries each, the oldest go first; the client's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from .._core.errors import NetworkError, RocketpyError
+from .._core.remoting import Command
+from ..remoting.client import RemotingClient, RequestCallback
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Fields
+from ..remoting.headers import GetRouteInfoRequestHeader, GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
+from ..remoting.json_codec import JsonError, read_object
+from ..remoting.route import MASTER_ID, TopicRoute
+from .settings import ProxySettings
+from .status import ProxyError
+
+READ, WRITE = 4, 2
+TIMEOUT_S: Final = 3.0
+MESSAGE_TYPE: Final = "message.type"
+
+T = TypeVar("T")
+
+
+class Cached(Generic[T]):
+    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once."""
+
+    def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int) -> None:
+        self._ask = ask
+        self._refresh_s = refresh_s
+        self._most = most
+        self._known: dict[str, tuple[float, asyncio.Future[T]]] = {}
+
+    async def get(self, key: str) -> T:
+        now_s = time.monotonic()
+        known = self._known.get(key)
+        if known is None or now_s - known[0] >= self._refresh_s or (known[1].done() and known[1].exception() is not None):
+            self._known.pop(key, None)
+            while len(self._known) >= self._most:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask(key)))
+        return await asyncio.shield(known[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One queue that can be written to."""
+
+    broker: str
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Of a consumer group: what its clients are told."""
+
+    orderly: bool = False
+    retries: int = 16
+    exponential: tuple[int, int, float] | None = None
+    """First pause and longest in ms, and the factor between two; None: the pauses of next_ms."""
+    next_ms: tuple[int, ...] = field(
+        default=tuple(1000 * s for s in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200)),
+    )
+
+    def pause_ms(self, times: int) -> int:
+        """Before a message that was consumed so often comes again."""
+        if self.exponential is not None:
+            first, longest, factor = self.exponential
+            return int(min(longest, first * factor ** max(0, times))) if factor >= 1 else first
+        return self.next_ms[min(max(0, times), len(self.next_ms) - 1)]
+
+    @classmethod
+    def from_json(cls, members: dict[str, Any]) -> GroupConfig:
+        policy = members.get("groupRetryPolicy") or {}
+        next_ms = tuple(int(each) for each in (policy.get("customizedRetryPolicy") or {}).get("next") or ())
+        exponential = None
+        if policy.get("type") == "EXPONENTIAL":
+            given = policy.get("exponentialRetryPolicy") or {}
+            exponential = (int(given.get("initial", 5000)), int(given.get("max", 7_200_000)), float(given.get("multiplier", 2)))
+        return cls(
+            members.get("consumeMessageOrderly") is True,
+            int(members.get("retryMaxTimes", 16)),
+            exponential,
+            next_ms or cls().next_ms,
+        )
+
+
+class Brokers:
+    """Who is asked. Names of brokers become addresses here and nowhere else."""
+
+    def __init__(self, settings: ProxySettings, on_request: RequestCallback) -> None:
+        self._settings = settings
+        self._client = RemotingClient(on_request=on_request)
+        self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
+        refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
+        self._routes = Cached(self._ask_route, refresh_s, most)
+        self._types = Cached(self._ask_message_type, refresh_s, most)
+        self._groups = Cached(self._ask_group, refresh_s, most)
+        self.route = self._routes.get
+        """A topic's TopicRoute. Raises ProxyError TOPIC_NOT_FOUND, RocketpyError."""
+        self.message_type = self._types.get
+        """What a topic's messages are: NORMAL, FIFO, DELAY, TRANSACTION, MIXED; UNSPECIFIED when its brokers do not know it."""
+        self.group = self._groups.get
+        """A group's GroupConfig; None when no broker knows it."""
+
+    async def stop(self) -> None:
+        await self._client.stop()
+
+    async def call(self, broker: str, code: int, fields: Fields, body: bytes = b"", *, timeout_s: float = TIMEOUT_S) -> Command:
+        """The master's answer, whatever its code. Raises ProxyError BAD_REQUEST for a broker nobody knows, RocketpyError."""
+        return await self._client.invoke(await self.address_of(broker), code, fields, body, timeout_s=timeout_s)
+
+    async def call_oneway(self, broker: str, code: int, fields: Fields) -> None:
+        await self._client.invoke_oneway(await self.address_of(broker), code, fields)
+
+    async def address_of(self, broker: str) -> str:
+        """Every broker has a topic of its own name: that is how its address is asked for."""
+        if broker not in self._addresses:
+            try:
+                await self.route(broker)
+            except ProxyError:
+                pass
+        address = self._addresses.get(broker)
+        if address is None:
+            raise ProxyError("BAD_REQUEST", f"broker {broker!r} has no master that a name server knows")
+        return address
+
+    def name_of(self, address: str) -> str:
+        """The broker behind a master's address; "" for none."""
+        return next((name for name, known in self._addresses.items() if known == address), "")
+
+    async def writable_queues(self, topic: str) -> list[Queue]:
+        """In the order in which RocketMQ's proxies number them: a message group has the same queue whichever proxy it comes by."""
+        route = await self.route(topic)
+        return sorted(
+            (
+                Queue(data.broker_name, queue_id)
+                for data in route.queue_datas
+                if data.perm & WRITE and data.broker_name in self._addresses
+                for queue_id in range(data.write_queue_nums)
+            ),
+            key=lambda queue: (queue.broker, queue.queue_id),
+        )
+
+    async def readable_brokers(self, topic: str) -> list[str]:
+        route = await self.route(topic)
+        return sorted(data.broker_name for data in route.queue_datas if data.perm & READ and data.broker_name in self._addresses)
+
+    async def _ask_route(self, topic: str) -> TopicRoute:
+        header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+        reason: RocketpyError | None = None
+        for name_server in self._settings.name_servers:
+            try:
+                response = await self._client.call(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header, timeout_s=TIMEOUT_S)
+            except CommandError as error:
+                if error.code == ResponseCode.TOPIC_NOT_EXIST:
+                    raise ProxyError("TOPIC_NOT_FOUND", f"No topic route info in name server for the topic: {topic}") from error
+                reason = error
+            except RocketpyError as error:
+                reason = error
+            else:
+                route = TopicRoute.decode(response.body)
+                for broker in route.broker_datas:
+                    if MASTER_ID in broker.broker_addrs:
+                        self._addresses[broker.broker_name] = broker.broker_addrs[MASTER_ID]
+                return route
+        raise NetworkError(f"no name server of {self._settings.namesrv_addr} says where {topic} is: {reason}")
+
+    async def _ask_message_type(self, topic: str) -> str:
+        members = await self._ask_any(topic, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic))
+        if members is None:
+            return "UNSPECIFIED"
+        attributes = members.get("attributes") or {}
+        return str(attributes.get(MESSAGE_TYPE) or "NORMAL").upper()
+
+    async def _ask_group(self, group: str) -> GroupConfig | None:
+        """Any broker of any cluster that a client of ours has asked for."""
+        header = GetSubscriptionGroupConfigRequestHeader(group=group)
+        members = await self._ask_any("", RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
+        return None if members is None else GroupConfig.from_json(members)
+
+    async def _ask_any(self, topic: str, code: RequestCode, header: Fields) -> dict[str, Any] | None:
+        """The first answer of a broker that knows."""
+        names = [data.broker_name for data in (await self.route(topic)).queue_datas] if topic else sorted(self._addresses)
+        for name in names:
+            if name not in self._addresses:
+                continue
+            try:
+                response = await self.call(name, code, header)
+                if response.code == ResponseCode.SUCCESS:
+                    return read_object(response.body)
+            except (RocketpyError, JsonError):
+                continue
+        return None

@@ -1,0 +1,117 @@
+"""The clients that have said what they are: their settings, when they were last heard of, and the stream by which they are told something.
+RocketMQ: GrpcClientSettingsManager, GrpcChannelManager, ClientActivity (5.3.3 proxy/grpc/v2/).
+
+Threads  one event loop. Bounds: CLIENTS_MAX clients, TOLD_MAX commands that wait for one that does not read; the rest is dropped and said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from .status import ProxyError
+
+log = logging.getLogger(__name__)
+
+CLIENTS_MAX: Final = 65_536
+TOLD_MAX: Final = 64
+SETTINGS_MAX: Final = 1024
+"""Topics of a producer, subscriptions of a consumer."""
+
+
+@dataclass(slots=True)
+class Client:
+    """One that sent its settings. `stream`: commands for it; None while it has no telemetry."""
+
+    client_id: str
+    settings: Any
+    heard_ms: int
+    stream: asyncio.Queue[Any] | None = None
+    topics: frozenset[str] = field(default_factory=frozenset)
+    """A producer's."""
+    group: str = ""
+    """A consumer's."""
+
+    def tell(self, command: Any) -> bool:
+        """False where it has no stream, or does not read it."""
+        if self.stream is None:
+            return False
+        try:
+            self.stream.put_nowait(command)
+        except asyncio.QueueFull:
+            log.warning("client %s does not read its telemetry: a command to it was dropped", self.client_id)
+            return False
+        return True
+
+
+class Clients:
+    """By their ids. expires_ms: after so long without a word a client is gone."""
+
+    def __init__(self, now_ms: Callable[[], int], expires_ms: int) -> None:
+        self._now_ms = now_ms
+        self._expires_ms = expires_ms
+        self._clients: dict[str, Client] = {}
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self._clients.values())
+
+    def put(self, client_id: str, settings: Any, stream: asyncio.Queue[Any] | None) -> Client:
+        """A client's settings, new or again. Raises ProxyError."""
+        if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
+            raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
+        if max(len(settings.publishing.topics), len(settings.subscription.subscriptions)) > SETTINGS_MAX:
+            raise ProxyError("BAD_REQUEST", f"more than {SETTINGS_MAX} topics or subscriptions of one client")
+        topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
+        known = self._clients.get(client_id)
+        kept = stream if stream is not None or known is None else known.stream
+        client = Client(client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name))
+        self._clients[client_id] = client
+        return client
+
+    def get(self, client_id: str) -> Client | None:
+        return self._clients.get(client_id)
+
+    def known(self, client_id: str) -> Client:
+        """Raises ProxyError for one that has not sent its settings."""
+        client = self._clients.get(client_id)
+        if client is None:
+            raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", "cannot find client settings for this client")
+        return client
+
+    def heard(self, client_id: str) -> Client:
+        """A heartbeat. Raises ProxyError as `known` does."""
+        client = self.known(client_id)
+        client.heard_ms = self._now_ms()
+        return client
+
+    def remove(self, client_id: str) -> Client | None:
+        return self._clients.pop(client_id, None)
+
+    def stream_ended(self, client_id: str, stream: asyncio.Queue[Any]) -> None:
+        """It stays until it is silent for long: it may come back with another stream."""
+        client = self._clients.get(client_id)
+        if client is not None and client.stream is stream:
+            client.stream = None
+
+    def expire(self) -> None:
+        oldest_ms = self._now_ms() - self._expires_ms
+        for client in [each for each in self if each.heard_ms < oldest_ms]:
+            log.info("client %s has not been heard of for %d s and is forgotten", client.client_id, self._expires_ms // 1000)
+            del self._clients[client.client_id]
+
+    def is_online(self, client_id: str, group: str) -> bool:
+        client = self._clients.get(client_id)
+        return client is not None and client.group == group
+
+    def producers_of(self, topic: str) -> list[Client]:
+        """Those with a stream, in any order."""
+        found = [client for client in self if topic in client.topics and client.stream is not None]
+        random.shuffle(found)
+        return found

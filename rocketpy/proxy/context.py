@@ -1,0 +1,43 @@
+"""Who asks, and until when he waits: what a call carries beside its message. RocketMQ: ProxyContext, HeaderInterceptor (5.3.3 proxy/)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from .status import ProxyError
+
+NO_DEADLINE_MS = 30_000
+
+
+def now_ms() -> int:
+    """Since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One call's."""
+
+    client_id: str
+    language: str
+    version: str
+    host: str
+    """The client's address, without its port."""
+    remaining_ms: Callable[[], int]
+    """Until the client gives up."""
+
+    @classmethod
+    def of(cls, metadata: Iterable[tuple[str, str | bytes]], host: str, remaining_s: Callable[[], float | None]) -> Context:
+        """Raises ProxyError CLIENT_ID_REQUIRED."""
+        given = {str(name): value if isinstance(value, str) else "" for name, value in metadata}
+        client_id = given.get("x-mq-client-id", "").strip()
+        if not client_id:
+            raise ProxyError("CLIENT_ID_REQUIRED", "client id cannot be empty")
+
+        def remaining_ms() -> int:
+            left_s = remaining_s()
+            return NO_DEADLINE_MS if left_s is None else int(left_s * 1000)
+
+        return cls(client_id, given.get("x-mq-language", ""), given.get("x-mq-client-version", ""), host, remaining_ms)

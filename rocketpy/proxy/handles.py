@@ -1,0 +1,114 @@
+"""Receipt handles: which message of which pop a consumer speaks of, as RocketMQ's clients write them.
+RocketMQ: ReceiptHandle, ExtraInfoUtil, MQClientAPIImpl.processPopResponse (5.3.3 common/, remoting/, client/).
+
+    START_OFFSET POP_TIME INVISIBLE_MS REVIVE_QUEUE KIND BROKER QUEUE OFFSET [LOG_OFFSET]
+
+KIND is 0 of a message that came by its own topic, 1 and 2 by the names of retry topics. The last part is the proxy's own: where the
+message lies in its broker's log, for the dead letter queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from .._core.errors import ProtocolError
+from .status import ProxyError
+from .stored import StoredMessage
+
+RETRY_PREFIX: Final = "%RETRY%"
+PARTS_LEAST: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptHandle:
+    """Times in ms; log_offset -1: it is not known."""
+
+    start_offset: int
+    pop_ms: int
+    invisible_ms: int
+    revive_queue: int
+    kind: str
+    broker: str
+    queue_id: int
+    offset: int
+    log_offset: int = -1
+
+    @property
+    def text(self) -> str:
+        parts = [self.start_offset, self.pop_ms, self.invisible_ms, self.revive_queue, self.kind, self.broker, self.queue_id, self.offset]
+        return " ".join(str(part) for part in (parts if self.log_offset < 0 else [*parts, self.log_offset]))
+
+    @property
+    def visible_ms(self) -> int:
+        """When the message comes again."""
+        return self.pop_ms + self.invisible_ms
+
+    def real_topic(self, topic: str, group: str) -> str:
+        """The topic it was popped from: for a retry the group's."""
+        return {"1": f"{RETRY_PREFIX}{group}_{topic}", "2": f"{RETRY_PREFIX}{group}+{topic}"}.get(self.kind, topic)
+
+    def popped_again(self, pop_ms: int, invisible_ms: int, revive_queue: int) -> ReceiptHandle:
+        """What a broker made of it when its invisible time was changed."""
+        return replace(self, start_offset=self.offset, pop_ms=pop_ms, invisible_ms=invisible_ms, revive_queue=revive_queue)
+
+    @classmethod
+    def parse(cls, text: str) -> ReceiptHandle:
+        """Raises ProxyError INVALID_RECEIPT_HANDLE."""
+        parts = text.split(" ")
+        try:
+            if len(parts) < PARTS_LEAST:
+                raise ValueError
+            start, pop_ms, invisible_ms, revive = (int(part) for part in parts[:4])
+            return cls(
+                start, pop_ms, invisible_ms, revive, parts[4], parts[5], int(parts[6]), int(parts[7]), int(parts[8]) if parts[8:] else -1
+            )
+        except ValueError:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt handle {text!r} is none") from None
+
+    def check_valid(self, now_ms: int) -> ReceiptHandle:
+        """Itself. Raises ProxyError when the message may have been given to somebody else."""
+        if self.visible_ms <= now_ms:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", "receipt handle is expired")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Popped:
+    """A message and the handle it is spoken of by."""
+
+    message: StoredMessage
+    handle: ReceiptHandle
+
+
+def _by_queue(text: str | None) -> dict[tuple[str, str], str]:
+    """ "KIND QUEUE VALUE;…" by kind and queue."""
+    rows = (part.split(" ") for part in (text or "").split(";") if part)
+    return {(row[0], row[1]): row[2] for row in rows if len(row) == 3}
+
+
+def _kind(topic: str) -> str:
+    return "0" if not topic.startswith(RETRY_PREFIX) else "2" if "+" in topic else "1"
+
+
+def popped(fields: Mapping[str, str], messages: Iterable[StoredMessage], broker: str, topic: str) -> list[Popped]:
+    """The messages of a broker's answer to a pop of `topic`. Raises ProtocolError."""
+    starts, counts = _by_queue(fields.get("startOffsetInfo")), _by_queue(fields.get("orderCountInfo"))
+    found = []
+    try:
+        pop_ms, invisible_ms, revive = int(fields["popTime"]), int(fields["invisibleTime"]), int(fields["reviveQid"])
+        for message in messages:
+            queue, kind = str(message.queue_id), _kind(message.topic)
+            if (known := message.properties.get("POP_CK")) is not None:
+                handle = replace(ReceiptHandle.parse(known), log_offset=message.log_offset)
+            else:
+                start = int(starts.get((kind, queue), message.queue_offset))
+                handle = ReceiptHandle(
+                    start, pop_ms, invisible_ms, revive, kind, broker, message.queue_id, message.queue_offset, message.log_offset
+                )
+            times = int(counts.get((kind, f"qo{queue}%{message.queue_offset}"), counts.get((kind, queue), 0)))
+            found.append(Popped(replace(message, topic=topic, reconsume_times=times or message.reconsume_times), handle))
+    except (KeyError, ValueError, ProxyError) as error:
+        raise ProtocolError(f"{broker} answered a pop with fields that cannot be read: {error!r}") from error
+    return found

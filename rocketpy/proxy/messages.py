@@ -1,0 +1,177 @@
+"""Messages between the two protocols: what a producer sends becomes properties, what a broker stored becomes a gRPC message.
+RocketMQ: SendMessageActivity.buildMessageProperty, GrpcConverter (5.3.3 proxy/grpc/v2/).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from . import schema
+from .handles import Popped
+from .settings import ProxySettings
+from .status import ProxyError
+from .stored import COMPRESSED, StoredMessage
+from .validation import check_text, has_control
+
+_SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
+    ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK
+    POP_CK_OFFSET 1ST_POP_TIME TRAN_PREPARED_QUEUE_OFFSET DUP_INFO EXTEND_UNIQ_INFO INSTANCE_ID CORRELATION_ID REPLY_TO_CLIENT TTL
+    ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE INNER_MULTI_QUEUE_OFFSET TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_DELIVER_MS
+    TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL __BORNHOST BORN_TIMESTAMP
+    DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#"""
+SYSTEM_PROPERTIES: Final = frozenset(_SYSTEM.split())
+"""Names that a producer may not give a property of its own, and that no consumer is shown among them."""
+_DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC")
+
+
+def delay_level(settings: ProxySettings, delay_ms: int) -> int:
+    """The first level that is longer, as RocketMQ chooses it; the last one for more."""
+    unit_ms = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+    levels = [int(text[:-1]) * unit_ms[text[-1]] for text in settings.message_delay_level.split()]
+    return next((place for place, level_ms in enumerate(levels, start=1) if delay_ms < level_ms), len(levels))
+
+
+def _user_properties(given: Mapping[str, str], settings: ProxySettings) -> int:
+    """Checks them; their size in bytes."""
+    if len(given) > settings.user_property_max_num:
+        raise ProxyError("MESSAGE_PROPERTIES_TOO_LARGE", f"too many user properties, max is {settings.user_property_max_num}")
+    for name, value in given.items():
+        if name in SYSTEM_PROPERTIES:
+            raise ProxyError("ILLEGAL_MESSAGE_PROPERTY_KEY", f"property is used by system: {name}")
+        if has_control(name) or has_control(value):
+            part = "key" if has_control(name) else "value"
+            raise ProxyError("ILLEGAL_MESSAGE_PROPERTY_KEY", f"the {part} of property cannot contain control character")
+    return sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
+
+
+def _delivery(system: Any, settings: ProxySettings, now_ms: int) -> dict[str, str]:
+    if not system.HasField("delivery_timestamp"):
+        return {}
+    deliver_ms = system.delivery_timestamp.ToMilliseconds()
+    if 0 < settings.max_delay_time_mills < deliver_ms - now_ms:
+        raise ProxyError("ILLEGAL_DELIVERY_TIME", f"the max delay time of message is too large, max is {settings.max_delay_time_mills}")
+    level = {"DELAY": str(delay_level(settings, deliver_ms - now_ms))} if settings.use_delay_level else {}
+    return {**level, "TIMER_DELIVER_MS": str(deliver_ms)}
+
+
+def _transaction(system: Any, settings: ProxySettings) -> dict[str, str]:
+    if system.message_type != schema.number("MessageType", "TRANSACTION"):
+        return {}
+    if not system.HasField("orphaned_transaction_recovery_duration"):
+        return {"TRAN_MSG": "true"}
+    seconds = system.orphaned_transaction_recovery_duration.seconds
+    if 0 < settings.max_transaction_recovery_second < seconds:
+        most = settings.max_transaction_recovery_second
+        raise ProxyError("BAD_REQUEST", f"the max transaction recovery time of message is too large, max is {most}")
+    return {"TRAN_MSG": "true", "CHECK_IMMUNITY_TIME_IN_SECONDS": str(seconds)}
+
+
+def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: str, now_ms: int) -> dict[str, str]:
+    """A message's properties as brokers want them. Raises ProxyError with what is wrong with it."""
+    system, properties = message.system_properties, dict(message.user_properties)
+    size = _user_properties(properties, settings)
+    check_text("ILLEGAL_MESSAGE_TAG", "tag", system.tag, forbidden="|")
+    if system.tag:
+        properties["TAGS"] = system.tag
+    for key in system.keys:
+        check_text("ILLEGAL_MESSAGE_KEY", "key", key)
+    if system.keys:
+        properties["KEYS"] = " ".join(system.keys)
+    size += len(system.tag.encode()) + sum(len(key.encode()) for key in system.keys)
+    if size > settings.max_user_property_size:
+        most = settings.max_user_property_size
+        raise ProxyError("MESSAGE_PROPERTIES_TOO_LARGE", f"the total size of user property is too large, max is {most}")
+    if not system.message_id.strip():
+        raise ProxyError("ILLEGAL_MESSAGE_ID", "message id cannot be empty")
+    for code, what, text in (
+        ("ILLEGAL_MESSAGE_ID", "message id", system.message_id),
+        ("BAD_REQUEST", "trace context", system.trace_context),
+        ("BAD_REQUEST", "born host", system.born_host),
+    ):
+        if has_control(text):
+            raise ProxyError(code, f"{what} cannot contain control character")
+    properties["UNIQ_KEY"] = system.message_id
+    properties |= _transaction(system, settings) | _delivery(system, settings, now_ms)
+    properties["RECONSUME_TIME"] = str(system.delivery_attempt)
+    properties["PGROUP"] = group
+    if system.message_group:
+        check_text("ILLEGAL_MESSAGE_GROUP", "message group", system.message_group)
+        if 0 < settings.max_message_group_size <= len(system.message_group.encode()):
+            raise ProxyError("ILLEGAL_MESSAGE_GROUP", f"message group exceed the max size {settings.max_message_group_size}")
+        properties["__SHARDINGKEY"] = system.message_group
+    if system.trace_context:
+        properties["TRACE_CONTEXT"] = system.trace_context
+    if host := system.born_host.strip() or peer_host:
+        properties["__BORNHOST"] = host
+    properties["BORN_TIMESTAMP"] = str(system.born_timestamp.ToMilliseconds())
+    return properties
+
+
+def message_type_of(properties: Mapping[str, str]) -> str:
+    if properties.get("TRAN_MSG") == "true":
+        return "TRANSACTION"
+    if any(name in properties for name in _DELAYS):
+        return "DELAY"
+    return "FIFO" if "__SHARDINGKEY" in properties else "NORMAL"
+
+
+def check_type(topic_type: str, properties: Mapping[str, str]) -> None:
+    """Raises ProxyError where a topic takes no such messages."""
+    actual = message_type_of(properties)
+    if topic_type not in (actual, "MIXED"):
+        text = f"TopicMessageType validate failed, the expected type is {topic_type}, but actual type is {actual}"
+        raise ProxyError("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", text)
+
+
+def body_of(message: Any, settings: ProxySettings) -> bytes:
+    """Raises ProxyError for a body that is empty or too large."""
+    body = bytes(message.body)
+    if not body and settings.enable_message_body_empty_check:
+        raise ProxyError("MESSAGE_BODY_EMPTY", "message body cannot be empty")
+    if 0 < settings.max_message_size < len(body):
+        raise ProxyError("MESSAGE_BODY_TOO_LARGE", f"message body cannot exceed the max {settings.max_message_size}")
+    return body
+
+
+def grpc_message(stored: StoredMessage, handle: str = "", now_ms: int = 0) -> Any:
+    """A message for a client; `handle` of a popped one."""
+    properties = stored.properties
+    user = {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
+    message = schema.message("Message")(topic={"name": stored.topic}, user_properties=user, body=stored.body)
+    system = message.system_properties
+    if "TAGS" in properties:
+        system.tag = properties["TAGS"]
+    if "KEYS" in properties:
+        system.keys.extend(key for key in properties["KEYS"].split(" ") if key)
+    system.message_id = stored.message_id
+    system.body_digest.type = schema.number("DigestType", "MD5")
+    system.body_digest.checksum = hashlib.md5(stored.body, usedforsecurity=False).hexdigest().upper()
+    system.body_encoding = schema.number("Encoding", "GZIP" if stored.sys_flag & COMPRESSED else "IDENTITY")
+    system.message_type = schema.number("MessageType", message_type_of(properties))
+    system.born_timestamp.FromMilliseconds(stored.born_ms)
+    system.born_host = properties.get("__BORNHOST", "") or stored.born_host.rpartition(":")[0]
+    system.store_timestamp.FromMilliseconds(stored.store_ms)
+    system.store_host = stored.store_host
+    if (seconds := properties.get("TIMER_DELAY_SEC", "")).isdigit():
+        system.delivery_timestamp.FromMilliseconds(now_ms + int(seconds) * 1000)
+    elif (deliver_ms := properties.get("TIMER_DELIVER_MS", "")).isdigit():
+        system.delivery_timestamp.FromMilliseconds(int(deliver_ms))
+    if "__SHARDINGKEY" in properties:
+        system.message_group = properties["__SHARDINGKEY"]
+    if handle:
+        system.receipt_handle = handle
+    system.queue_id = stored.queue_id
+    system.queue_offset = stored.queue_offset
+    system.delivery_attempt = stored.reconsume_times + 1
+    if "TRACE_CONTEXT" in properties:
+        system.trace_context = properties["TRACE_CONTEXT"]
+    if "DLQ_ORIGIN_TOPIC" in properties and "DLQ_ORIGIN_MESSAGE_ID" in properties:
+        system.dead_letter_queue.topic = properties["DLQ_ORIGIN_TOPIC"]
+        system.dead_letter_queue.message_id = properties["DLQ_ORIGIN_MESSAGE_ID"]
+    return message
+
+
+def received_message(popped: Popped, now_ms: int) -> Any:
+    return grpc_message(popped.message, popped.handle.text, now_ms)

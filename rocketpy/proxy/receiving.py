@@ -1,0 +1,304 @@
+"""Consumers: ReceiveMessage, AckMessage, ChangeInvisibleDuration, ForwardMessageToDeadLetterQueue, and the renewal of what they have.
+RocketMQ: ReceiveMessageActivity, AckMessageActivity, ConsumerProcessor, ReceiptHandleProcessor (5.3.3 proxy/).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+from .._core.errors import RocketpyError
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError
+from ..remoting.headers import (
+    AckMessageRequestHeader,
+    ChangeInvisibleTimeRequestHeader,
+    ConsumerSendMsgBackRequestHeader,
+    PopMessageRequestHeader,
+)
+from . import schema
+from .brokers import Brokers, GroupConfig
+from .clients import Clients
+from .context import Context, now_ms
+from .handles import Popped, ReceiptHandle, popped
+from .messages import received_message
+from .renewals import Held, Renewal, Renewals
+from .settings import ProxySettings
+from .status import OK, ProxyError, joined, status, status_of
+from .stored import read_messages
+from .validation import check_invisible, group_of, topic_of
+
+log = logging.getLogger(__name__)
+
+BATCH_MAX: Final = 32
+FROM_END: Final = 1
+"""initMode: a new group begins with what comes after it."""
+NACK_MS: Final = 1000
+"""A message that could not be given to its consumer comes again after this."""
+DEAD_LETTER: Final = -1
+POLL_MARGIN_MS: Final = 2000
+"""Longer than its poll a broker may take to answer."""
+_EMPTY: Final[Mapping[int, tuple[str, str]]] = {
+    ResponseCode.POLLING_FULL: ("TOO_MANY_REQUESTS", "polling full"),
+    ResponseCode.POLLING_TIMEOUT: ("MESSAGE_NOT_FOUND", "no new message"),
+    ResponseCode.PULL_NOT_FOUND: ("MESSAGE_NOT_FOUND", "no new message"),
+}
+
+
+def tags_of(expression: str) -> frozenset[str]:
+    """What a tag filter lets through; empty: everything. Raises ProxyError."""
+    if expression in ("", "*"):
+        return frozenset()
+    tags = frozenset(tag for part in expression.split("||") if (tag := part.strip()))
+    if not tags:
+        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", "subString split error")
+    return tags
+
+
+class Receiving:
+    """The consumers' methods."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._clients = clients
+        self._pauses: dict[str, GroupConfig] = {}
+        self._background: set[asyncio.Task[Any]] = set()
+        self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self.renewals = Renewals(settings, lambda group, times: self._pauses.get(group, GroupConfig()).pause_ms(times))
+
+    # ---- ReceiveMessage ----
+
+    async def receive_message(self, context: Context, request: Any) -> AsyncIterator[Any]:
+        """A status, the messages, and when they were delivered."""
+        answer = schema.message("ReceiveMessageResponse")
+        taken: list[Popped] = []
+        try:
+            try:
+                taken = await self._pop(context, request)
+                yield answer(status=status(OK) if taken else status("MESSAGE_NOT_FOUND", "no match message"))
+                at_ms = now_ms()
+                while taken:
+                    yield answer(message=received_message(taken[0], at_ms))
+                    taken.pop(0)
+            except (ProxyError, RocketpyError) as error:
+                yield answer(status=status_of(error))
+            last = answer()
+            last.delivery_timestamp.FromMilliseconds(now_ms())
+            yield last
+        finally:
+            if taken:  # the client is gone: they are given to somebody else soon
+                self._in_background(self._put_back(context, request, taken), f"putting back what {context.client_id} did not take")
+
+    def _polling_ms(self, context: Context, request: Any) -> int:
+        """How long a broker may keep the request. Raises ProxyError where the client will not wait for so long."""
+        settings, remaining_ms = self._settings, context.remaining_ms()
+        if request.HasField("long_polling_timeout"):
+            wanted_ms = int(request.long_polling_timeout.ToMilliseconds())
+        else:
+            client = self._clients.known(context.client_id)
+            wanted_ms = remaining_ms - int(client.settings.request_timeout.ToMilliseconds()) // 2
+        least_ms = settings.grpc_client_consumer_min_long_polling_timeout_millis
+        wanted_ms = min(max(wanted_ms, least_ms), settings.grpc_client_consumer_max_long_polling_timeout_millis)
+        if wanted_ms <= remaining_ms:
+            return wanted_ms
+        if remaining_ms >= least_ms:
+            return remaining_ms
+        code = "ILLEGAL_POLLING_TIME" if context.version >= "5.0.3" else "BAD_REQUEST"
+        raise ProxyError(code, "The deadline time remaining is not enough for polling, please check network condition")
+
+    async def _pop(self, context: Context, request: Any) -> list[Popped]:
+        self._clients.known(context.client_id)
+        polling_ms = self._polling_ms(context, request)
+        topic, group = topic_of(request.message_queue.topic), group_of(request.group)
+        renews = self._settings.enable_proxy_auto_renew and request.auto_renew
+        invisible_ms = request.invisible_duration.ToMilliseconds()
+        if renews:
+            invisible_ms = self._settings.default_invisible_time_mills
+        else:
+            check_invisible(invisible_ms, self._settings.min_invisible_time_mills_for_recv, self._settings.max_invisible_time_mills)
+        is_sql = request.filter_expression.type == schema.number("FilterType", "SQL")
+        expression = request.filter_expression.expression or "*"
+        tags = frozenset() if is_sql else tags_of(expression)
+        config = await self._group(group)
+        broker = await self._broker_for(topic, request.message_queue.broker.name)
+        header = PopMessageRequestHeader(
+            consumer_group=group,
+            topic=topic,
+            queue_id=-1,
+            max_msg_nums=min(max(request.batch_size, 1), BATCH_MAX),
+            invisible_time=invisible_ms,
+            poll_time=polling_ms,
+            born_time=now_ms(),
+            init_mode=FROM_END,
+            exp_type="SQL92" if is_sql else "TAG",
+            exp=expression,
+            order=config.orderly,
+            attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
+        )
+        response = await self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=(polling_ms + POLL_MARGIN_MS) / 1000)
+        if response.code in _EMPTY:
+            raise ProxyError(*_EMPTY[response.code])
+        if response.code != ResponseCode.SUCCESS:
+            raise CommandError(response.code, response.remark)
+        found = popped(response.fields, read_messages(bytes(response.body)), broker, topic)
+        kept = [each for each in found if self._is_for(each, context, group, tags, config)]
+        if renews:
+            for each in kept:
+                self._hold(each, context, group, topic)
+        return kept
+
+    async def _group(self, group: str) -> GroupConfig:
+        config = await self._brokers.group(group) or GroupConfig()
+        self._pauses[group] = config
+        return config
+
+    async def _broker_for(self, topic: str, wanted: str) -> str:
+        readable = await self._brokers.readable_brokers(topic)
+        if not readable:
+            raise ProxyError("FORBIDDEN", "no readable queue")
+        return wanted if wanted in readable else readable[now_ms() % len(readable)]
+
+    def _is_for(self, each: Popped, context: Context, group: str, tags: frozenset[str], config: GroupConfig) -> bool:
+        """Brokers compare the hashes of tags: what has another tag is acknowledged here. What was tried too often is a dead letter."""
+        if tags and each.message.properties.get("TAGS", "") not in tags:
+            self._in_background(self._ack(each.handle, group, each.message.topic), f"acknowledging what {group} does not want")
+            return False
+        if each.message.reconsume_times >= config.retries + 1:
+            self._in_background(self._bury(each.handle, each.message.message_id, group, each.message.topic), f"a dead letter of {group}")
+            return False
+        return True
+
+    def _in_background(self, work: Any, what: str) -> None:
+        def ended(task: asyncio.Task[Any]) -> None:
+            self._background.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.warning("%s failed: %s", what, error)
+
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(ended)
+
+    def _hold(self, each: Popped, context: Context, group: str, topic: str) -> None:
+        message, handle = each.message, each.handle
+        self.renewals.add(Held(context.client_id, group, topic, message.message_id, handle.text, handle, now_ms(), message.reconsume_times))
+
+    async def _put_back(self, context: Context, request: Any, messages: list[Popped]) -> None:
+        group, topic = request.group.name, request.message_queue.topic.name
+        for each in messages:
+            self.renewals.take(context.client_id, group, each.handle.text)
+            try:
+                await self._change(each.handle, group, topic, NACK_MS)
+            except (ProxyError, RocketpyError) as error:
+                log.info("a message that %s did not take comes again later: %s", context.client_id, error)
+
+    # ---- what became of a message ----
+
+    async def _handle(self, context: Context, group: str, text: str) -> ReceiptHandle:
+        """The handle of today behind the one that the client knows, which is renewed no more. Raises ProxyError."""
+        if (task := self._renewing.get((context.client_id, group, text))) is not None:
+            await asyncio.wait({task})  # a broker gives it another handle just now; bounded by the call's time limit
+        held = self.renewals.take(context.client_id, group, text)
+        return held.handle if held is not None else ReceiptHandle.parse(text)
+
+    async def ack_message(self, context: Context, request: Any) -> Any:
+        topic, group = topic_of(request.topic), group_of(request.group)
+        response = schema.message("AckMessageResponse")()
+        results = await asyncio.gather(*(self._acked(context, group, topic, entry) for entry in request.entries))
+        for entry, result in zip(request.entries, results, strict=True):
+            response.entries.add(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=result)
+        response.status.CopyFrom(joined({schema.label("Code", result.code) for result in results}))
+        return response
+
+    async def _acked(self, context: Context, group: str, topic: str, entry: Any) -> Any:
+        try:
+            await self._ack(await self._handle(context, group, entry.receipt_handle), group, topic)
+        except (ProxyError, RocketpyError) as error:
+            return status_of(error)
+        return status(OK)
+
+    async def _ack(self, handle: ReceiptHandle, group: str, topic: str) -> None:
+        handle.check_valid(now_ms())
+        header = AckMessageRequestHeader(
+            consumer_group=group,
+            topic=handle.real_topic(topic, group),
+            queue_id=handle.queue_id,
+            extra_info=handle.text,
+            offset=handle.offset,
+        )
+        response = await self._brokers.call(handle.broker, RequestCode.ACK_MESSAGE, header)
+        if response.code != ResponseCode.SUCCESS:
+            raise ProxyError("INTERNAL_SERVER_ERROR", f"ack failed: {response.remark or 'status is abnormal'}")
+
+    async def change_invisible_duration(self, context: Context, request: Any) -> Any:
+        topic, group = topic_of(request.topic), group_of(request.group)
+        invisible_ms = request.invisible_duration.ToMilliseconds()
+        check_invisible(invisible_ms, 0, self._settings.max_invisible_time_mills)
+        handle = await self._change(await self._handle(context, group, request.receipt_handle), group, topic, invisible_ms)
+        return schema.message("ChangeInvisibleDurationResponse")(status=status(OK), receipt_handle=handle.text)
+
+    async def _change(self, handle: ReceiptHandle, group: str, topic: str, invisible_ms: int) -> ReceiptHandle:
+        handle.check_valid(now_ms())
+        header = ChangeInvisibleTimeRequestHeader(
+            consumer_group=group,
+            topic=handle.real_topic(topic, group),
+            queue_id=handle.queue_id,
+            extra_info=handle.text,
+            offset=handle.offset,
+            invisible_time=invisible_ms,
+        )
+        response = await self._brokers.call(handle.broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
+        if response.code != ResponseCode.SUCCESS:
+            raise ProxyError("INTERNAL_SERVER_ERROR", f"changeInvisibleDuration failed: {response.remark or 'status is abnormal'}")
+        fields = response.fields
+        return handle.popped_again(int(fields["popTime"]), int(fields["invisibleTime"]), int(fields["reviveQid"]))
+
+    async def forward_message_to_dead_letter_queue(self, context: Context, request: Any) -> Any:
+        topic, group = topic_of(request.topic), group_of(request.group)
+        handle = await self._handle(context, group, request.receipt_handle)
+        await self._bury(handle, request.message_id, group, topic)
+        return schema.message("ForwardMessageToDeadLetterQueueResponse")(status=status(OK))
+
+    async def _bury(self, handle: ReceiptHandle, message_id: str, group: str, topic: str) -> None:
+        if handle.log_offset < 0:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", "commit log offset is empty")
+        header = ConsumerSendMsgBackRequestHeader(
+            offset=handle.log_offset,
+            group=group,
+            delay_level=DEAD_LETTER,
+            origin_msg_id=message_id,
+            origin_topic=handle.real_topic(topic, group),
+            max_reconsume_times=0,
+        )
+        response = await self._brokers.call(handle.broker, RequestCode.CONSUMER_SEND_MSG_BACK, header)
+        if response.code != ResponseCode.SUCCESS:
+            raise CommandError(response.code, response.remark)
+        await self._ack(handle, group, topic)
+
+    # ---- renewals ----
+
+    async def renew_due(self) -> None:
+        """One turn: every broker is asked for all of its messages at once."""
+        for renewal in self.renewals.due(now_ms(), self._clients.is_online):
+            self._renewing[renewal.held.key] = asyncio.ensure_future(self._renew(renewal))
+        try:
+            await asyncio.gather(*self._renewing.values())
+        finally:
+            self._renewing.clear()
+
+    async def _renew(self, renewal: Renewal) -> None:
+        held = renewal.held
+        try:
+            handle = await self._change(held.handle, held.group, held.topic, renewal.invisible_ms)
+        except (ProxyError, RocketpyError) as error:
+            log.warning("message %s of %s is not renewed for %s: %s", held.message_id, held.group, held.client_id, error)
+            self.renewals.refused(held, is_final=isinstance(error, ProxyError))
+        else:
+            self.renewals.renewed(held, handle)
+
+    async def let_go(self) -> None:
+        """A proxy that stops: what its clients had comes again soon."""
+        clear_ms = self._settings.invisible_time_millis_when_clear
+        await asyncio.gather(*(self._renew(Renewal(held, clear_ms, is_last=True)) for held in self.renewals.all()))

@@ -1,0 +1,109 @@
+"""Messages that a push consumer has for longer than they are invisible: whose handle is to be renewed when, and whose no more.
+RocketMQ: DefaultReceiptHandleManager, ReceiptHandleGroup, RenewStrategyPolicy (5.3.3 proxy/service/receipt/).
+
+Decides alone: events and the clock in, what is to be asked of brokers out. Bounds: HANDLES_MAX in all; a message that comes when there are
+so many is not renewed, and comes again when its time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .handles import ReceiptHandle
+from .settings import ProxySettings
+
+HANDLES_MAX: Final = 200_000
+RENEWED_FOR_MS: Final = (60_000, 180_000, 300_000, 600_000, 1_800_000, 3_600_000)
+
+
+@dataclass(slots=True)
+class Held:
+    """A message that a client works on."""
+
+    client_id: str
+    group: str
+    topic: str
+    message_id: str
+    first: str
+    """The handle that the client knows."""
+    handle: ReceiptHandle
+    since_ms: int
+    reconsume_times: int
+    renewed: int = 0
+    failed: int = 0
+    is_asked: bool = False
+    """A renewal is under way."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.client_id, self.group, self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a broker is to be asked: that the message stay invisible for so long from now."""
+
+    held: Held
+    invisible_ms: int
+    is_last: bool
+
+
+class Renewals:
+    """All messages under way. `pause_ms(group, times)`: after what time a message of a group that gave up comes again."""
+
+    def __init__(self, settings: ProxySettings, pause_ms: Callable[[str, int], int]) -> None:
+        self._settings = settings
+        self._pause_ms = pause_ms
+        self._held: dict[tuple[str, str, str], Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, held: Held) -> None:
+        if len(self._held) < HANDLES_MAX:
+            self._held[held.key] = held
+
+    def take(self, client_id: str, group: str, handle: str) -> Held | None:
+        """A message that is done with, or whose time its client changes: its handle of today is in it."""
+        return self._held.pop((client_id, group, handle), None)
+
+    def due(self, now_ms: int, is_online: Callable[[str, str], bool]) -> list[Renewal]:
+        """What is to be asked now. Of a client that is gone the messages come again soon."""
+        found = []
+        for held in list(self._held.values()):
+            if held.is_asked:
+                continue
+            if not is_online(held.client_id, held.group):
+                del self._held[held.key]
+                found.append(Renewal(held, self._settings.invisible_time_millis_when_clear, is_last=True))
+            elif held.handle.visible_ms - now_ms <= self._settings.renew_ahead_time_millis:
+                found.append(self._renewal(held, now_ms))
+        return found
+
+    def _renewal(self, held: Held, now_ms: int) -> Renewal:
+        if now_ms - held.since_ms >= self._settings.renew_max_time_millis:
+            del self._held[held.key]
+            return Renewal(held, self._pause_ms(held.group, held.reconsume_times), is_last=True)
+        held.is_asked = True
+        return Renewal(held, RENEWED_FOR_MS[min(held.renewed, len(RENEWED_FOR_MS) - 1)], is_last=False)
+
+    def renewed(self, held: Held, handle: ReceiptHandle) -> None:
+        """A broker did it."""
+        held.is_asked = False
+        held.handle = handle
+        held.renewed += 1
+        held.failed = 0
+
+    def refused(self, held: Held, *, is_final: bool) -> None:
+        """A broker did not; after some tries, or when it never will, the message is let go."""
+        held.is_asked = False
+        held.failed += 1
+        if is_final or held.failed >= self._settings.max_renew_retry_times:
+            self._held.pop(held.key, None)
+
+    def all(self) -> list[Held]:
+        """For a proxy that stops: forgets them."""
+        held, self._held = list(self._held.values()), {}
+        return held

@@ -1,0 +1,169 @@
+"""Producers: SendMessage, EndTransaction, RecallMessage.
+RocketMQ: SendMessageActivity, ProducerProcessor, RecallMessageActivity (5.3.3 proxy/).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .._core.errors import ProtocolError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, check_success
+from ..remoting.headers import RecallMessageRequestHeader
+from . import schema
+from .brokers import Brokers, Queue
+from .context import Context, now_ms
+from .messages import body_of, check_type, properties_of
+from .settings import ProxySettings
+from .status import OK, ProxyError, joined, status
+from .stored import COMPRESSED, PREPARED, write_batch, write_properties
+from .transactions import Prepared, Transactions
+from .validation import topic_of
+
+_SENT: Final[Mapping[int, str]] = {
+    ResponseCode.SUCCESS: OK,
+    ResponseCode.FLUSH_DISK_TIMEOUT: "MASTER_PERSISTENCE_TIMEOUT",
+    ResponseCode.FLUSH_SLAVE_TIMEOUT: "SLAVE_PERSISTENCE_TIMEOUT",
+    ResponseCode.SLAVE_NOT_AVAILABLE: "HA_NOT_AVAILABLE",
+}
+"""A broker's answer to a send that is stored; any other is an error of the whole request."""
+DEFAULT_QUEUES: Final = 4
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode: signed, over the UTF-16 units."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def consistent_bucket(key: int, buckets: int) -> int:
+    """Guava's Hashing.consistentHash: the bucket of a key moves only to a new one when there are more."""
+    state, candidate = key & 0xFFFFFFFFFFFFFFFF, 0
+    while True:
+        state = (2862933555777941757 * state + 1) & 0xFFFFFFFFFFFFFFFF
+        step = ((state >> 33) + 1) / float(1 << 31)
+        following = int((candidate + 1) / step)
+        if not 0 <= following < buckets:
+            return candidate
+        candidate = following
+
+
+class Sending:
+    """The producers' methods."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, transactions: Transactions) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._transactions = transactions
+        self._turns = itertools.count()
+
+    async def send_message(self, context: Context, request: Any) -> Any:
+        """One message, or several of one topic as one batch, which has one entry in the answer."""
+        if not request.messages:
+            raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
+        topic = topic_of(request.messages[0].topic)
+        if any(message.topic != request.messages[0].topic for message in request.messages):
+            raise ProxyError("MESSAGE_CORRUPTED", "topic in message is not same")
+        at_ms = now_ms()
+        parts = [
+            (body_of(message, self._settings), properties_of(message, self._settings, topic, context.host, at_ms))
+            for message in request.messages
+        ]
+        if self._settings.enable_topic_message_type_check:
+            topic_type = await self._brokers.message_type(topic)
+            for _, properties in parts:
+                check_type(topic_type, properties)
+        queue = await self._queue_for(topic, request.messages)
+        sys_flag = _sys_flag(request.messages[0])
+        header = {
+            "a": topic, "b": topic, "c": "TBW102", "d": str(DEFAULT_QUEUES), "e": str(queue.queue_id), "f": str(sys_flag),
+            "g": parts[0][1]["BORN_TIMESTAMP"], "h": "0", "i": write_properties(parts[0][1]), "j": "0", "k": "false",
+            "m": str(len(parts) > 1).lower(), "n": queue.broker,
+        }  # fmt: skip
+        is_batch = len(parts) > 1
+        code = RequestCode.SEND_BATCH_MESSAGE if is_batch else RequestCode.SEND_MESSAGE_V2
+        body = write_batch(parts) if is_batch else parts[0][0]
+        answer = await self._brokers.call(queue.broker, code, header, body, timeout_s=context.remaining_ms() / 1000)
+        return self._sent(answer, queue, request.messages[0], [properties["UNIQ_KEY"] for _, properties in parts], sys_flag)
+
+    def _sent(self, answer: Command, queue: Queue, first: Any, message_ids: list[str], sys_flag: int) -> Any:
+        label = _SENT.get(answer.code)
+        if label is None:
+            raise CommandError(answer.code, answer.remark)
+        response = schema.message("SendMessageResponse")()
+        entry = response.entries.add()
+        if label == OK:
+            fields = answer.fields
+            entry.status.CopyFrom(status(OK))
+            entry.message_id = ",".join(message_ids)
+            entry.offset = int(fields.get("queueOffset", 0))
+            entry.recall_handle = fields.get("recallHandle", "")
+            entry.transaction_id = fields.get("transactionId", "") or (message_ids[0] if sys_flag & PREPARED else "")
+            if sys_flag & PREPARED:
+                prepared = Prepared(queue.broker, entry.offset, log_offset_of(fields.get("msgId", "")))
+                self._transactions.add(str(first.topic.name), entry.transaction_id, prepared)
+        else:
+            entry.status.CopyFrom(status(label, f"send message failed, sendStatus={ResponseCode(answer.code).name}"))
+        response.status.CopyFrom(joined({label}))
+        return response
+
+    async def _queue_for(self, topic: str, messages: Any) -> Queue:
+        queues = await self._brokers.writable_queues(topic)
+        if not queues:
+            raise ProxyError("FORBIDDEN", "no writable queue")
+        group = messages[0].system_properties.message_group if len(messages) == 1 else ""
+        if group:
+            return queues[consistent_bucket(java_hash(group), len(queues))]
+        return queues[next(self._turns) % len(queues)]
+
+    async def end_transaction(self, context: Context, request: Any) -> Any:
+        topic = topic_of(request.topic)
+        if not request.transaction_id.strip():
+            raise ProxyError("INVALID_TRANSACTION_ID", "transaction id cannot be empty")
+        resolution = schema.label("TransactionResolution", request.resolution)
+        is_check = request.source == schema.number("TransactionSource", "SOURCE_SERVER_CHECK")
+        await self._transactions.end(topic, request.transaction_id, request.message_id, resolution, is_check=is_check)
+        return schema.message("EndTransactionResponse")(status=status(OK))
+
+    async def recall_message(self, context: Context, request: Any) -> Any:
+        topic = topic_of(request.topic)
+        if self._settings.enable_topic_message_type_check and (kind := await self._brokers.message_type(topic)) not in ("DELAY", "MIXED"):
+            text = f"TopicMessageType validate failed, the expected type is {kind}, but actual type is DELAY"
+            raise ProxyError("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", text)
+        header = RecallMessageRequestHeader(producer_group="", topic=topic, recall_handle=request.recall_handle)
+        broker = broker_of_recall(request.recall_handle)
+        answer = check_success(await self._brokers.call(broker, RequestCode.RECALL_MESSAGE, header))
+        return schema.message("RecallMessageResponse")(status=status(OK), message_id=answer.fields.get("msgId", ""))
+
+
+def _sys_flag(message: Any) -> int:
+    system = message.system_properties
+    compressed = COMPRESSED if system.body_encoding == schema.number("Encoding", "GZIP") else 0
+    return compressed | (PREPARED if system.message_type == schema.number("MessageType", "TRANSACTION") else 0)
+
+
+def log_offset_of(offset_id: str) -> int:
+    """Of a message id as brokers give them: address and port, then where it lies in the log. Raises ProtocolError."""
+    try:
+        return int(offset_id[-16:], 16)
+    except ValueError:
+        raise ProtocolError(f"a broker answered a send with the message id {offset_id!r}") from None
+
+
+def broker_of_recall(handle: str) -> str:
+    """The broker that a recall handle names. Raises ProxyError."""
+    try:
+        parts = base64.urlsafe_b64decode(handle.encode()).decode().split(" ")
+    except (binascii.Error, ValueError):
+        parts = []
+    if len(parts) < 5 or parts[0] != "v1":
+        raise ProxyError("INTERNAL_SERVER_ERROR", "recall handle is invalid")
+    return parts[2]

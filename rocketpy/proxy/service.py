@@ -1,0 +1,198 @@
+"""The proxy's server: gRPC's methods in front of the activities. RocketMQ: GrpcServer, GrpcMessagingApplication (5.3.3 proxy/grpc/).
+
+    client ── gRPC, clear or TLS ── front port ──► grpc.aio ── bytes ── activity ── remoting ──► brokers, name servers
+
+Threads  one event loop; grpc's own threads beside it. Bounds: grpc_thread_pool_queue_capacity calls at once, more are answered
+         TOO_MANY_REQUESTS; grpc_max_inbound_message_size a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+
+from .._core.errors import NetworkError, RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode
+from . import schema
+from .brokers import Brokers
+from .clients import Clients
+from .context import Context, now_ms
+from .front import Front
+from .receiving import Receiving
+from .routing import Routing
+from .sending import Sending
+from .settings import ProxySettings
+from .status import ProxyError, status_of
+from .telemetry import Telemetry
+from .transactions import Transactions, keep_heartbeating
+
+log = logging.getLogger(__name__)
+
+EXPIRE_S: Final = 10.0
+Unary = Callable[[Context, Any], Awaitable[Any]]
+
+
+class ProxyService:
+    """One proxy. RocketpyError from start where its port cannot be had."""
+
+    def __init__(self, settings: ProxySettings) -> None:
+        self.settings = settings
+        self._clients = Clients(now_ms, settings.channel_expired_timeout)
+        self._brokers: Brokers | None = None
+        self._server: Any = None
+        self._front = Front(settings)
+        self._receiving: Receiving | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._under_way = 0
+
+    @property
+    def port(self) -> int:
+        """Where clients connect; 0 before the start."""
+        return self._front.port
+
+    async def start(self) -> None:
+        settings = self.settings
+        client_id = f"{settings.proxy_name or socket.gethostname()}@{os.getpid()}"
+        transactions = Transactions(settings, self._clients, client_id, self._known_brokers)
+
+        def on_request(address: str, request: Command) -> None:
+            if request.code == RequestCode.CHECK_TRANSACTION_STATE:
+                transactions.check(address, request)
+
+        brokers = self._brokers = Brokers(settings, on_request)
+        self._receiving = Receiving(settings, brokers, self._clients)
+        routing = Routing(settings, brokers)
+        sending = Sending(settings, brokers, transactions)
+        telemetry = Telemetry(settings, brokers, self._clients, transactions)
+        unary: dict[str, Unary] = {
+            "QueryRoute": routing.query_route,
+            "QueryAssignment": routing.query_assignment,
+            "Heartbeat": telemetry.heartbeat,
+            "NotifyClientTermination": telemetry.notify_client_termination,
+            "SendMessage": sending.send_message,
+            "EndTransaction": sending.end_transaction,
+            "RecallMessage": sending.recall_message,
+            "AckMessage": self._receiving.ack_message,
+            "ChangeInvisibleDuration": self._receiving.change_invisible_duration,
+            "ForwardMessageToDeadLetterQueue": self._receiving.forward_message_to_dead_letter_queue,
+        }
+        handlers = {name: self._unary(name, method) for name, method in unary.items()}
+        handlers["ReceiveMessage"] = self._answers(self._receiving.receive_message)
+        handlers["Telemetry"] = self._both(telemetry)
+        await self._listen(handlers)
+        routing.port = self.port
+        self._tasks = [
+            asyncio.ensure_future(keep_heartbeating(transactions, settings.transaction_heartbeat_period_second)),
+            asyncio.ensure_future(self._keep_renewing()),
+            asyncio.ensure_future(self._keep_expiring()),
+        ]
+
+    async def _listen(self, handlers: dict[str, Any]) -> None:
+        options = [
+            ("grpc.max_receive_message_length", self.settings.grpc_max_inbound_message_size),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),
+        ]
+        self._server = grpc.aio.server(options=options)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(schema.SERVICE, handlers),))
+        await self._front.start(self._server)
+
+    async def stop(self) -> None:
+        """Idempotent: calls under way are answered, or have grpc_shutdown_time_seconds to be; then what clients had is let go."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        server, self._server = self._server, None
+        await self._front.stop()
+        if server is not None:
+            await server.stop(min(self.settings.grpc_shutdown_time_seconds, 5))
+        brokers, self._brokers = self._brokers, None
+        if brokers is not None:
+            if self._receiving is not None:
+                await self._receiving.let_go()
+            await brokers.stop()
+
+    def _known_brokers(self) -> Brokers:
+        if self._brokers is None:
+            raise NetworkError("the proxy is stopping")
+        return self._brokers
+
+    # ---- calls ----
+
+    def _context(self, call: Any) -> Context:
+        peer = unquote(call.peer())  # ipv4:127.0.0.1:5000 or ipv6:[::1]:5000
+        return Context.of(call.invocation_metadata() or (), self._front.host_of(peer), call.time_remaining)
+
+    def _admit(self) -> None:
+        if self._under_way >= self.settings.grpc_thread_pool_queue_capacity:
+            raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
+
+    def _unary(self, name: str, method: Unary) -> Any:
+        response = schema.response_of(name)
+
+        async def answer(request: Any, call: Any) -> Any:
+            self._under_way += 1
+            try:
+                self._admit()
+                return await method(self._context(call), request)
+            except Exception as error:  # outer edge: whatever it is becomes a status
+                return response(status=status_of(error))
+            finally:
+                self._under_way -= 1
+
+        return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
+
+    def _answers(self, method: Callable[[Context, Any], AsyncIterator[Any]]) -> Any:
+        response = schema.response_of("ReceiveMessage")
+
+        async def answer(request: Any, call: Any) -> AsyncIterator[Any]:
+            self._under_way += 1
+            try:
+                self._admit()
+                async for each in method(self._context(call), request):
+                    yield each
+            except (ProxyError, RocketpyError) as error:
+                yield response(status=status_of(error))
+            finally:
+                self._under_way -= 1
+
+        return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
+
+    def _both(self, telemetry: Telemetry) -> Any:
+        async def answer(requests: AsyncIterator[Any], call: Any) -> AsyncIterator[Any]:
+            try:
+                async for each in telemetry.telemetry(self._context(call), requests):
+                    yield each
+            except (ProxyError, RocketpyError) as error:
+                code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(error, ProxyError) else grpc.StatusCode.INTERNAL
+                await call.abort(code, f"process client telemetryCommand failed. {error}")
+
+        return grpc.stream_stream_rpc_method_handler(answer, *_codecs("Telemetry"))
+
+    # ---- what is done again and again ----
+
+    async def _keep_renewing(self) -> None:
+        assert self._receiving is not None
+        while True:
+            await asyncio.sleep(self.settings.renew_schedule_period_millis / 1000)
+            await self._receiving.renew_due()
+
+    async def _keep_expiring(self) -> None:
+        while True:
+            await asyncio.sleep(EXPIRE_S)
+            self._clients.expire()
+
+
+def _codecs(method: str) -> tuple[Any, Any]:
+    """(bytes to a request, a response to bytes)."""
+    return schema.request_of(method).FromString, schema.response_of(method).SerializeToString

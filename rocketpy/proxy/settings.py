@@ -1,0 +1,136 @@
+"""What a proxy is told: rmq-proxy.json as RocketMQ's proxy reads it, and the command line.
+RocketMQ: ProxyConfig (5.3.3 proxy/config/): names and defaults. Times in ms unless the name says otherwise, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config import ConfigError, Problem
+from ..remoting.json_codec import JsonError, read_object
+
+LATER = {
+    "enableAclRpcHookForClusterMode": "this proxy signs no requests",
+    "authenticationEnabled": "this proxy does not ask who a client is; brokers that do refuse it",
+    "authorizationEnabled": "this proxy does not ask what a client may; brokers that do refuse it",
+}
+"""Keys that would protect: with one of them true the start is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """The keys that do something here; RocketMQ's others are read and named once."""
+
+    namesrv_addr: str = ""
+    proxy_name: str = ""
+    local_serve_addr: str = ""
+    grpc_server_port: int = 8081
+    grpc_shutdown_time_seconds: int = 30
+    grpc_max_inbound_message_size: int = 130 * 1024 * 1024
+    grpc_thread_pool_queue_capacity: int = 100_000
+    tls_test_mode_enable: bool = True
+    tls_key_path: str = ""
+    tls_cert_path: str = ""
+    use_endpoint_port_from_request: bool = False
+    max_message_size: int = 4 * 1024 * 1024
+    enable_message_body_empty_check: bool = True
+    max_user_property_size: int = 16 * 1024
+    user_property_max_num: int = 128
+    max_message_group_size: int = 64
+    max_delay_time_mills: int = 86_400_000
+    max_transaction_recovery_second: int = 3600
+    enable_topic_message_type_check: bool = True
+    use_delay_level: bool = False
+    message_delay_level: str = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+    default_invisible_time_mills: int = 60_000
+    min_invisible_time_mills_for_recv: int = 10_000
+    max_invisible_time_mills: int = 43_200_000
+    grpc_client_producer_max_attempts: int = 3
+    grpc_client_producer_backoff_initial_millis: int = 10
+    grpc_client_producer_backoff_max_millis: int = 1000
+    grpc_client_producer_backoff_multiplier: int = 2
+    grpc_client_consumer_min_long_polling_timeout_millis: int = 5000
+    grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
+    grpc_client_consumer_long_polling_batch_size: int = 32
+    channel_expired_timeout: int = 120_000
+    topic_route_service_cache_refresh_seconds: int = 20
+    topic_route_service_cache_max_num: int = 20_000
+    transaction_heartbeat_period_second: int = 20
+    transaction_data_expire_millis: int = 30_000
+    transaction_data_max_num: int = 15
+    enable_proxy_auto_renew: bool = True
+    max_renew_retry_times: int = 3
+    renew_ahead_time_millis: int = 10_000
+    renew_max_time_millis: int = 10_800_000
+    renew_schedule_period_millis: int = 5000
+    invisible_time_millis_when_clear: int = 1000
+
+    @property
+    def name_servers(self) -> list[str]:
+        return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
+
+
+def wire_name(attribute: str) -> str:
+    """grpc_server_port as RocketMQ writes it: grpcServerPort."""
+    return re.sub("_(.)", lambda found: found.group(1).upper(), attribute)
+
+
+_FIELDS = {wire_name(field.name): field for field in dataclasses.fields(ProxySettings)}
+_TRUE, _FALSE = ("true",), ("false",)
+
+
+def _value(kind: str, given: Any) -> Any:
+    """As the field wants it. Raises ValueError."""
+    text = str(given).strip()
+    if kind == "bool":
+        if isinstance(given, bool) or text.lower() in _TRUE + _FALSE:
+            return text.lower() in _TRUE
+        raise ValueError("true or false")
+    if kind == "int":
+        if isinstance(given, bool) or not re.fullmatch(r"-?\d{1,18}", text):
+            raise ValueError("a whole number")
+        return int(text)
+    if not isinstance(given, str):
+        raise ValueError("text")
+    return text
+
+
+def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:
+    """(settings, keys that are not the proxy's own). The command line over the file over the environment.
+
+    Raises ConfigError with everything that is wrong."""
+    given: dict[str, Any] = {}
+    if file is not None:
+        try:
+            given = read_object(file.read_bytes())
+        except (OSError, JsonError) as error:
+            raise ConfigError([Problem("configFile", f"cannot be read: {error}", str(file))]) from error
+    given = {**defaults, **given, **overrides}
+    problems: list[Problem] = []
+    values: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    place = str(file or "")
+    for name, value in given.items():
+        if name in LATER and str(value).lower() == "true":
+            problems.append(Problem(name, f"is not there yet: {LATER[name]}", place))
+        elif name not in _FIELDS:
+            others[name] = value
+        else:
+            field = _FIELDS[name]
+            try:
+                values[field.name] = _value(str(field.type), value)
+            except ValueError as error:
+                problems.append(Problem(name, f"{value!r} is not valid: {error}", place))
+    settings = ProxySettings(**values)
+    if not problems and not settings.name_servers:
+        problems.append(Problem("namesrvAddr", "is needed (-n, or NAMESRV_ADDR in the environment)", place))
+    if not problems and not 0 <= settings.grpc_server_port <= 65535:
+        problems.append(Problem("grpcServerPort", f"{settings.grpc_server_port} is no port", place))
+    if problems:
+        raise ConfigError(problems)
+    return settings, others

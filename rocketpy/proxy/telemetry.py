@@ -1,0 +1,109 @@
+"""What clients say of themselves: Telemetry, Heartbeat, NotifyClientTermination. RocketMQ: ClientActivity (5.3.3 proxy/grpc/v2/client/)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from .._core.errors import RocketpyError
+from . import schema
+from .brokers import Brokers, GroupConfig
+from .client_settings import for_consumer, for_producer
+from .clients import TOLD_MAX, Client, Clients
+from .context import Context
+from .settings import ProxySettings
+from .status import OK, ProxyError, status
+from .transactions import Transactions
+from .validation import group_of, topic_of
+
+log = logging.getLogger(__name__)
+
+_PRODUCERS: Final = ("PRODUCER",)
+_CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER")
+
+
+class Telemetry:
+    """Clients come, live and go."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, transactions: Transactions) -> None:
+        self._settings = settings
+        self._brokers = brokers
+        self._clients = clients
+        self._transactions = transactions
+
+    async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
+        stream: asyncio.Queue[Any] = asyncio.Queue(TOLD_MAX)
+        reader = asyncio.ensure_future(self._read(context, requests, stream))
+        try:
+            while True:
+                told = asyncio.ensure_future(stream.get())
+                await asyncio.wait((told, reader), return_when=asyncio.FIRST_COMPLETED)
+                if told.done():
+                    yield told.result()
+                    continue
+                told.cancel()
+                reader.result()  # what the client said cannot be: the stream ends with the error
+                while not stream.empty():
+                    yield stream.get_nowait()
+                return
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await reader
+            self._clients.stream_ended(context.client_id, stream)
+
+    async def _read(self, context: Context, requests: AsyncIterator[Any], stream: asyncio.Queue[Any]) -> None:
+        async for command in requests:
+            if command.WhichOneof("command") == "settings":
+                await stream.put(await self._settle(context, command.settings, stream))
+
+    async def _settle(self, context: Context, given: Any, stream: asyncio.Queue[Any]) -> Any:
+        """The answer to a client's settings. Raises ProxyError."""
+        side = given.WhichOneof("pub_sub")
+        if side is None:
+            raise ProxyError("BAD_REQUEST", "there is no publishing or subscription data in settings")
+        topics = [topic_of(topic) for topic in given.publishing.topics]
+        if side == "subscription":
+            group_of(given.subscription.group)
+        client = self._clients.put(context.client_id, given, stream)
+        await self._subscribe(topics)
+        answer = schema.message("TelemetryCommand")(status=status(OK))
+        answer.settings.CopyFrom(await self._merged(client))
+        return answer
+
+    async def _merged(self, client: Client) -> Any:
+        if not client.group:
+            return for_producer(client.settings, self._settings)
+        with contextlib.suppress(ProxyError, RocketpyError):  # the topics' routes name the brokers that know the group
+            for entry in client.settings.subscription.subscriptions:
+                await self._brokers.route(str(entry.topic.name))
+        return for_consumer(client.settings, self._settings, await self._brokers.group(client.group) or GroupConfig())
+
+    async def _subscribe(self, topics: list[str]) -> None:
+        """Brokers will ask about the transactions of these topics."""
+        for topic in topics:
+            try:
+                if await self._brokers.message_type(topic) in ("TRANSACTION", "MIXED"):
+                    await self._transactions.subscribe(topic)
+            except (ProxyError, RocketpyError) as error:
+                log.info("a producer of %s has come, of which nothing is known: %s", topic, error)
+
+    async def heartbeat(self, context: Context, request: Any) -> Any:
+        client = self._clients.heard(context.client_id)
+        kind = schema.label("ClientType", client.settings.client_type)
+        if kind in _CONSUMERS:
+            group_of(request.group)
+        elif kind in _PRODUCERS:
+            await self._subscribe(sorted(client.topics))
+        else:
+            raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", kind)
+        return schema.message("HeartbeatResponse")(status=status(OK))
+
+    async def notify_client_termination(self, context: Context, request: Any) -> Any:
+        if self._clients.remove(context.client_id) is None:
+            raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", "cannot find client settings for this client")
+        return schema.message("NotifyClientTerminationResponse")(status=status(OK))

@@ -1,0 +1,160 @@
+"""Transactions: where a prepared message lies, who is told how it ended, and who is asked when nobody said.
+RocketMQ: ClusterTransactionService, TransactionDataManager, ProxyClientRemotingProcessor (5.3.3 proxy/service/).
+
+    producer ── SendMessage ──► broker;  its place is kept for transaction_data_expire_millis
+    producer ── EndTransaction ──► the place ──► END_TRANSACTION to that broker
+    broker ── CHECK_TRANSACTION_STATE ──► a producer of the topic, by its telemetry
+
+Brokers know the proxy as a producer of each topic its clients send transactions to: a heartbeat every transaction_heartbeat_period_second.
+Bounds: transaction_data_max_num places of one transaction, PLACES_MAX in all, the oldest go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from .._core.errors import ProtocolError, RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode
+from ..remoting.command import check_success
+from ..remoting.headers import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
+from ..remoting.headers.base import HeaderError
+from ..remoting.json_codec import write_json
+from . import schema
+from .brokers import Brokers
+from .clients import Clients
+from .context import now_ms
+from .messages import grpc_message
+from .settings import ProxySettings
+from .status import ProxyError
+from .stored import StoredMessage, read_messages
+
+log = logging.getLogger(__name__)
+
+PLACES_MAX: Final = 200_000
+RESOLVED: Final = {"COMMIT": 2 << 2, "ROLLBACK": 3 << 2}
+"""The transaction bits of a sys flag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Where a prepared message lies."""
+
+    broker: str
+    queue_offset: int
+    log_offset: int
+
+
+class Transactions:
+    """Those of this proxy's clients. `brokers` is set once it is there: it is told of checks by brokers' connections."""
+
+    def __init__(self, settings: ProxySettings, clients: Clients, client_id: str, brokers_of: Callable[[], Brokers]) -> None:
+        self._settings = settings
+        self._clients = clients
+        self._client_id = client_id
+        self._brokers_of = brokers_of
+        self._places: dict[tuple[str, str], list[tuple[int, Prepared]]] = {}
+        self._topics: set[str] = set()
+
+    def add(self, topic: str, transaction_id: str, prepared: Prepared) -> None:
+        places = self._places.setdefault((topic, transaction_id), [])
+        if len(places) < self._settings.transaction_data_max_num:
+            places.append((now_ms() + self._settings.transaction_data_expire_millis, prepared))
+        while len(self._places) > PLACES_MAX:
+            del self._places[next(iter(self._places))]
+
+    def expire(self) -> None:
+        at_ms = now_ms()
+        for key, places in list(self._places.items()):
+            places[:] = [each for each in places if each[0] > at_ms]
+            if not places:
+                del self._places[key]
+
+    async def end(self, topic: str, transaction_id: str, message_id: str, resolution: str, *, is_check: bool) -> None:
+        """Tells the broker. Raises ProxyError for a transaction that is not known, or no more, RocketpyError."""
+        places = [place for until_ms, place in self._places.pop((topic, transaction_id), []) if until_ms > now_ms()]
+        if not places:
+            raise ProxyError("INVALID_TRANSACTION_ID", "cannot found transaction data")
+        prepared = places[-1]
+        header = EndTransactionRequestHeader(
+            topic=topic,
+            producer_group=topic,
+            tran_state_table_offset=prepared.queue_offset,
+            commit_log_offset=prepared.log_offset,
+            commit_or_rollback=RESOLVED.get(resolution, 0),
+            from_transaction_check=is_check,
+            msg_id=message_id,
+            transaction_id=transaction_id,
+        )
+        if resolution not in RESOLVED:  # brokers do not answer that nothing is known yet
+            await self._brokers_of().call_oneway(prepared.broker, RequestCode.END_TRANSACTION, header)
+            return
+        try:
+            check_success(await self._brokers_of().call(prepared.broker, RequestCode.END_TRANSACTION, header))
+        except RocketpyError:
+            self.add(topic, transaction_id, prepared)  # the client may try again
+            raise
+
+    async def subscribe(self, topic: str) -> None:
+        """From now on brokers ask us about the topic's transactions."""
+        if topic not in self._topics:
+            self._topics.add(topic)
+            await self._heartbeat([topic])
+
+    async def heartbeats(self) -> None:
+        """To every broker that has one of the topics; topics without a producer are left."""
+        self._topics = {topic for topic in self._topics if self._clients.producers_of(topic)}
+        await self._heartbeat(sorted(self._topics))
+
+    async def _heartbeat(self, topics: list[str]) -> None:
+        brokers = self._brokers_of()
+        topics_of: dict[str, list[str]] = {}
+        for topic in topics:
+            try:
+                for queue in await brokers.writable_queues(topic):
+                    listed = topics_of.setdefault(queue.broker, [])
+                    if topic not in listed:
+                        listed.append(topic)
+            except (ProxyError, RocketpyError) as error:
+                log.warning("brokers of %s are not told of its producers: %s", topic, error)
+        for broker, listed in topics_of.items():
+            producers = [{"groupName": topic} for topic in listed]
+            body = write_json({"clientID": self._client_id, "consumerDataSet": [], "producerDataSet": producers})
+            try:
+                check_success(await brokers.call(broker, RequestCode.HEART_BEAT, None, body))
+            except (ProxyError, RocketpyError) as error:
+                log.warning("%s is not told of the producers of %s: %s", broker, ", ".join(listed), error)
+
+    def check(self, address: str, request: Command) -> None:
+        """A broker asks how a transaction ended: a producer of its topic is, if there is one."""
+        try:
+            header = CheckTransactionStateRequestHeader.decode(request.fields)
+            (message,) = read_messages(bytes(request.body))
+        except (HeaderError, ProtocolError, ValueError) as error:
+            log.warning("%s asked about a transaction in a way that cannot be read: %s", address, error)
+            return
+        transaction_id = message.message_id or header.transaction_id or ""
+        group = message.properties.get("PGROUP", message.topic)
+        broker = self._brokers_of().name_of(address)
+        if not broker or not self._ask_producer(group, transaction_id, message):
+            log.warning("nobody here can be asked how transaction %s of %s ended, which %s wants to know", transaction_id, group, address)
+            return
+        self.add(group, transaction_id, Prepared(broker, header.tran_state_table_offset, header.commit_log_offset))
+
+    def _ask_producer(self, topic: str, transaction_id: str, message: StoredMessage) -> bool:
+        command = schema.message("TelemetryCommand")()
+        command.recover_orphaned_transaction_command.message.CopyFrom(grpc_message(message))
+        command.recover_orphaned_transaction_command.transaction_id = transaction_id
+        return any(producer.tell(command) for producer in self._clients.producers_of(topic))
+
+
+async def keep_heartbeating(transactions: Transactions, period_s: float) -> None:
+    """For as long as the proxy runs."""
+    while True:
+        await asyncio.sleep(period_s)
+        transactions.expire()
+        await transactions.heartbeats()

@@ -1,0 +1,82 @@
+"""What may be named and said. RocketMQ: GrpcValidator, Validators, TopicValidator (5.3.3 proxy/, client/, common/)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from .status import ProxyError
+
+TOPIC_MAX: Final = 127
+GROUP_MAX: Final = 255
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        "TBW102",
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+        "CID_RMQ_SYS_",
+    }
+)
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def has_control(text: str) -> bool:
+    return _CONTROL.search(text) is not None
+
+
+def topic_of(resource: Any) -> str:
+    """The topic's name. Raises ProxyError."""
+    name = str(resource.name)
+    if not name.strip():
+        raise ProxyError("ILLEGAL_TOPIC", "The specified topic is blank")
+    if len(name) > TOPIC_MAX:
+        raise ProxyError("ILLEGAL_TOPIC", f"The specified topic is longer than topic max length {TOPIC_MAX}.")
+    if _NAME.fullmatch(name) is None:
+        raise ProxyError("ILLEGAL_TOPIC", f"The specified topic[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$")
+    if name in SYSTEM_TOPICS or name.startswith(SYSTEM_TOPIC_PREFIX):
+        raise ProxyError("ILLEGAL_TOPIC", "cannot access system topic")
+    return name
+
+
+def group_of(resource: Any) -> str:
+    """The consumer group's name. Raises ProxyError."""
+    name = str(resource.name)
+    if not name.strip():
+        raise ProxyError("ILLEGAL_CONSUMER_GROUP", "the specified group is blank")
+    if len(name) > GROUP_MAX:
+        raise ProxyError("ILLEGAL_CONSUMER_GROUP", f"the specified group is longer than group max length {GROUP_MAX}.")
+    if _NAME.fullmatch(name) is None:
+        raise ProxyError(
+            "ILLEGAL_CONSUMER_GROUP", f"the specified group[{name}] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+        )
+    if name.startswith(SYSTEM_GROUP_PREFIX):
+        raise ProxyError("ILLEGAL_CONSUMER_GROUP", "cannot use system consumer group")
+    return name
+
+
+def check_text(code: str, what: str, text: str, *, forbidden: str = "") -> None:
+    """Tags, keys and message groups: not only blanks, no control characters. Raises ProxyError with the code."""
+    if not text:
+        return
+    if not text.strip():
+        raise ProxyError(code, f"{what} cannot be the char sequence of whitespace")
+    if forbidden and forbidden in text:
+        raise ProxyError(code, f"{what} cannot contain '{forbidden}'")
+    if has_control(text):
+        raise ProxyError(code, f"{what} cannot contain control character")
+
+
+def check_invisible(millis: int, least: int, most: int) -> None:
+    if millis < least:
+        raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"the invisibleTime is too small. min is {least}")
+    if 0 < most < millis:
+        raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"the invisibleTime is too large. max is {most}")
