@@ -154,7 +154,7 @@ class Front:
             server.close()
 
     def _credentials(self) -> Any:
-        """None: no TLS. Raises ConfigError for files that cannot be read."""
+        """None: no TLS, as nobody named a certificate. Raises ConfigError for files that cannot be read."""
         settings = self._settings
         if settings.tls_test_mode_enable:
             pair = self_signed()
@@ -163,6 +163,8 @@ class Front:
                     "tlsTestModeEnable: no certificate can be made here (OpenSSL's command is missing): clients come in the clear only"
                 )
             return None if pair is None else grpc.ssl_server_credentials([pair])
+        if not settings.tls_key_path and not settings.tls_cert_path:
+            return None
         parts = []
         for key, path in (("tlsKeyPath", settings.tls_key_path), ("tlsCertPath", settings.tls_cert_path)):
             try:

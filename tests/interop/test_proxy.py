@@ -1,5 +1,5 @@
-"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the other port of
-RocketMQ's."""
+"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the other port
+of RocketMQ's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import proxies, wire
 from .javaenv import CURRENT, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
-from .products import Cluster, NameServer, Product
+from .products import Broker, Cluster, NameServer, Product
 from .proxies import GrpcClients, Listener, OwnProxy, Proxy
 from .test_go_client import built
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 KINDS = {"normal": None, "fifo": "FIFO", "delay": "DELAY", "transaction": "TRANSACTION"}
 COUNT = 20
-GET_CONSUMER_CONNECTION_LIST = 203
+GET_CONSUMER_CONNECTION_LIST, POLLING_INFO = 203, 200055
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +234,7 @@ def test_consumers_at_two_proxies_share_a_topic_and_one_proxy_may_go(
     grpc: GrpcClients,
     at: Callable[[Proxy], GrpcClients],
     new_proxy: Callable[..., Proxy],
+    cluster: Cluster,
     proxy: Proxy,
     topic: str,
     group: str,
@@ -246,8 +247,17 @@ def test_consumers_at_two_proxies_share_a_topic_and_one_proxy_may_go(
         reply = wire.call(each.remoting, GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": group})
         return reply.code == 0 and len(reply.json()["connectionSet"]) == 2
 
-    for each in (proxy, other) if kind is Proxy else ():  # ours has consumers share by pops alone
-        wait_until(lambda each=each: knows_both(each), what="each proxy knows both clients")
+    def both_wait(broker: Broker) -> bool:
+        """Ours says nothing of its clients to others: consumers share by their pops."""
+        fields = {"consumerGroup": group, "topic": topic, "queueId": -1}
+        return int(wire.call(broker.address, POLLING_INFO, fields).fields["pollingNum"]) >= 2
+
+    if kind is Proxy:
+        for each in (proxy, other):
+            wait_until(lambda each=each: knows_both(each), what="each proxy knows both clients")
+    else:
+        for broker in cluster.brokers:
+            wait_until(lambda broker=broker: both_wait(broker), what="both clients wait for messages")
     sender = grpc.sender(topic)
     sent = [f"{number}" for number in range(60)]
     sender.send(topic, *sent)

@@ -1,0 +1,207 @@
+"""What the proxy decides without a broker: names, handles, message groups' queues, renewals, settings, properties."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.errors import ProtocolError
+from rocketpy.config import ConfigError
+from rocketpy.proxy import schema
+from rocketpy.proxy.brokers import GroupConfig
+from rocketpy.proxy.handles import ReceiptHandle
+from rocketpy.proxy.messages import check_type, properties_of
+from rocketpy.proxy.receiving import tags_of
+from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
+from rocketpy.proxy.routing import numbered_permissions
+from rocketpy.proxy.sending import broker_of_recall, consistent_bucket, java_hash, log_offset_of
+from rocketpy.proxy.settings import ProxySettings, load_settings
+from rocketpy.proxy.status import ProxyError
+from rocketpy.proxy.stored import read_messages
+from rocketpy.proxy.validation import group_of, topic_of
+from rocketpy.remoting.route import QueueData
+
+SETTINGS = ProxySettings(namesrv_addr="127.0.0.1:9876")
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "hash_code", "buckets"),
+    [
+        ("", 0, {1: 0, 7: 0, 100: 0}),
+        ("a", 97, {2: 0, 16: 0, 100: 29}),
+        ("group-1", 293427299, {1: 0, 2: 1, 7: 1, 16: 15, 100: 36}),
+        ("группа", 1749938458, {16: 0, 100: 97}),
+        ("order-42", 1234255197, {7: 3, 16: 10, 100: 25}),
+        ("🚀", 1773027, {2: 1, 7: 5, 16: 12, 100: 35}),
+    ],
+)
+def test_a_message_group_has_the_queue_that_javas_proxy_gives_it(text: str, hash_code: int, buckets: dict[int, int]) -> None:
+    """The numbers are Guava 31's."""
+    assert java_hash(text) == hash_code
+    assert {count: consistent_bucket(hash_code, count) for count in buckets} == buckets
+    assert consistent_bucket(-1, 8) in range(8)
+
+
+def test_a_handle_says_which_message_of_which_pop() -> None:
+    text = "5 1700000000000 60000 3 2 broker-a 1 7 4096"
+    handle = ReceiptHandle.parse(text)
+    assert handle.text == text and handle.visible_ms == NOW_MS + 60_000
+    assert handle.real_topic("t", "g") == "%RETRY%g+t"
+    assert ReceiptHandle.parse("5 1 2 3 1 b 1 7").real_topic("t", "g") == "%RETRY%g_t"
+    assert handle.popped_again(NOW_MS + 1, 10, 4).text == "7 1700000000001 10 4 2 broker-a 1 7 4096"
+    with pytest.raises(ProxyError, match="expired"):
+        handle.check_valid(NOW_MS + 60_000)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1 2 3", "1 2 3 4 0 b x 7", "1 2 3 4 0 b 1 7 x", "1  2 3 4 0 b 1"])
+def test_what_is_no_handle_is_refused(text: str) -> None:
+    with pytest.raises(ProxyError) as raised:
+        ReceiptHandle.parse(text)
+    assert raised.value.code == "INVALID_RECEIPT_HANDLE"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "a" * 128, "TBW102", "rmq_sys_x", "ü", "a\n"])
+def test_topics_that_nobody_may_name(name: str) -> None:
+    with pytest.raises(ProxyError) as raised:
+        topic_of(schema.message("Resource")(name=name))
+    assert raised.value.code == "ILLEGAL_TOPIC"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a" * 256, "CID_RMQ_SYS_x"])
+def test_groups_that_nobody_may_name(name: str) -> None:
+    with pytest.raises(ProxyError) as raised:
+        group_of(schema.message("Resource")(name=name))
+    assert raised.value.code == "ILLEGAL_CONSUMER_GROUP"
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "user"),
+    [
+        ("ILLEGAL_MESSAGE_TAG", {"tag": "a|b"}, {}),
+        ("ILLEGAL_MESSAGE_TAG", {"tag": "  "}, {}),
+        ("ILLEGAL_MESSAGE_KEY", {"keys": ["a\x02b"]}, {}),
+        ("ILLEGAL_MESSAGE_ID", {"message_id": " "}, {}),
+        ("ILLEGAL_MESSAGE_ID", {"message_id": "a\x01b"}, {}),
+        ("ILLEGAL_MESSAGE_GROUP", {"message_group": "g" * 64}, {}),
+        ("ILLEGAL_MESSAGE_PROPERTY_KEY", {}, {"KEYS": "x"}),
+        ("ILLEGAL_MESSAGE_PROPERTY_KEY", {}, {"a": "b\x01c"}),
+        ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {"a": "b" * 20_000}),
+        ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {f"a{number}": "b" for number in range(129)}),
+        ("BAD_REQUEST", {"born_host": "h\x02"}, {}),
+    ],
+)
+def test_what_no_message_may_say(code: str, fields: dict[str, object], user: dict[str, str]) -> None:
+    message = schema.message("Message")(user_properties=user, system_properties={"message_id": "M1", **fields})
+    with pytest.raises(ProxyError) as raised:
+        properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS)
+    assert raised.value.code == code
+
+
+def test_a_message_becomes_properties() -> None:
+    message = schema.message("Message")(
+        user_properties={"color": "red"},
+        system_properties={"message_id": "M1", "tag": "T", "keys": ["a", "b"], "message_group": "g", "born_host": "h"},
+    )
+    message.system_properties.delivery_timestamp.FromMilliseconds(NOW_MS + 5000)
+    assert properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS) == {
+        "color": "red", "TAGS": "T", "KEYS": "a b", "UNIQ_KEY": "M1", "TIMER_DELIVER_MS": f"{NOW_MS + 5000}", "RECONSUME_TIME": "0",
+        "PGROUP": "t", "__SHARDINGKEY": "g", "__BORNHOST": "h", "BORN_TIMESTAMP": "0",
+    }  # fmt: skip
+    message.system_properties.delivery_timestamp.FromMilliseconds(NOW_MS + 86_400_001)
+    with pytest.raises(ProxyError, match="max delay time"):
+        properties_of(message, SETTINGS, "t", "10.0.0.1", NOW_MS)
+
+
+def test_a_topic_takes_messages_of_its_type_alone() -> None:
+    check_type("MIXED", {"__SHARDINGKEY": "g"})
+    check_type("DELAY", {"TIMER_DELIVER_MS": "1", "__SHARDINGKEY": "g"})
+    with pytest.raises(ProxyError, match="expected type is NORMAL, but actual type is FIFO"):
+        check_type("NORMAL", {"__SHARDINGKEY": "g"})
+
+
+def test_tags_are_split_as_clients_split_them() -> None:
+    assert tags_of("*") == tags_of("") == frozenset()
+    assert tags_of("a || b||") == {"a", "b"}
+    with pytest.raises(ProxyError):
+        tags_of(" || ")
+
+
+def test_queues_are_numbered_by_what_may_be_done_with_them() -> None:
+    read, write, both, none = (schema.number("Permission", name) for name in ("READ", "WRITE", "READ_WRITE", "NONE"))
+    assert numbered_permissions(QueueData("b", 3, 2, 6)) == [read, both, both]
+    assert numbered_permissions(QueueData("b", 1, 2, 6)) == [write, both]
+    assert numbered_permissions(QueueData("b", 3, 2, 2)) == [write, write]
+    assert numbered_permissions(QueueData("b", 3, 2, 0)) == [none, none, none]
+
+
+def held(client: str, first: str, since_ms: int = NOW_MS) -> Held:
+    return Held(client, "g", "t", "M", first, ReceiptHandle(0, since_ms, 60_000, 0, "0", "b", 0, 1), since_ms, 2)
+
+
+def test_messages_are_renewed_shortly_before_their_time_is_over_and_for_longer_each_time() -> None:
+    renewals = Renewals(SETTINGS, lambda group, times: 1000 * times)
+    each = held("c", "h1")
+    renewals.add(each)
+    assert renewals.due(NOW_MS + 49_999, lambda client, group: True) == []
+    (renewal,) = renewals.due(NOW_MS + 50_000, lambda client, group: True)
+    assert renewal.invisible_ms == RENEWED_FOR_MS[0] and renewals.due(NOW_MS + 59_000, lambda client, group: True) == [], "asked once"
+    renewals.renewed(each, ReceiptHandle(1, NOW_MS + 50_000, 60_000, 0, "0", "b", 0, 1))
+    (renewal,) = renewals.due(NOW_MS + 105_000, lambda client, group: True)
+    assert renewal.invisible_ms == RENEWED_FOR_MS[1]
+    taken = renewals.take("c", "g", "h1")
+    assert taken is not None and taken.handle.pop_ms == NOW_MS + 50_000, "a client knows the first handle, brokers the last"
+    assert len(renewals) == 0
+
+
+def test_a_client_that_is_gone_a_message_held_too_long_and_a_broker_that_refuses() -> None:
+    renewals = Renewals(SETTINGS, lambda group, times: 1000 * times)
+    renewals.add(held("gone", "h1"))
+    (renewal,) = renewals.due(NOW_MS, lambda client, group: False)
+    assert (renewal.invisible_ms, renewal.is_last, len(renewals)) == (1000, True, 0)
+    old = held("c", "h2")
+    old.handle = ReceiptHandle(0, NOW_MS + 10_800_000, 1, 0, "0", "b", 0, 1)
+    renewals.add(old)
+    (renewal,) = renewals.due(NOW_MS + 10_800_000, lambda client, group: True)
+    assert (renewal.invisible_ms, renewal.is_last, len(renewals)) == (2000, True, 0)
+    refused = held("c", "h3")
+    renewals.add(refused)
+    for _ in range(SETTINGS.max_renew_retry_times):
+        assert len(renewals.due(NOW_MS + 55_000, lambda client, group: True)) == 1
+        renewals.refused(refused, is_final=False)
+    assert len(renewals) == 0
+
+
+def test_pauses_of_a_group_as_it_is_configured() -> None:
+    assert [GroupConfig().pause_ms(times) for times in (-1, 0, 1, 100)] == [1000, 1000, 5000, 7_200_000]
+    group = GroupConfig.from_json({"groupRetryPolicy": {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 10, "max": 50}}})
+    assert [group.pause_ms(times) for times in (0, 1, 2, 3)] == [10, 20, 40, 50]
+
+
+def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "rmq-proxy.json"
+    file.write_text(json.dumps({"grpcServerPort": 9081, "tlsTestModeEnable": "false", "rocketMQClusterName": "c", "namesrvAddr": "a:1"}))
+    settings, others = load_settings(file, {"namesrvAddr": "env:1"}, {"grpcServerPort": 9082})
+    assert (settings.grpc_server_port, settings.tls_test_mode_enable, settings.name_servers) == (9082, False, ["a:1"])
+    assert others == {"rocketMQClusterName": "c"}
+    file.write_text(json.dumps({"authenticationEnabled": True, "maxMessageSize": "big"}))
+    with pytest.raises(ConfigError) as raised:
+        load_settings(file, {"namesrvAddr": "a:1"}, {})
+    assert "authenticationEnabled: is not there yet" in str(raised.value) and "maxMessageSize: 'big' is not valid" in str(raised.value)
+    with pytest.raises(ConfigError, match="namesrvAddr: is needed"):
+        load_settings(None, {}, {})
+
+
+def test_answers_of_brokers_that_cannot_be_read_are_errors() -> None:
+    for data in (b"\0\0\0\x10", b"\0\0\0\x0a" + b"\0" * 90, b"\0\0\1\0" + b"\0" * 60, b"\xff" * 100):
+        with pytest.raises(ProtocolError):
+            read_messages(data)
+    with pytest.raises(ProtocolError):
+        log_offset_of("no id")
+    assert log_offset_of("7F00000100002A9F0000000000001000") == 4096
+    for handle in ("", "djE", "djIgYSBiIGMgZA==", "üü"):
+        with pytest.raises(ProxyError, match="recall handle is invalid"):
+            broker_of_recall(handle)
+    assert broker_of_recall("djEgdCBicm9rZXItYSAxIGs=") == "broker-a"

@@ -1,0 +1,206 @@
+"""A whole proxy before a broker in this process, asked by grpc's own client: in the clear and by TLS, rightly and wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from rocketpy.proxy import schema
+from rocketpy.proxy.service import ProxyService
+from rocketpy.proxy.settings import ProxySettings
+from rocketpy.testing import LocalRocketMQ
+from tests.processes import PATIENCE_S
+
+HEADERS = (("x-mq-client-id", "c1"), ("x-mq-language", "PYTHON"), ("x-mq-client-version", "5.1.2"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalRocketMQ]:
+    with LocalRocketMQ() as rocketmq:
+        yield rocketmq
+
+
+class Peer:
+    """A client without a library of RocketMQ's."""
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+
+    def _method(self, kind: str, name: str) -> Any:
+        make = getattr(self._channel, kind)
+        path = f"/{schema.SERVICE}/{name}"
+        return make(path, schema.request_of(name).SerializeToString, schema.response_of(name).FromString)
+
+    async def ask(self, name: str, headers: Any = HEADERS, **fields: Any) -> Any:
+        return await self._method("unary_unary", name)(schema.request_of(name)(**fields), metadata=headers, timeout=PATIENCE_S)
+
+    async def receive(self, topic: str, group: str, **fields: Any) -> tuple[str, list[Any]]:
+        """(the status' code, messages)."""
+        request = schema.message("ReceiveMessageRequest")(
+            group={"name": group}, message_queue={"topic": {"name": topic}}, batch_size=16, **fields
+        )
+        code, messages = "", []
+        async for answer in self._method("unary_stream", "ReceiveMessage")(request, metadata=HEADERS, timeout=PATIENCE_S):
+            kind = answer.WhichOneof("content")
+            if kind == "status":
+                code = schema.label("Code", answer.status.code)
+            elif kind == "message":
+                messages.append(answer.message)
+        return code, messages
+
+    @asynccontextmanager
+    async def telemetry(self, headers: Any = HEADERS, **settings: Any) -> AsyncIterator[Any]:
+        """The stream, with the answer to the settings read: stream.answer."""
+        stream = self._method("stream_stream", "Telemetry")(metadata=headers)
+        await stream.write(schema.message("TelemetryCommand")(settings=settings))
+        stream.answer = await stream.read()
+        try:
+            yield stream
+        finally:
+            stream.cancel()
+
+
+def message(topic: str, body: bytes = b"hello", **system: Any) -> Any:
+    return schema.message("Message")(topic={"name": topic}, body=body, system_properties={"message_id": "M1", **system})
+
+
+def code(answer: Any) -> str:
+    return schema.label("Code", answer.status.code)
+
+
+def running(cluster: LocalRocketMQ, test: Callable[[Peer, ProxyService], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        given = {"grpc_server_port": 0, "local_serve_addr": "127.0.0.1", "tls_test_mode_enable": False, **settings}
+        proxy = ProxyService(ProxySettings(namesrv_addr=cluster.namesrv, **given))
+        await proxy.start()
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:
+                await test(Peer(channel), proxy)
+        finally:
+            await proxy.stop()
+
+    asyncio.run(run())
+
+
+def consumer(topic: str, group: str) -> dict[str, Any]:
+    subscription = {"group": {"name": group}, "subscriptions": [{"topic": {"name": topic}, "expression": {"expression": "*"}}]}
+    return {"client_type": schema.number("ClientType", "SIMPLE_CONSUMER"), "subscription": subscription}
+
+
+def test_a_message_is_sent_received_put_off_and_acknowledged(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Shop")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        route = await peer.ask("QueryRoute", topic={"name": topic}, endpoints={"scheme": 1, "addresses": [{"host": "h", "port": 1}]})
+        assert code(route) == "OK" and len(route.message_queues) == 4
+        assert {queue.broker.endpoints.addresses[0].port for queue in route.message_queues} == {proxy.port}
+        async with peer.telemetry(**consumer(topic, "g")) as stream:
+            assert stream.answer.settings.subscription.receive_batch_size == 32
+            assert stream.answer.settings.backoff_policy.max_attempts == 17
+            assert code(await peer.ask("Heartbeat", group={"name": "g"})) == "OK"
+            waiting = asyncio.ensure_future(peer.receive(topic, "g", invisible_duration={"seconds": 30}))
+            sent = await peer.ask("SendMessage", messages=[message(topic, tag="T", keys=["k"])])
+            assert code(sent) == "OK" and sent.entries[0].message_id == "M1"
+            got, (received,) = await waiting
+            assert got == "OK" and (received.body, received.topic.name) == (b"hello", topic)
+            system = received.system_properties
+            assert (system.tag, list(system.keys), system.message_id, system.delivery_attempt) == ("T", ["k"], "M1", 1)
+            assert system.born_host == "127.0.0.1"
+            handle = {"group": {"name": "g"}, "topic": {"name": topic}}
+            changed = await peer.ask(
+                "ChangeInvisibleDuration", **handle, receipt_handle=system.receipt_handle, invisible_duration={"seconds": 20}
+            )
+            assert code(changed) == "OK" and changed.receipt_handle != system.receipt_handle
+            acked = await peer.ask("AckMessage", **handle, entries=[{"message_id": "M1", "receipt_handle": changed.receipt_handle}])
+            assert code(acked) == "OK"
+            wrong = await peer.ask("AckMessage", **handle, entries=[{"receipt_handle": "x"}, {"receipt_handle": "1 1 1 1 0 b 1 1"}])
+            assert code(wrong) == "INVALID_RECEIPT_HANDLE" and len(wrong.entries) == 2
+        assert code(await peer.ask("NotifyClientTermination", group={"name": "g"})) == "OK"
+
+    running(cluster, test)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "method", "fields"),
+    [
+        ("TOPIC_NOT_FOUND", "QueryRoute", {"topic": {"name": "Nowhere"}}),
+        ("ILLEGAL_TOPIC", "QueryRoute", {"topic": {"name": "TBW102"}}),
+        ("TOPIC_NOT_FOUND", "QueryAssignment", {"topic": {"name": "Nowhere"}, "group": {"name": "g"}}),
+        ("MESSAGE_CORRUPTED", "SendMessage", {}),
+        ("MESSAGE_CORRUPTED", "SendMessage", {"messages": [message("Wrong"), message("Other")]}),
+        ("MESSAGE_BODY_EMPTY", "SendMessage", {"messages": [message("Wrong", b"")]}),
+        ("MESSAGE_BODY_TOO_LARGE", "SendMessage", {"messages": [message("Wrong", b"x" * (4 * 1024 * 1024 + 1))]}),
+        ("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", "SendMessage", {"messages": [message("Wrong", message_group="g")]}),
+        ("UNRECOGNIZED_CLIENT_TYPE", "Heartbeat", {}),
+        ("UNRECOGNIZED_CLIENT_TYPE", "NotifyClientTermination", {}),
+        ("INVALID_TRANSACTION_ID", "EndTransaction", {"topic": {"name": "Wrong"}}),
+        ("INVALID_TRANSACTION_ID", "EndTransaction", {"topic": {"name": "Wrong"}, "transaction_id": "T"}),
+        ("ILLEGAL_INVISIBLE_TIME", "ChangeInvisibleDuration", {"topic": {"name": "Wrong"}, "group": {"name": "g"}, "invisible_duration": {"seconds": 43_201}}),  # noqa: E501
+        ("INTERNAL_SERVER_ERROR", "AckMessage", {"topic": {"name": "Wrong"}, "group": {"name": "g"}}),
+        ("INVALID_RECEIPT_HANDLE", "ForwardMessageToDeadLetterQueue", {"topic": {"name": "Wrong"}, "group": {"name": "g"}}),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_answered_by_its_code(cluster: LocalRocketMQ, wanted: str, method: str, fields: dict[str, Any]) -> None:
+    cluster.make_topic("Wrong")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert code(await peer.ask(method, **fields)) == wanted
+        assert code(await peer.ask(method, headers=(), **fields)) == "CLIENT_ID_REQUIRED"
+
+    running(cluster, test)
+
+
+def test_who_has_not_said_what_he_is_receives_nothing(cluster: LocalRocketMQ) -> None:
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert await peer.receive("Shop", "g") == ("UNRECOGNIZED_CLIENT_TYPE", [])
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            async with peer.telemetry(client_type=1):
+                pass
+        assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await peer.ask("GetOffset")
+        assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+    running(cluster, test)
+
+
+def test_tls_and_clear_text_come_to_one_port(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Safe")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert code(await peer.ask("QueryRoute", topic={"name": topic})) == "OK"
+        certificate = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", proxy.port))
+        credentials = grpc.ssl_channel_credentials(certificate.encode())
+        options = [("grpc.ssl_target_name_override", "rocketpy proxy")]
+        async with grpc.aio.secure_channel(f"127.0.0.1:{proxy.port}", credentials, options) as channel:
+            assert code(await Peer(channel).ask("QueryRoute", topic={"name": topic})) == "OK"
+
+    running(cluster, test, tls_test_mode_enable=True)
+
+
+def test_strangers_hurt_nobody(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Calm")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        for garbage in (
+            b"\x16",
+            b"\x16\x03\x01\xff\xff" + b"x" * 500,
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 900,
+        ):
+            with socket.create_connection(("127.0.0.1", proxy.port)) as stranger:
+                stranger.sendall(garbage)
+        silent = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(50)]
+        assert code(await peer.ask("QueryRoute", topic={"name": topic})) == "OK"
+        for each in silent:
+            each.close()
+
+    running(cluster, test)
