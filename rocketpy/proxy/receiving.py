@@ -39,7 +39,7 @@ NACK_MS: Final = 1000
 """A message that could not be given to its consumer comes again after this."""
 DEAD_LETTER: Final = -1
 POLL_MARGIN_MS: Final = 2000
-"""Longer than its poll a broker may take to answer."""
+"""So much longer than its poll a broker may take to answer, however soon the client gives up."""
 _EMPTY: Final[Mapping[int, tuple[str, str]]] = {
     ResponseCode.POLLING_FULL: ("TOO_MANY_REQUESTS", "polling full"),
     ResponseCode.POLLING_TIMEOUT: ("MESSAGE_NOT_FOUND", "no new message"),
@@ -138,7 +138,8 @@ class Receiving:
             order=config.orderly,
             attempt_id=request.attempt_id if request.HasField("attempt_id") else None,
         )
-        response = await self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=(polling_ms + POLL_MARGIN_MS) / 1000)
+        timeout_s = max(polling_ms + POLL_MARGIN_MS, context.remaining_ms()) / 1000
+        response = await self._brokers.call(broker, RequestCode.POP_MESSAGE, header, timeout_s=timeout_s)
         if response.code in _EMPTY:
             raise ProxyError(*_EMPTY[response.code])
         if response.code != ResponseCode.SUCCESS:

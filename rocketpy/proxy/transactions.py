@@ -50,7 +50,7 @@ class Prepared:
 
 
 class Transactions:
-    """Those of this proxy's clients. `brokers` is set once it is there: it is told of checks by brokers' connections."""
+    """Those of this proxy's clients. brokers_of: the cluster, whose connections bring the checks."""
 
     def __init__(self, settings: ProxySettings, clients: Clients, client_id: str, brokers_of: Callable[[], Brokers]) -> None:
         self._settings = settings
@@ -74,12 +74,20 @@ class Transactions:
             if not places:
                 del self._places[key]
 
-    async def end(self, topic: str, transaction_id: str, message_id: str, resolution: str, *, is_check: bool) -> None:
-        """Tells the broker. Raises ProxyError for a transaction that is not known, or no more, RocketpyError."""
-        places = [place for until_ms, place in self._places.pop((topic, transaction_id), []) if until_ms > now_ms()]
+    def _take(self, topic: str, transaction_id: str) -> Prepared:
+        """One place of it: a transaction that was asked about twice is answered twice. Raises ProxyError."""
+        at_ms, places = now_ms(), self._places.get((topic, transaction_id), [])
+        places[:] = [each for each in places if each[0] > at_ms]
         if not places:
             raise ProxyError("INVALID_TRANSACTION_ID", "cannot found transaction data")
-        prepared = places[-1]
+        _, prepared = places.pop(0)
+        if not places:
+            del self._places[topic, transaction_id]
+        return prepared
+
+    async def end(self, topic: str, transaction_id: str, message_id: str, resolution: str, *, is_check: bool) -> None:
+        """Tells the broker. Raises ProxyError for a transaction that is not known, or no more, RocketpyError."""
+        prepared = self._take(topic, transaction_id)
         header = EndTransactionRequestHeader(
             topic=topic,
             producer_group=topic,
