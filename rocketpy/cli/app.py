@@ -44,6 +44,9 @@ def up(
     message_size: Annotated[int, typer.Option(min=40, help="Body bytes of --check.")] = 1024,
     flush: Annotated[str | None, typer.Option(help="ASYNC_FLUSH, the default, or SYNC_FLUSH.")] = None,
     json: Annotated[bool, typer.Option("--json", help="With --check: the figures as JSON.")] = False,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="A proxy, too, for clients that speak gRPC: on 8081 or, when that is taken, a free port.")
+    ] = False,
     cluster: Annotated[
         str, typer.Option(help="All brokers of conf/NAME (2m-2s-sync, 2m-2s-async, 2m-noslave) or of a directory, on free ports.")
     ] = "",
@@ -54,7 +57,8 @@ def up(
     given = [name for name, is_given in (("--flush", flush), ("--broker-port", broker_port != STANDARD_PORT)) if is_given]
     if cluster and given:
         raise typer.BadParameter("not with --cluster: its files say how brokers flush, and their ports are free ones", param_hint=given)
-    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush or "ASYNC_FLUSH", json, cluster)
+    proxy_port = STANDARD_PORT if proxy else None
+    options = UpOptions(directory, host, namesrv_port, broker_port, check, message_size, flush or "ASYNC_FLUSH", json, proxy_port, cluster)
     raise typer.Exit(run_up(options))
 
 
@@ -74,8 +78,8 @@ def broker(context: typer.Context) -> None:
     raise typer.Exit(run_server("broker", context.args, "rocketpy broker"))
 
 
-@app.command(context_settings=_PASS_THROUGH)
-def proxy(context: typer.Context) -> None:
+@app.command("proxy", context_settings=_PASS_THROUGH)
+def proxy_command(context: typer.Context) -> None:
     """Run the proxy for clients that speak gRPC: -n ADDR, -pc FILE; as mqproxy."""
     from .proxy import run_proxy
 

@@ -83,6 +83,12 @@ def mqbroker() -> int:
     return _guarded(lambda: _serve("broker", sys.argv[1:], "mqbroker"))
 
 
+def mqproxy() -> int:
+    from .proxy import run_proxy
+
+    return _guarded(lambda: run_proxy(sys.argv[1:], "mqproxy"))
+
+
 def _serve(role: str, arguments: list[str], program: str) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # waits until the server listens: by itself it would end the process
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .._core.errors import RocketpyError
 from ..config import Config, ConfigError, load_config
 from ..logs import NativeLog, start_logging
 from .process import EXIT_USAGE, Service, complain, run, say
@@ -41,15 +43,54 @@ def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], 
     return settings, sorted(others), logs
 
 
+class ProxyBeside:
+    """A proxy in the process of its broker, started behind it: only then the name servers are known.
+
+    Raises ConfigError from its start, RocketpyError where grpcio is missing or the port cannot be had."""
+
+    def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
+        self._name_servers = name_servers
+        self._file = file
+        self._port = port
+        self._service: ProxyService | None = None
+
+    @property
+    def port(self) -> int:
+        return self._service.port if self._service is not None else 0
+
+    async def start(self) -> None:
+        if (missing := why_missing()) is not None:
+            raise RocketpyError(missing)
+        from ..proxy.service import ProxyService
+        from ..proxy.settings import load_settings
+
+        overrides = {"grpcServerPort": self._port} if self._port is not None else {}
+        settings, _ = load_settings(self._file, {"namesrvAddr": self._name_servers()}, overrides)
+        self._service = ProxyService(settings)
+        await self._service.start()
+
+    async def stop(self) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            await service.stop()
+
+
+def why_missing() -> str | None:
+    """What is to be installed first; None: nothing."""
+    try:
+        found = [importlib.util.find_spec(name) for name in ("grpc", "google.protobuf")]
+    except ModuleNotFoundError:  # there is no google at all
+        return MISSING
+    return None if all(found) else MISSING
+
+
 def run_proxy(arguments: Sequence[str], program: str) -> int:
     options = parser_of(program).parse_args(arguments)
-    try:
-        from ..proxy.service import ProxyService
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("grpc", "google"):
-            raise
-        complain(program, RuntimeError(MISSING))
+    if (missing := why_missing()) is not None:
+        complain(program, RocketpyError(missing))
         return 1
+    from ..proxy.service import ProxyService
+
     try:
         settings, idle, logs = settings_of(options)
         start_logging("proxy", logs, foreground=bool(logs.text("logPath")))

@@ -7,12 +7,14 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..ha.service import HaSettings
 from ..logs import NativeLog, start_logging
 from .process import EXIT_USAGE, Service, complain, forget_output, run, say
+from .proxy import ProxyBeside
 
 if TYPE_CHECKING:
     from ..broker.service import BrokerService
@@ -36,18 +38,12 @@ def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
     parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
     if role == "broker":
         parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
-        parser.add_argument("--enable-proxy", action=_NoProxy, nargs=0, help=argparse.SUPPRESS)
+        parser.add_argument("--enable-proxy", action="store_true", help="run a proxy, too, for clients that speak gRPC")
+        parser.add_argument("-pc", "--proxyConfigPath", metavar="FILE", type=Path, help="rmq-proxy.json of that proxy")
     parser.add_argument(
         "-o", "--set", metavar="KEY=VALUE", type=key_value, action="append", default=[], help="set a key, over the file; repeatable"
     )
     return parser
-
-
-class _NoProxy(argparse.Action):
-    """mqbroker's other way to start; whoever relies on the proxy's port shall not get a broker without it."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
-        parser.error("--enable-proxy: this release has no proxy; clients that speak gRPC (5.x SDKs) cannot connect")
 
 
 def key_value(text: str) -> tuple[str, str]:
@@ -85,7 +81,8 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         return 0
     if known == "namesrv":
         return run_namesrv(program, config)
-    return run_broker(program, config)
+    beside = ProxyBeside(lambda: config.text("namesrvAddr"), options.proxyConfigPath) if options.enable_proxy else None
+    return run_broker(program, config, beside)
 
 
 def run_namesrv(program: str, config: Config) -> int:
@@ -100,18 +97,20 @@ def run_namesrv(program: str, config: Config) -> int:
     return run(program, [config], make, lambda: announce_namesrv(config, servers[0].port))
 
 
-def run_broker(program: str, config: Config) -> int:
+def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -> int:
     from ..broker.service import BrokerService
 
     brokers: list[BrokerService] = []
 
     def make(native_log: NativeLog) -> list[Service]:
         brokers.append(BrokerService(config, log_tap=native_log.tap))
-        return [*brokers]
+        return [*brokers, proxy] if proxy is not None else [*brokers]
 
     def announce() -> None:
         announce_broker(config, brokers[0])
         warn_of_reach(brokers[0].address)
+        if proxy is not None:
+            announce_proxy(proxy.port)
 
     return run(program, [config], make, announce)
 
@@ -125,6 +124,10 @@ def announce_broker(config: Config, broker: BrokerService) -> None:
     known_to = f" and name server is {namesrv}" if namesrv else ""
     say(f"The broker[{config.text('brokerName')}, {broker.address}] boot success. serializeType=JSON{known_to}")
     say(durability(config, broker.flush_backend))
+
+
+def announce_proxy(port: int) -> None:
+    say(f"The proxy boot success. Clients that speak gRPC connect to port {port}")
 
 
 def warn_of_reach(address: str) -> None:

@@ -20,10 +20,12 @@ from ..namesrv.service import NameServer
 from .cluster import cluster_configs
 from .place import bytes_of, free_bytes, trial_place
 from .process import EXIT_USAGE, Service, StopSignal, complain, run, say, wait_for_signal
-from .servers import announce_broker, announce_namesrv
+from .proxy import ProxyBeside
+from .servers import announce_broker, announce_namesrv, announce_proxy
 
 PROGRAM = "rocketpy up"
 NAMESRV_PORT = 9876
+PROXY_PORT = 8081
 BROKER_PORT = 10911
 STANDARD_PORT = -1  # the usual one when it is free, any other when not
 BROKER_PORT_NEIGHBOURS = (-2, 0, 1)  # VIP channel, clients, slaves
@@ -45,6 +47,8 @@ class UpOptions:
     message_size: int = 1024
     flush: str = "ASYNC_FLUSH"
     json: bool = False
+    proxy_port: int | None = None
+    """Of a proxy for clients that speak gRPC, STANDARD_PORT as above; None: there is none."""
     cluster: str = ""
     """A sample deployment by name, or a directory of broker files; "" is one broker."""
 
@@ -169,10 +173,14 @@ def run_up(options: UpOptions) -> int:
             complain(PROGRAM, error)
             return EXIT_USAGE
         started: list[Embedded] = []
+        proxy = None
+        if options.proxy_port is not None:
+            port = choose_port(options.host, options.proxy_port, PROXY_PORT)
+            proxy = ProxyBeside(lambda: broker_configs[0].text("namesrvAddr"), port=port)
 
         def make(native_log: NativeLog) -> list[Service]:
             started.append(Embedded(namesrv_config, broker_configs, native_log))
-            return [*started]
+            return [*started, proxy] if proxy is not None else [*started]
 
         def announce() -> None:
             if options.json and options.check_count > 0:
@@ -180,6 +188,8 @@ def run_up(options: UpOptions) -> int:
             announce_namesrv(namesrv_config, started[0].namesrv.port)
             for config, broker in zip(broker_configs, started[0].brokers, strict=True):
                 announce_broker(config, broker)
+            if proxy is not None:
+                announce_proxy(proxy.port)
             say(f"Registered {started[0].registered_after_s:.2f} s after the process was started. Data and logs: {directory}")
             if options.check_count == 0:
                 say(f"Clients connect with namesrvAddr={broker_configs[0].text('namesrvAddr')}. Ctrl-C stops.")

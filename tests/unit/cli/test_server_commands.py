@@ -258,11 +258,6 @@ def test_a_broker_that_nobody_can_find_says_so(tmp_path: Path) -> None:
         assert broker.stop() == 0
 
 
-def test_a_proxy_is_refused_in_words() -> None:
-    done = run("broker", "--enable-proxy")
-    assert done.returncode == 2 and "this release has no proxy" in done.stderr
-
-
 def test_wrong_usage_exits_with_two() -> None:
     assert run("broker", "--no-such-option").returncode == 2
     assert run("namesrv", "-o", "listenPort").returncode == 2

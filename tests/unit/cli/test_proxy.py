@@ -1,0 +1,54 @@
+"""`rocketpy proxy`, and the proxy in a broker's process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rocketpy.cli import proxy
+from tests.unit.cli.processes import run, serve
+
+ANY_PORT = {"grpcServerPort": 0, "localServeAddr": "127.0.0.1"}
+
+
+def test_it_starts_says_what_has_no_effect_and_stops(tmp_path: Path) -> None:
+    conf = tmp_path / "rmq-proxy.json"
+    conf.write_text(json.dumps({**ANY_PORT, "rocketMQClusterName": "DefaultCluster"}))
+    with serve(tmp_path, "proxy", "-pc", str(conf), "-n", "127.0.0.1:1") as process:
+        process.next_line(r"proxy boot success. gRPC port [1-9]\d+, name server is 127.0.0.1:1")
+        process.next_line("Without effect here: rocketMQClusterName")
+        assert process.stop() == 0
+
+
+def test_beside_its_broker_it_asks_the_brokers_name_servers(tmp_path: Path) -> None:
+    with serve(tmp_path, "up", "--proxy", "--dir", str(tmp_path / "data"), "--namesrv-port", "0", "--broker-port", "0") as process:
+        process.next_line(r"Clients that speak gRPC connect to port [1-9]\d+")
+        assert process.stop() == 0
+    conf = tmp_path / "rmq-proxy.json"
+    conf.write_text(json.dumps(ANY_PORT))
+    keys = ("bindAddress=127.0.0.1", "brokerIP1=127.0.0.1", "listenPort=0", "haListenPort=0", f"storePathRootDir={tmp_path / 'store'}")
+    options = [part for key in keys for part in ("-o", key)]
+    with serve(tmp_path, "broker", "-n", "127.0.0.1:1", "--enable-proxy", "-pc", str(conf), *options) as process:
+        process.next_line(r"Clients that speak gRPC connect to port [1-9]\d+")
+        assert process.stop() == 0
+
+
+def test_wrong_settings_are_named_at_once(tmp_path: Path) -> None:
+    conf = tmp_path / "rmq-proxy.json"
+    conf.write_text('{"grpcServerPort": "x", "authenticationEnabled": true}')
+    done = run("proxy", "-pc", str(conf), "-n", "127.0.0.1:1")
+    assert (
+        done.returncode == 2
+        and "grpcServerPort: 'x' is not valid" in done.stderr
+        and "authenticationEnabled: is not there yet" in done.stderr
+    )
+    done = run("proxy")
+    assert done.returncode == 2 and "namesrvAddr: is needed" in done.stderr
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(proxy.importlib.util, "find_spec", lambda name: None)
+    assert proxy.run_proxy(["-n", "127.0.0.1:1"], "rocketpy proxy") == 1
+    assert "pip install 'rocketpy-mq[proxy]'" in capsys.readouterr().err
