@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 CLIENTS_MAX: Final = 65_536
 TOLD_MAX: Final = 64
-SETTINGS_MAX: Final = 1024
-"""Topics of a producer, subscriptions of a consumer."""
+SETTINGS_BYTES_MAX: Final = 256 * 1024
+"""Of one client's settings, which are kept."""
 
 
 @dataclass(slots=True)
@@ -66,8 +66,8 @@ class Clients:
         """A client's settings, new or again. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
-        if max(len(settings.publishing.topics), len(settings.subscription.subscriptions)) > SETTINGS_MAX:
-            raise ProxyError("BAD_REQUEST", f"more than {SETTINGS_MAX} topics or subscriptions of one client")
+        if settings.ByteSize() > SETTINGS_BYTES_MAX:
+            raise ProxyError("BAD_REQUEST", f"settings of more than {SETTINGS_BYTES_MAX} bytes")
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         known = self._clients.get(client_id)
         kept = stream if stream is not None or known is None else known.stream

@@ -13,7 +13,7 @@ from .handles import Popped
 from .settings import ProxySettings
 from .status import ProxyError
 from .stored import COMPRESSED, StoredMessage
-from .validation import check_text, has_control
+from .validation import check_text, has_control, millis
 
 _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
     ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK
@@ -49,7 +49,7 @@ def _user_properties(given: Mapping[str, str], settings: ProxySettings) -> int:
 def _delivery(system: Any, settings: ProxySettings, now_ms: int) -> dict[str, str]:
     if not system.HasField("delivery_timestamp"):
         return {}
-    deliver_ms = system.delivery_timestamp.ToMilliseconds()
+    deliver_ms = millis(system.delivery_timestamp)
     if 0 < settings.max_delay_time_mills < deliver_ms - now_ms:
         raise ProxyError("ILLEGAL_DELIVERY_TIME", f"the max delay time of message is too large, max is {settings.max_delay_time_mills}")
     level = {"DELAY": str(delay_level(settings, deliver_ms - now_ms))} if settings.use_delay_level else {}
@@ -105,7 +105,7 @@ def properties_of(message: Any, settings: ProxySettings, group: str, peer_host: 
         properties["TRACE_CONTEXT"] = system.trace_context
     if host := system.born_host.strip() or peer_host:
         properties["__BORNHOST"] = host
-    properties["BORN_TIMESTAMP"] = str(system.born_timestamp.ToMilliseconds())
+    properties["BORN_TIMESTAMP"] = str(millis(system.born_timestamp))
     return properties
 
 

@@ -28,7 +28,7 @@ from .renewals import Held, Renewal, Renewals
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status, status_of
 from .stored import read_messages
-from .validation import check_invisible, group_of, topic_of
+from .validation import check_invisible, group_of, millis, topic_of
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +64,9 @@ class Receiving:
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
-        self._pauses: dict[str, GroupConfig] = {}
         self._background: set[asyncio.Task[Any]] = set()
         self._renewing: dict[tuple[str, str, str], asyncio.Task[None]] = {}
-        self.renewals = Renewals(settings, lambda group, times: self._pauses.get(group, GroupConfig()).pause_ms(times))
+        self.renewals = Renewals(settings)
 
     # ---- ReceiveMessage ----
 
@@ -96,10 +95,10 @@ class Receiving:
         """How long a broker may keep the request. Raises ProxyError where the client will not wait for so long."""
         settings, remaining_ms = self._settings, context.remaining_ms()
         if request.HasField("long_polling_timeout"):
-            wanted_ms = int(request.long_polling_timeout.ToMilliseconds())
+            wanted_ms = millis(request.long_polling_timeout)
         else:
             client = self._clients.known(context.client_id)
-            wanted_ms = remaining_ms - int(client.settings.request_timeout.ToMilliseconds()) // 2
+            wanted_ms = remaining_ms - millis(client.settings.request_timeout) // 2
         least_ms = settings.grpc_client_consumer_min_long_polling_timeout_millis
         wanted_ms = min(max(wanted_ms, least_ms), settings.grpc_client_consumer_max_long_polling_timeout_millis)
         if wanted_ms <= remaining_ms:
@@ -114,7 +113,7 @@ class Receiving:
         polling_ms = self._polling_ms(context, request)
         topic, group = topic_of(request.message_queue.topic), group_of(request.group)
         renews = self._settings.enable_proxy_auto_renew and request.auto_renew
-        invisible_ms = request.invisible_duration.ToMilliseconds()
+        invisible_ms = millis(request.invisible_duration)
         if renews:
             invisible_ms = self._settings.default_invisible_time_mills
         else:
@@ -122,8 +121,8 @@ class Receiving:
         is_sql = request.filter_expression.type == schema.number("FilterType", "SQL")
         expression = request.filter_expression.expression or "*"
         tags = frozenset() if is_sql else tags_of(expression)
-        config = await self._group(group)
-        broker = await self._broker_for(topic, request.message_queue.broker.name)
+        broker = await self._broker_for(topic, request.message_queue.broker.name)  # its route names who knows the group
+        config = await self._brokers.group(group) or GroupConfig()
         header = PopMessageRequestHeader(
             consumer_group=group,
             topic=topic,
@@ -148,13 +147,8 @@ class Receiving:
         kept = [each for each in found if self._is_for(each, context, group, tags, config)]
         if renews:
             for each in kept:
-                self._hold(each, context, group, topic)
+                self._hold(each, context, group, topic, config)
         return kept
-
-    async def _group(self, group: str) -> GroupConfig:
-        config = await self._brokers.group(group) or GroupConfig()
-        self._pauses[group] = config
-        return config
 
     async def _broker_for(self, topic: str, wanted: str) -> str:
         readable = await self._brokers.readable_brokers(topic)
@@ -182,9 +176,10 @@ class Receiving:
         self._background.add(task)
         task.add_done_callback(ended)
 
-    def _hold(self, each: Popped, context: Context, group: str, topic: str) -> None:
+    def _hold(self, each: Popped, context: Context, group: str, topic: str, config: GroupConfig) -> None:
         message, handle = each.message, each.handle
-        self.renewals.add(Held(context.client_id, group, topic, message.message_id, handle.text, handle, now_ms(), message.reconsume_times))
+        pause_ms = config.pause_ms(message.reconsume_times)
+        self.renewals.add(Held(context.client_id, group, topic, message.message_id, handle.text, handle, now_ms(), pause_ms))
 
     async def _put_back(self, context: Context, request: Any, messages: list[Popped]) -> None:
         group, topic = request.group.name, request.message_queue.topic.name
@@ -235,7 +230,7 @@ class Receiving:
 
     async def change_invisible_duration(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
-        invisible_ms = request.invisible_duration.ToMilliseconds()
+        invisible_ms = millis(request.invisible_duration)
         check_invisible(invisible_ms, 0, self._settings.max_invisible_time_mills)
         handle = await self._change(await self._handle(context, group, request.receipt_handle), group, topic, invisible_ms)
         return schema.message("ChangeInvisibleDurationResponse")(status=status(OK), receipt_handle=handle.text)

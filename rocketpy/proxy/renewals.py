@@ -30,7 +30,8 @@ class Held:
     """The handle that the client knows."""
     handle: ReceiptHandle
     since_ms: int
-    reconsume_times: int
+    pause_ms: int
+    """After what time it comes again once it is held for too long."""
     renewed: int = 0
     failed: int = 0
     is_asked: bool = False
@@ -51,11 +52,10 @@ class Renewal:
 
 
 class Renewals:
-    """All messages under way. `pause_ms(group, times)`: after what time a message of a group that gave up comes again."""
+    """All messages under way."""
 
-    def __init__(self, settings: ProxySettings, pause_ms: Callable[[str, int], int]) -> None:
+    def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings
-        self._pause_ms = pause_ms
         self._held: dict[tuple[str, str, str], Held] = {}
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class Renewals:
     def _renewal(self, held: Held, now_ms: int) -> Renewal:
         if now_ms - held.since_ms >= self._settings.renew_max_time_millis:
             del self._held[held.key]
-            return Renewal(held, self._pause_ms(held.group, held.reconsume_times), is_last=True)
+            return Renewal(held, held.pause_ms, is_last=True)
         held.is_asked = True
         return Renewal(held, RENEWED_FOR_MS[min(held.renewed, len(RENEWED_FOR_MS) - 1)], is_last=False)
 

@@ -75,6 +75,14 @@ def check_text(code: str, what: str, text: str, *, forbidden: str = "") -> None:
         raise ProxyError(code, f"{what} cannot contain control character")
 
 
+def millis(given: Any) -> int:
+    """Of a Duration or a Timestamp. Raises ProxyError BAD_REQUEST for one that protobuf's own rules forbid."""
+    try:
+        return int(given.ToMilliseconds())
+    except ValueError as error:
+        raise ProxyError("BAD_REQUEST", f"a time that cannot be: {error}") from None
+
+
 def check_invisible(millis: int, least: int, most: int) -> None:
     if millis < least:
         raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"the invisibleTime is too small. min is {least}")

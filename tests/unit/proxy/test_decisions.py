@@ -91,6 +91,8 @@ def test_groups_that_nobody_may_name(name: str) -> None:
         ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {"a": "b" * 20_000}),
         ("MESSAGE_PROPERTIES_TOO_LARGE", {}, {f"a{number}": "b" for number in range(129)}),
         ("BAD_REQUEST", {"born_host": "h\x02"}, {}),
+        ("BAD_REQUEST", {"born_timestamp": {"seconds": 1 << 60}}, {}),
+        ("BAD_REQUEST", {"delivery_timestamp": {"nanos": -1}}, {}),
     ],
 )
 def test_what_no_message_may_say(code: str, fields: dict[str, object], user: dict[str, str]) -> None:
@@ -138,11 +140,11 @@ def test_queues_are_numbered_by_what_may_be_done_with_them() -> None:
 
 
 def held(client: str, first: str, since_ms: int = NOW_MS) -> Held:
-    return Held(client, "g", "t", "M", first, ReceiptHandle(0, since_ms, 60_000, 0, "0", "b", 0, 1), since_ms, 2)
+    return Held(client, "g", "t", "M", first, ReceiptHandle(0, since_ms, 60_000, 0, "0", "b", 0, 1), since_ms, 2000)
 
 
 def test_messages_are_renewed_shortly_before_their_time_is_over_and_for_longer_each_time() -> None:
-    renewals = Renewals(SETTINGS, lambda group, times: 1000 * times)
+    renewals = Renewals(SETTINGS)
     each = held("c", "h1")
     renewals.add(each)
     assert renewals.due(NOW_MS + 49_999, lambda client, group: True) == []
@@ -157,7 +159,7 @@ def test_messages_are_renewed_shortly_before_their_time_is_over_and_for_longer_e
 
 
 def test_a_client_that_is_gone_a_message_held_too_long_and_a_broker_that_refuses() -> None:
-    renewals = Renewals(SETTINGS, lambda group, times: 1000 * times)
+    renewals = Renewals(SETTINGS)
     renewals.add(held("gone", "h1"))
     (renewal,) = renewals.due(NOW_MS, lambda client, group: False)
     assert (renewal.invisible_ms, renewal.is_last, len(renewals)) == (1000, True, 0)
