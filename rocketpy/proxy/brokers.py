@@ -26,6 +26,7 @@ from .status import ProxyError
 READ, WRITE = 4, 2
 TIMEOUT_S: Final = 3.0
 MESSAGE_TYPE: Final = "message.type"
+POWER_MAX, FACTOR_MAX = 64, 1e4  # a group may be configured to anything
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ class GroupConfig:
         """Before a message that was consumed so often comes again."""
         if self.exponential is not None:
             first, longest, factor = self.exponential
-            return int(min(longest, first * factor ** max(0, times))) if factor >= 1 else first
+            return int(min(longest, first * factor ** min(max(0, times), POWER_MAX))) if 1 <= factor <= FACTOR_MAX else first
         return self.next_ms[min(max(0, times), len(self.next_ms) - 1)]
 
     @classmethod

@@ -6,13 +6,15 @@ grpc's two own ports on loopback. RocketMQ: ProxyAndTlsProtocolNegotiator (5.3.3
 
 grpc's server takes one kind a port. What the relay costs: a copy of every byte and a turn of the event loop each way.
 
-Threads  one event loop. Bounds: CONNECTIONS_MAX; a pause in one direction is a pause in the other's reading (back-pressure).
+Threads  one event loop. Bounds: CONNECTIONS_MAX, and a quarter of the files that may be open; a pause in one direction is a pause in the
+         other's reading (back-pressure).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +29,8 @@ from .settings import ProxySettings
 log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 65_536
+FILES_EACH: Final = 4
+"""Descriptors that a connection may cost, with those that brokers and the process itself need."""
 FIRST_BYTE_S: Final = 30.0
 TLS_HANDSHAKE: Final = 0x16
 LOOPBACK: Final = "127.0.0.1"
@@ -131,6 +135,7 @@ class Front:
         self._open: set[_Outside] = set()
         self._hosts: dict[int, str] = {}  # of clients, by the port their inner connection comes from
         self._clear_port = self._tls_port = 0
+        self._connections_max = min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)
         self.port = 0
 
     async def start(self, server: Any) -> None:
@@ -180,7 +185,7 @@ class Front:
         return self._tls_port if is_tls else self._clear_port
 
     def admit(self, connection: _Outside) -> bool:
-        if len(self._open) >= CONNECTIONS_MAX:
+        if len(self._open) >= self._connections_max:
             return False
         self._open.add(connection)
         return True

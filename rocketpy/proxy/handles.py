@@ -9,6 +9,7 @@ message lies in its broker's log, for the dead letter queue.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,7 +19,12 @@ from .status import ProxyError
 from .stored import StoredMessage
 
 RETRY_PREFIX: Final = "%RETRY%"
-PARTS_LEAST: Final = 8
+TEXT_MAX: Final = 512
+SHOWN_MAX: Final = 100
+_NUMBER: Final = r"(-?[0-9]{1,18})"
+_TEXT: Final = re.compile(
+    rf"{_NUMBER} {_NUMBER} {_NUMBER} {_NUMBER} ([012]) ([%|a-zA-Z0-9._-]{{1,255}}) {_NUMBER} {_NUMBER}(?: {_NUMBER})?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +62,11 @@ class ReceiptHandle:
     @classmethod
     def parse(cls, text: str) -> ReceiptHandle:
         """Raises ProxyError INVALID_RECEIPT_HANDLE."""
-        parts = text.split(" ")
-        try:
-            if len(parts) < PARTS_LEAST:
-                raise ValueError
-            start, pop_ms, invisible_ms, revive = (int(part) for part in parts[:4])
-            return cls(
-                start, pop_ms, invisible_ms, revive, parts[4], parts[5], int(parts[6]), int(parts[7]), int(parts[8]) if parts[8:] else -1
-            )
-        except ValueError:
-            raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt handle {text!r} is none") from None
+        found = _TEXT.fullmatch(text) if len(text) <= TEXT_MAX else None
+        if found is None:
+            raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt handle {text[:SHOWN_MAX]!r} is none")
+        start, pop_ms, invisible_ms, revive, kind, broker, queue_id, offset, log_offset = found.groups()
+        return cls(int(start), int(pop_ms), int(invisible_ms), int(revive), kind, broker, int(queue_id), int(offset), int(log_offset or -1))
 
     def check_valid(self, now_ms: int) -> ReceiptHandle:
         """Itself. Raises ProxyError when the message may have been given to somebody else."""

@@ -13,7 +13,7 @@ from .handles import Popped
 from .settings import ProxySettings
 from .status import ProxyError
 from .stored import COMPRESSED, StoredMessage
-from .validation import check_text, has_control, millis
+from .validation import check_text, has_control, millis, set_millis
 
 _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
     ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME UNIQ_KEY MAX_RECONSUME_TIMES CONSUME_START_TIME POP_CK
@@ -23,6 +23,8 @@ _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TO
     DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID __CRC32#"""
 SYSTEM_PROPERTIES: Final = frozenset(_SYSTEM.split())
 """Names that a producer may not give a property of its own, and that no consumer is shown among them."""
+ATTEMPTS_MAX: Final = (1 << 31) - 2
+DIGITS_MAX: Final = 19
 _DELAYS: Final = ("DELAY", "TIMER_DELIVER_MS", "TIMER_DELAY_SEC")
 
 
@@ -135,6 +137,11 @@ def body_of(message: Any, settings: ProxySettings) -> bytes:
     return body
 
 
+def _whole(text: str) -> int | None:
+    """A number that a property says; None: it says none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX else None
+
+
 def grpc_message(stored: StoredMessage, handle: str = "", now_ms: int = 0) -> Any:
     """A message for a client; `handle` of a popped one."""
     properties = stored.properties
@@ -150,21 +157,21 @@ def grpc_message(stored: StoredMessage, handle: str = "", now_ms: int = 0) -> An
     system.body_digest.checksum = hashlib.md5(stored.body, usedforsecurity=False).hexdigest().upper()
     system.body_encoding = schema.number("Encoding", "GZIP" if stored.sys_flag & COMPRESSED else "IDENTITY")
     system.message_type = schema.number("MessageType", message_type_of(properties))
-    system.born_timestamp.FromMilliseconds(stored.born_ms)
+    set_millis(system.born_timestamp, stored.born_ms)
     system.born_host = properties.get("__BORNHOST", "") or stored.born_host.rpartition(":")[0]
-    system.store_timestamp.FromMilliseconds(stored.store_ms)
+    set_millis(system.store_timestamp, stored.store_ms)
     system.store_host = stored.store_host
-    if (seconds := properties.get("TIMER_DELAY_SEC", "")).isdigit():
-        system.delivery_timestamp.FromMilliseconds(now_ms + int(seconds) * 1000)
-    elif (deliver_ms := properties.get("TIMER_DELIVER_MS", "")).isdigit():
-        system.delivery_timestamp.FromMilliseconds(int(deliver_ms))
+    if (seconds := _whole(properties.get("TIMER_DELAY_SEC", ""))) is not None:
+        set_millis(system.delivery_timestamp, now_ms + seconds * 1000)
+    elif (deliver_ms := _whole(properties.get("TIMER_DELIVER_MS", ""))) is not None:
+        set_millis(system.delivery_timestamp, deliver_ms)
     if "__SHARDINGKEY" in properties:
         system.message_group = properties["__SHARDINGKEY"]
     if handle:
         system.receipt_handle = handle
     system.queue_id = stored.queue_id
     system.queue_offset = stored.queue_offset
-    system.delivery_attempt = stored.reconsume_times + 1
+    system.delivery_attempt = min(max(stored.reconsume_times, 0), ATTEMPTS_MAX) + 1
     if "TRACE_CONTEXT" in properties:
         system.trace_context = properties["TRACE_CONTEXT"]
     if "DLQ_ORIGIN_TOPIC" in properties and "DLQ_ORIGIN_MESSAGE_ID" in properties:

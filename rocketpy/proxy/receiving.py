@@ -9,7 +9,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from .._core.errors import RocketpyError
+from .._core.errors import ProtocolError, RocketpyError
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError
 from ..remoting.headers import (
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 BATCH_MAX: Final = 32
 FROM_END: Final = 1
 """initMode: a new group begins with what comes after it."""
+ENTRIES_MAX: Final = 4096
+"""Of an acknowledgement."""
 NACK_MS: Final = 1000
 """A message that could not be given to its consumer comes again after this."""
 DEAD_LETTER: Final = -1
@@ -80,7 +82,10 @@ class Receiving:
                 yield answer(status=status(OK) if taken else status("MESSAGE_NOT_FOUND", "no match message"))
                 at_ms = now_ms()
                 while taken:
-                    yield answer(message=received_message(taken[0], at_ms))
+                    if (message := self._said(taken[0], at_ms)) is None:
+                        self._in_background(self._put_back(context, request, taken[:1]), "putting back what cannot be said")
+                    else:
+                        yield answer(message=message)
                     taken.pop(0)
             except (ProxyError, RocketpyError) as error:
                 yield answer(status=status_of(error))
@@ -90,6 +95,14 @@ class Receiving:
         finally:
             if taken:  # the client is gone: they are given to somebody else soon
                 self._in_background(self._put_back(context, request, taken), f"putting back what {context.client_id} did not take")
+
+    def _said(self, each: Popped, at_ms: int) -> Any:
+        """The message for its client; None where what a stranger has stored cannot be said in gRPC."""
+        try:
+            return received_message(each, at_ms)
+        except (ValueError, TypeError):
+            log.exception("message %s of %s cannot be said in gRPC", each.message.message_id[:100], each.message.topic)
+            return None
 
     def _polling_ms(self, context: Context, request: Any) -> int:
         """How long a broker may keep the request. Raises ProxyError where the client will not wait for so long."""
@@ -201,6 +214,8 @@ class Receiving:
 
     async def ack_message(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)
+        if len(request.entries) > ENTRIES_MAX:
+            raise ProxyError("BAD_REQUEST", f"more than {ENTRIES_MAX} messages are acknowledged at once")
         response = schema.message("AckMessageResponse")()
         results = await asyncio.gather(*(self._acked(context, group, topic, entry) for entry in request.entries))
         for entry, result in zip(request.entries, results, strict=True):
@@ -248,8 +263,13 @@ class Receiving:
         response = await self._brokers.call(handle.broker, RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         if response.code != ResponseCode.SUCCESS:
             raise ProxyError("INTERNAL_SERVER_ERROR", f"changeInvisibleDuration failed: {response.remark or 'status is abnormal'}")
-        fields = response.fields
-        return handle.popped_again(int(fields["popTime"]), int(fields["invisibleTime"]), int(fields["reviveQid"]))
+        try:
+            pop_ms, until_ms, revive = (int(response.fields[name]) for name in ("popTime", "invisibleTime", "reviveQid"))
+        except (KeyError, ValueError) as error:
+            raise ProtocolError(
+                f"{handle.broker} answered a change of invisible time with fields that cannot be read: {error!r}"
+            ) from error
+        return handle.popped_again(pop_ms, until_ms, revive)
 
     async def forward_message_to_dead_letter_queue(self, context: Context, request: Any) -> Any:
         topic, group = topic_of(request.topic), group_of(request.group)

@@ -33,11 +33,13 @@ from .sending import Sending
 from .settings import ProxySettings
 from .status import ProxyError, status_of
 from .telemetry import Telemetry
-from .transactions import Transactions, keep_heartbeating
+from .transactions import Transactions
 
 log = logging.getLogger(__name__)
 
 EXPIRE_S: Final = 10.0
+STREAMS_MAX: Final = 1024
+"""Calls at once of one connection."""
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
 
@@ -52,7 +54,7 @@ class ProxyService:
         self._front = Front(settings)
         self._receiving: Receiving | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._under_way = 0
+        self._under_way = self._streams = 0
 
     @property
     def port(self) -> int:
@@ -90,10 +92,16 @@ class ProxyService:
         handlers["Telemetry"] = self._both(telemetry)
         await self._listen(handlers)
         routing.port = self.port
+        receiving = self._receiving
+
+        async def expire() -> None:
+            self._clients.expire()
+            transactions.expire()
+
         self._tasks = [
-            asyncio.ensure_future(keep_heartbeating(transactions, settings.transaction_heartbeat_period_second)),
-            asyncio.ensure_future(self._keep_renewing()),
-            asyncio.ensure_future(self._keep_expiring()),
+            asyncio.ensure_future(_every("heartbeats to brokers", settings.transaction_heartbeat_period_second, transactions.heartbeats)),
+            asyncio.ensure_future(_every("renewals", settings.renew_schedule_period_millis / 1000, receiving.renew_due)),
+            asyncio.ensure_future(_every("clients that are silent", EXPIRE_S, expire)),
         ]
 
     async def _listen(self, handlers: dict[str, Any]) -> None:
@@ -101,6 +109,8 @@ class ProxyService:
             ("grpc.max_receive_message_length", self.settings.grpc_max_inbound_message_size),
             ("grpc.max_send_message_length", -1),
             ("grpc.so_reuseport", 0),
+            ("grpc.max_connection_idle_ms", self.settings.grpc_client_idle_time_mills),
+            ("grpc.max_concurrent_streams", STREAMS_MAX),
         ]
         self._server = grpc.aio.server(options=options)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(schema.SERVICE, handlers),))
@@ -170,27 +180,29 @@ class ProxyService:
 
     def _both(self, telemetry: Telemetry) -> Any:
         async def answer(requests: AsyncIterator[Any], call: Any) -> AsyncIterator[Any]:
+            self._streams += 1
             try:
+                if self._streams > self.settings.grpc_thread_pool_queue_capacity:
+                    raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
                 async for each in telemetry.telemetry(self._context(call), requests):
                     yield each
             except (ProxyError, RocketpyError) as error:
                 code = grpc.StatusCode.INVALID_ARGUMENT if isinstance(error, ProxyError) else grpc.StatusCode.INTERNAL
                 await call.abort(code, f"process client telemetryCommand failed. {error}")
+            finally:
+                self._streams -= 1
 
         return grpc.stream_stream_rpc_method_handler(answer, *_codecs("Telemetry"))
 
-    # ---- what is done again and again ----
 
-    async def _keep_renewing(self) -> None:
-        assert self._receiving is not None
-        while True:
-            await asyncio.sleep(self.settings.renew_schedule_period_millis / 1000)
-            await self._receiving.renew_due()
-
-    async def _keep_expiring(self) -> None:
-        while True:
-            await asyncio.sleep(EXPIRE_S)
-            self._clients.expire()
+async def _every(what: str, period_s: float, work: Callable[[], Awaitable[None]]) -> None:
+    """For as long as the proxy runs: a turn that fails is no reason to leave the next one out."""
+    while True:
+        await asyncio.sleep(period_s)
+        try:
+            await work()
+        except Exception:  # outer edge of a task
+            log.exception("%s failed; they are tried again in %g s", what, period_s)
 
 
 def _codecs(method: str) -> tuple[Any, Any]:

@@ -57,6 +57,7 @@ class ProxySettings:
     grpc_client_consumer_min_long_polling_timeout_millis: int = 5000
     grpc_client_consumer_max_long_polling_timeout_millis: int = 20_000
     grpc_client_consumer_long_polling_batch_size: int = 32
+    grpc_client_idle_time_mills: int = 120_000
     channel_expired_timeout: int = 120_000
     topic_route_service_cache_refresh_seconds: int = 20
     topic_route_service_cache_max_num: int = 20_000

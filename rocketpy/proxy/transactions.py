@@ -11,7 +11,6 @@ Bounds: transaction_data_max_num places of one transaction, PLACES_MAX in all, t
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -155,14 +154,10 @@ class Transactions:
 
     def _ask_producer(self, topic: str, transaction_id: str, message: StoredMessage) -> bool:
         command = schema.message("TelemetryCommand")()
-        command.recover_orphaned_transaction_command.message.CopyFrom(grpc_message(message))
+        try:
+            command.recover_orphaned_transaction_command.message.CopyFrom(grpc_message(message))
+        except (ValueError, TypeError):
+            log.exception("the message of transaction %s of %s cannot be said in gRPC", transaction_id[:100], topic)
+            return False
         command.recover_orphaned_transaction_command.transaction_id = transaction_id
         return any(producer.tell(command) for producer in self._clients.producers_of(topic))
-
-
-async def keep_heartbeating(transactions: Transactions, period_s: float) -> None:
-    """For as long as the proxy runs."""
-    while True:
-        await asyncio.sleep(period_s)
-        transactions.expire()
-        await transactions.heartbeats()

@@ -83,6 +83,16 @@ def millis(given: Any) -> int:
         raise ProxyError("BAD_REQUEST", f"a time that cannot be: {error}") from None
 
 
+TIME_LEAST_MS: Final = -62_135_596_800_000
+TIME_MOST_MS: Final = 253_402_300_799_999
+"""What a Timestamp can say: the years 1 to 9999."""
+
+
+def set_millis(timestamp: Any, value_ms: int) -> None:
+    """Fills a Timestamp. What a broker has stored may be any number: the nearest that can be said is."""
+    timestamp.FromMilliseconds(min(max(value_ms, TIME_LEAST_MS), TIME_MOST_MS))
+
+
 def check_invisible(millis: int, least: int, most: int) -> None:
     if millis < least:
         raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"the invisibleTime is too small. min is {least}")

@@ -12,14 +12,14 @@ from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import GroupConfig
 from rocketpy.proxy.handles import ReceiptHandle
-from rocketpy.proxy.messages import check_type, properties_of
+from rocketpy.proxy.messages import check_type, grpc_message, properties_of
 from rocketpy.proxy.receiving import tags_of
 from rocketpy.proxy.renewals import RENEWED_FOR_MS, Held, Renewals
 from rocketpy.proxy.routing import numbered_permissions
 from rocketpy.proxy.sending import broker_of_recall, consistent_bucket, java_hash, log_offset_of
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
-from rocketpy.proxy.stored import read_messages
+from rocketpy.proxy.stored import StoredMessage, read_messages
 from rocketpy.proxy.validation import group_of, topic_of
 from rocketpy.remoting.route import QueueData
 
@@ -52,15 +52,30 @@ def test_a_handle_says_which_message_of_which_pop() -> None:
     assert handle.real_topic("t", "g") == "%RETRY%g+t"
     assert ReceiptHandle.parse("5 1 2 3 1 b 1 7").real_topic("t", "g") == "%RETRY%g_t"
     assert handle.popped_again(NOW_MS + 1, 10, 4).text == "7 1700000000001 10 4 2 broker-a 1 7 4096"
+    assert ReceiptHandle.parse(text.rpartition(" ")[0]).log_offset == -1
     with pytest.raises(ProxyError, match="expired"):
         handle.check_valid(NOW_MS + 60_000)
 
 
-@pytest.mark.parametrize("text", ["", "x", "1 2 3", "1 2 3 4 0 b x 7", "1 2 3 4 0 b 1 7 x", "1  2 3 4 0 b 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "1 2 3",
+        "1 2 3 4 0 b x 7",
+        "1 2 3 4 0 b 1 7 x",
+        "1  2 3 4 0 b 1",
+        "1 2 3 4 3 b 1 7",
+        "1 2 3 4 0 " + "b" * 300 + " 1 7",
+        "9" * 19 + " 2 3 4 0 b 1 7",
+        "x" * 100_000,
+    ],
+)
 def test_what_is_no_handle_is_refused(text: str) -> None:
     with pytest.raises(ProxyError) as raised:
         ReceiptHandle.parse(text)
-    assert raised.value.code == "INVALID_RECEIPT_HANDLE"
+    assert raised.value.code == "INVALID_RECEIPT_HANDLE" and len(str(raised.value)) < 150
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "a" * 128, "TBW102", "rmq_sys_x", "ü", "a\n"])
@@ -194,6 +209,16 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
     assert "authenticationEnabled: is not there yet" in str(raised.value) and "maxMessageSize: 'big' is not valid" in str(raised.value)
     with pytest.raises(ConfigError, match="namesrvAddr: is needed"):
         load_settings(None, {}, {})
+
+
+@pytest.mark.parametrize("wild", [(1 << 63) - 1, -(1 << 63), 0])
+def test_any_message_that_a_broker_has_can_be_said(wild: int) -> None:
+    """A 4.x client may send any born time and any property: it must not take the good messages with it."""
+    timers = {"TIMER_DELIVER_MS": "²"} if wild else {"TIMER_DELAY_SEC": "9" * 19}
+    stored = StoredMessage("t", 0, 0, 0, 0, wild, "h:1", wild, "h:1", -1, b"x", {"UNIQ_KEY": "M", **timers})
+    message = grpc_message(stored, "", NOW_MS)
+    assert message.body == b"x" and message.system_properties.delivery_attempt == 1
+    assert schema.message("Message").FromString(message.SerializeToString()) == message
 
 
 def test_answers_of_brokers_that_cannot_be_read_are_errors() -> None:
