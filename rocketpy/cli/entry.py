@@ -55,6 +55,8 @@ def _open_closed_streams() -> None:
 def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in ("namesrv", "broker"):
         return _serve(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
+    if arguments and arguments[0] == "admin":
+        return _administer(arguments[1:])
     if arguments in (["version"], ["--version"], ["-V"]):
         from .version import print_version
 
@@ -77,6 +79,16 @@ def mqnamesrv() -> int:
 
 def mqbroker() -> int:
     return _guarded(lambda: _serve("broker", sys.argv[1:], "mqbroker"))
+
+
+def mqadmin() -> int:
+    return _guarded(lambda: _administer(sys.argv[1:]))
+
+
+def _administer(arguments: list[str]) -> int:
+    from .admin import run_admin
+
+    return run_admin(arguments)
 
 
 def _serve(role: str, arguments: list[str], program: str) -> int:

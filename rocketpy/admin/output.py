@@ -1,0 +1,73 @@
+"""What a command says: mqadmin's text, or with --output json one JSON document a round whose members keep their names.
+
+A handler says everything once, and both forms are made of it: a row gives its cells, whose names in JSON stand beside the headings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Shown(NamedTuple):
+    """A cell whose text is another than its value."""
+
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table: its member in JSON, printf forms of heading and rows, and for each column its heading and its member."""
+
+    member: str
+    head: str
+    form: str
+    names: Mapping[str, str]
+
+
+class Output:
+    """write: takes text for standard output."""
+
+    def __init__(self, write: Callable[[str], object], *, is_json: bool) -> None:
+        self._write = write
+        self.is_json = is_json
+        self._document: dict[str, Any] = {}
+
+    def put(self, text: str) -> None:
+        """Text as it is."""
+        if not self.is_json:
+            self._write(text)
+
+    def line(self, text: str = "") -> None:
+        self.put(text + "\n")
+
+    def set(self, **members: Any) -> None:
+        """Members of the document; in text they are not seen."""
+        self._document.update(members)
+
+    def add(self, member: str, value: Any) -> None:
+        """One more of a list in the document."""
+        self._document.setdefault(member, []).append(value)
+
+    def done(self, text: str, **members: Any) -> None:
+        """A line about one thing that was done."""
+        self.line(text)
+        self.add("done", members)
+
+    def heading(self, columns: Columns) -> None:
+        self.line(columns.head % tuple(columns.names))
+        self._document.setdefault(columns.member, [])
+
+    def row(self, columns: Columns, *cells: Any) -> None:
+        self.line(columns.form % tuple(cell.text if isinstance(cell, Shown) else cell for cell in cells))
+        values = (cell.value if isinstance(cell, Shown) else cell for cell in cells)
+        self.add(columns.member, dict(zip(columns.names.values(), values, strict=True)))
+
+    def end(self) -> None:
+        """Of a round: the document is written, the next one begins."""
+        if self.is_json:
+            self._write(json.dumps(self._document, ensure_ascii=False, default=str) + "\n")
+        self._document = {}
