@@ -114,7 +114,7 @@ def offset_id(host: str, offset: int) -> str:
 
 
 def place_of(message_id: str) -> tuple[str, int] | None:
-    """(address, log offset) of such digits, None for other ids. A producer's id may look like one if its port fits."""
+    """(address, log offset) of such digits, None for other ids; a producer's may look alike."""
     if len(message_id) not in (32, 56):
         return None
     try:

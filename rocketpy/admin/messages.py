@@ -20,7 +20,13 @@ from .session import Session
 from .texts import human_time, java, java_map
 
 BODIES = Path("/tmp/rocketmq/msgbodys")
-KEYS = Columns("messages", "%-50s %4s %40s", "%-50s %4s %40s", {"#Message ID": "msgId", "#QID": "queueId", "#Offset": "queueOffset"})
+KEYS = Columns(
+    "messages",
+    "%-50s %4s %40s %-200s",
+    "%-50s %4s %40s %-200s",
+    {"#Message ID": "msgId", "#QID": "queueId", "#Offset": "queueOffset", "#IndexKey": "indexKey"},
+)
+HOUR_MS = 3_600_000
 
 
 def charset_of(text: str) -> str:
@@ -127,7 +133,10 @@ async def query_msg_by_key(session: Session, given: Given, out: Output) -> None:
     )
     out.heading(KEYS)
     for each in found:
-        out.row(KEYS, each.shown_id, each.message.queue_id, each.message.queue_offset)
+        message = each.message
+        hour = message.store_timestamp_ms // HOUR_MS * HOUR_MS
+        index_key = "@".join(map(str, (hour, given.text("t"), kind or "K", given.text("k"), each.shown_id, message.commit_log_offset)))
+        out.row(KEYS, each.shown_id, message.queue_id, message.queue_offset, index_key)
 
 
 async def query_msg_by_unique_key(session: Session, given: Given, out: Output) -> None:

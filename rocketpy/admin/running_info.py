@@ -14,10 +14,10 @@ from .texts import digits_time, java
 SETTLED_MS = 2 * 60 * 1000
 """So long after its start a consumer may have other subscriptions than the rest of its group."""
 BLOCKED_MS = 60 * 1000
-_QUEUE = "%-64s %-32s %-4s %s"
-_NARROW = "%-32s %-32s %-4s %s"
+_QUEUE = "%-64s  %-32s  %-4s  %s"
+_NARROW = "%-32s  %-32s  %-4s  %s"
 _HEAD = ("#Topic", "#Broker Name", "#QID")
-_RATE = "%-32s %14s %14s %14s %14s %18s %25d"
+_RATE = "%-32s  %14s %14s %14s %14s %18s %25d"
 _PROCESS = (
     "commitOffset",
     "cachedMsgMinOffset",
@@ -127,7 +127,7 @@ def _state_text(name: str, value: Any) -> str:
 
 
 def _rates(info: Mapping[str, Any]) -> list[str]:
-    head = "%-64s %14s %14s %14s %14s %18s %25s"
+    head = "%-64s  %14s %14s %14s %14s %18s %25s"
     names = ("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour")
     lines = ["", "", "#Consumer RT&TPS#", head % names]
     table = _members(info, "statusTable")
