@@ -103,7 +103,8 @@ class FoundMessage:
             f"queueOffset={message.queue_offset}, sysFlag={message.sys_flag}, bornTimestamp={message.born_timestamp_ms}, "
             f"bornHost=/{message.born_host}, storeTimestamp={message.store_timestamp_ms}, storeHost=/{message.store_host}, "
             f"msgId={self.offset_id}, commitLogOffset={message.commit_log_offset}, bodyCRC={message.body_crc}, "
-            f"reconsumeTimes={message.reconsume_times}, preparedTransactionOffset={message.prepared_transaction_offset}, toString()={inner}]"
+            f"reconsumeTimes={message.reconsume_times}, preparedTransactionOffset={message.prepared_transaction_offset}, "
+            f"toString()={inner}]"
         )
 
 
