@@ -19,9 +19,11 @@ import pytest
 
 from tests.processes import PATIENCE_S, wait_until
 
-from .javaenv import JavaClients, Jvm
-from .mqadmin import MqAdmin
+from .authority import SETTINGS
+from .javaenv import CURRENT, JavaClients, Jvm
+from .mqadmin import TROUBLE, MqAdmin
 from .products import Cluster
+from .test_auth import COMMANDS
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +70,17 @@ def stage(cluster: Cluster, jvm: Callable[..., Jvm]) -> Iterator[Stage]:
     wait_until(lambda: len(consumer.queue_ids(TOPIC)) == 4, 20, "the consumer holds its queues")
     yield Stage(cluster, java, MqAdmin(jvm(), cluster.address), sent, consumer.started)
     java.close()
+
+
+@pytest.fixture(scope="module")
+def admin_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jvm]:
+    """A JVM whose mqadmin finds its credentials where an operator puts them."""
+    home = tmp_path_factory.mktemp("admin")
+    (home / "conf").mkdir()
+    (home / "conf/tools.yml").write_text("accessKey: root\nsecretKey: secret-of-root\n")
+    jvm = Jvm(CURRENT, home)
+    yield jvm
+    jvm.close()
 
 
 _MOMENTS = (
@@ -233,3 +246,47 @@ def test_messages_are_sent_and_timed(stage: Stage) -> None:
     by_key = stage.admin.run("queryMsgByKey", "-t", TOPIC, "-k", "by-hand")
     assert row.split()[3] in by_key, "mqadmin finds it under the id that we said"
     assert "Avg RT: " in ours(stage.cluster.address, "checkMsgSendRT", "-t", TOPIC, "-a", "5")
+
+
+# ---- users and rights ----
+
+
+def test_users_and_rights_are_told_as_mqadmin_tells_them(
+    new_cluster: Callable[..., Cluster], admin_jvm: Jvm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mqadmin at two clusters, our command at two more: step by step the same is printed, and what fails there fails here."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/tools.yml").write_text("accessKey: root\nsecretKey: secret-of-root\n")
+    monkeypatch.setenv("ROCKETMQ_HOME", str(tmp_path))
+    theirs, mine = ([new_cluster(**SETTINGS) for _ in range(2)] for _ in range(2))
+    for words in COMMANDS:
+        told = MqAdmin(admin_jvm, theirs[0].address).text(words[0], *placed(words[1:], theirs))
+        done = begin(mine[0].address, words[0], *placed(words[1:], mine))
+        assert "secret-of-root" not in done.stderr
+        if TROUBLE.search(told):
+            assert done.returncode == 1, f"{words}: {done.stdout}"
+            assert done.stderr.count("\n") == 1
+        else:
+            assert settled(named(done.stdout, mine)) == settled(named(told, theirs)), words
+
+
+def placed(words: list[str], clusters: list[Cluster]) -> list[str]:
+    addresses = {"THIS": clusters[0].broker.address, "OTHER": clusters[1].broker.address}
+    return [addresses.get(word, word) for word in words]
+
+
+def named(printed: str, clusters: list[Cluster]) -> str:
+    return printed.replace(clusters[0].broker.address, "THIS").replace(clusters[1].broker.address, "OTHER")
+
+
+def test_nobody_in_particular_is_told_where_credentials_come_from(
+    new_cluster: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = new_cluster(**SETTINGS)
+    words = ("listUser", "-b", cluster.broker.address)
+    done = begin(cluster.address, *words)
+    assert done.returncode == 1
+    assert "NO_PERMISSION (16)" in done.stderr and "ROCKETMQ_ACCESS_KEY" in done.stderr
+    monkeypatch.setenv("ROCKETMQ_ACCESS_KEY", "root")
+    monkeypatch.setenv("ROCKETMQ_SECRET_KEY", "secret-of-root")
+    assert "root" in ours(cluster.address, *words)
