@@ -10,12 +10,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..remoting.json_codec import ObjectKey
+
 
 class Shown(NamedTuple):
     """A cell whose text is another than its value."""
 
     value: Any
     text: str
+
+
+def plain(value: Any) -> Any:
+    """A value as standard JSON has it: of a table whose keys are objects, such as queues, a list of objects with the members of both."""
+    if isinstance(value, Mapping):
+        if any(isinstance(key, ObjectKey) for key in value):
+            return [_joined(key, plain(member)) for key, member in value.items()]
+        return {key if isinstance(key, (str, int)) else str(key): plain(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(member) for member in value]
+    return value
+
+
+def _joined(key: Any, value: Any) -> dict[str, Any]:
+    members = dict(key) if isinstance(key, ObjectKey) else {"key": key}
+    return {**members, **(value if isinstance(value, dict) else {"value": value})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +87,5 @@ class Output:
     def end(self) -> None:
         """Of a round: the document is written, the next one begins."""
         if self.is_json:
-            self._write(json.dumps(self._document, ensure_ascii=False, default=str) + "\n")
+            self._write(json.dumps(plain(self._document), default=str) + "\n")  # ASCII: any bytes, any locale
         self._document = {}

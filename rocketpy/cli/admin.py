@@ -86,6 +86,7 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
     """What went wrong: at some of the places, or in the end everywhere."""
     from importlib import import_module
 
+    from .._core.errors import RocketpyError
     from ..admin.access import credentials_of, tls_context
     from ..admin.errors import AdminError
     from ..admin.session import TIMEOUT_S, Session
@@ -104,6 +105,11 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
             await handler(session, given, out)
         except AdminError as error:
             session.troubles.append(error)
+        except RocketpyError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # outer edge: what a server answered has another shape
+            cause = f"what a server answered cannot be understood: {type(error).__name__}: {error}"
+            session.troubles.append(AdminError(cause, remedy="is it a server of RocketMQ, of a release that this command knows?"))
         return session.troubles
 
 

@@ -20,7 +20,7 @@ from rocketpy.admin.found_message import FoundMessage, offset_id, place_of, reco
 from rocketpy.admin.groups import group_of
 from rocketpy.admin.monitoring import undone_of
 from rocketpy.admin.name_values import merged_order
-from rocketpy.admin.output import Columns, Output, Shown
+from rocketpy.admin.output import Columns, Output, Shown, plain
 from rocketpy.admin.progress import ConsumeStats, route_topics
 from rocketpy.admin.properties import one_line
 from rocketpy.admin.queues import by_queue, queue_of
@@ -317,3 +317,11 @@ def test_a_row_is_text_or_an_object() -> None:
         out.row(columns, 1, Shown(2, "one"))
         out.end()
         assert "".join(written) == expected
+
+
+def test_a_table_by_queue_is_a_list_in_json() -> None:
+    queue = queue_of("T", "a", 1)
+    named = {"topic": "T", "brokerName": "a", "queueId": 1}
+    assert plain({"m": {queue: {"offset": 5}, "n": {queue: 6}}})["m"][0] == {**named, "offset": 5}
+    assert plain({queue: 6}) == [{**named, "value": 6}]
+    assert plain(({1: None},)) == [{1: None}]
