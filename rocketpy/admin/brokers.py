@@ -177,7 +177,7 @@ async def switch_timer_engine(session: Session, given: Given, out: Output) -> No
         raise UsageError("switchTimerEngine engineType must be R or F")
 
     async def switch(address: str) -> None:
-        await session.call(address, RequestCode.SWITCH_TIMER_ENGINE, {"E_T": engine})
+        await session.call(address, RequestCode.SWITCH_TIMER_ENGINE, {"E_T": given.text("e")})
         out.done(f"switchTimerEngine to {engine} success, {address}", address=address, engine=engine)
 
     await session.each(await session.masters(given), switch)

@@ -95,7 +95,8 @@ async def rocksdb_config_to_json(session: Session, given: Given, out: Output) ->
 
     addresses = [given.text("b")] if given.has("b") and not given.has("c") else (await session.cluster()).masters(given.text("c"))
     await session.each(addresses, export)
-    out.put("broker export done.")
+    if not session.troubles:
+        out.put("broker export done.")
 
 
 async def export_pop_record(session: Session, given: Given, out: Output) -> None:

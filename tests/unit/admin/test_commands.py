@@ -279,3 +279,8 @@ def test_help_lists_the_commands_and_a_commands_options(admin: Admin) -> None:
     for words in (("help", "topicRoute"), ("topicRoute", "-h")):
         status, out, _ = admin(*words)
         assert status == 0 and "usage: rocketpy admin topicRoute -t TOPIC" in out
+
+
+def test_a_command_speaks_tls_when_told_to(admin: Admin) -> None:
+    assert admin("brokerStatus", "-b", "{broker}", "--useTLS")[::2] == (0, "")
+    assert admin("topicList", "--useTLS")[::2] == (0, "")
