@@ -5,7 +5,6 @@ The command line library is not loaded: its options are not mqadmin's, and it ta
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -46,6 +45,8 @@ def overview() -> str:
 
 
 def _run(command: CommandRow, words: Sequence[str], environment: Mapping[str, str]) -> int:
+    import asyncio
+
     from .._core.errors import RocketpyError
     from ..admin.command_line import parse, usage
     from ..admin.errors import AdminError, UsageError

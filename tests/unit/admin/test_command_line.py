@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from importlib import import_module
+
 import pytest
 
 from rocketpy.admin.command_line import CommandRow, parse, usage
 from rocketpy.admin.commands import COMMANDS, LEFT_OUT, find_command
 from rocketpy.admin.errors import UsageError
 from rocketpy.admin.meanings import MEANINGS
+from tests.processes import PATIENCE_S
 
 COMMAND = CommandRow("try", "A trial.", "nowhere:nothing", "b|brokerAddr c|clusterName t!topic q:queue l+list bn:brokerName")
 
@@ -72,8 +77,6 @@ def test_every_command_explains_all_its_options() -> None:
 
 
 def test_every_command_has_its_handler_and_no_option_twice() -> None:
-    from importlib import import_module
-
     for command in COMMANDS:
         module, _, function = command.handler.partition(":")
         assert callable(getattr(import_module(f"rocketpy.admin.{module}"), function)), command.name
@@ -97,3 +100,10 @@ def test_json_has_the_letter_o_where_it_is_free() -> None:
     letters = {command.name: next(option.letter for option in command.options() if option.name == "output") for command in COMMANDS}
     assert letters["topicList"] == "o"
     assert letters["updateTopic"] == ""
+
+
+def test_help_loads_neither_the_command_line_library_nor_a_client() -> None:
+    """So it takes a tenth of a second more than the interpreter itself."""
+    program = "import sys; from rocketpy.cli.admin import overview; overview(); print({'typer', 'asyncio', 'ssl'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert done.stdout == "set()\n"
