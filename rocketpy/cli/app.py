@@ -87,6 +87,14 @@ def proxy_command(context: typer.Context) -> None:
 
 
 @app.command(context_settings=_PASS_THROUGH)
+def admin(context: typer.Context) -> None:
+    """Topics, groups, offsets, messages, brokers, users: mqadmin's commands, as mqadmin."""
+    from .admin import run_admin
+
+    raise typer.Exit(run_admin(context.args))
+
+
+@app.command(context_settings=_PASS_THROUGH)
 def spark(context: typer.Context) -> None:
     """Pipelines on Spark: lake, traffic, lag, dlq, transform, copy, audit; and doctor."""
     from .spark import run_spark

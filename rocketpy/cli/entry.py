@@ -59,6 +59,8 @@ def _run(arguments: list[str]) -> int:
         from .proxy import run_proxy
 
         return run_proxy(arguments[1:], "rocketpy proxy")
+    if arguments and arguments[0] == "admin":
+        return _administer(arguments[1:])
     if arguments in (["version"], ["--version"], ["-V"]):
         from .version import print_version
 
@@ -87,6 +89,16 @@ def mqproxy() -> int:
     from .proxy import run_proxy
 
     return _guarded(lambda: run_proxy(sys.argv[1:], "mqproxy"))
+
+
+def mqadmin() -> int:
+    return _guarded(lambda: _administer(sys.argv[1:]))
+
+
+def _administer(arguments: list[str]) -> int:
+    from .admin import run_admin
+
+    return run_admin(arguments)
 
 
 def _serve(role: str, arguments: list[str], program: str) -> int:

@@ -1,0 +1,128 @@
+"""All brokers of the clusters in rows. RocketMQ: ClusterListSubCommand (5.5.0). A broker that does not answer has a row, too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from .brokers import runtime_table
+from .command_line import Given
+from .errors import AdminError
+from .output import Columns, Output, Shown
+from .session import Session
+
+BASE = Columns(
+    "brokers",
+    "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %-11s  %-12s  %-8s  %-10s",
+    "%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s",
+    {
+        "#Cluster Name": "clusterName",
+        "#Broker Name": "brokerName",
+        "#BID": "brokerId",
+        "#Addr": "address",
+        "#Version": "version",
+        "#InTPS(LOAD)": "inTps",
+        "#OutTPS(LOAD)": "outTps",
+        "#Timer(Progress)": "timer",
+        "#PCWait(ms)": "pageCacheLockTimeMs",
+        "#Hour": "hours",
+        "#SPACE": "commitLogDiskRatio",
+        "#ACTIVATED": "active",
+    },
+)
+MORE = Columns(
+    "brokers",
+    "%-16s  %-32s %14s %14s %14s %14s",
+    "%-16s  %-32s %14d %14d %14d %14d",
+    {
+        "#Cluster Name": "clusterName",
+        "#Broker Name": "brokerName",
+        "#InTotalYest": "inTotalYesterday",
+        "#OutTotalYest": "outTotalYesterday",
+        "#InTotalToday": "inTotalToday",
+        "#OutTotalToday": "outTotalToday",
+    },
+)
+
+
+def number(table: Mapping[str, str], name: str) -> float:
+    """The first number of a value, 0 where there is none."""
+    try:
+        return float(table.get(name, "").split(" ")[0])
+    except ValueError:
+        return 0.0
+
+
+def base_cells(table: Mapping[str, str], now_ms: int) -> list[Any]:
+    """The columns that a broker's own table fills."""
+    send, pull, ack = (_load(table, pool) for pool in ("send", "pull", "ack"))
+    incoming, outgoing = number(table, "putTps"), number(table, "getTransferredTps")
+    behind = int(number(table, "timerReadBehind")), int(number(table, "timerOffsetBehind"))
+    congested, enqueued, dequeued = (number(table, name) for name in ("timerCongestNum", "timerEnqueueTps", "timerDequeueTps"))
+    timer = f"{behind[0]}-{behind[1]}({congested / 10000:.1f}w, {enqueued:.1f}, {dequeued:.1f})"
+    hours = (now_ms - number(table, "earliestMessageTimeStamp")) / 3_600_000 if table.get("earliestMessageTimeStamp") else 0.0
+    space = number(table, "commitLogDiskRatio")
+    active = table.get("brokerActive", "").lower() == "true"
+    return [
+        table.get("brokerVersionDesc", ""),
+        Shown(incoming, f"{incoming:9.2f}({send})"),
+        Shown(outgoing, f"{outgoing:9.2f}({pull}|{ack})"),
+        Shown({"readBehindS": behind[0], "offsetBehind": behind[1], "congestNum": int(congested)}, timer),
+        Shown(int(number(table, "pageCacheLockTimeMills")), table.get("pageCacheLockTimeMills", "")),
+        Shown(round(hours, 2), f"{hours:2.2f}"),
+        Shown(space, f"{space:.4f}"),
+        Shown(active, "true" if active else "false"),
+    ]
+
+
+def _load(table: Mapping[str, str], pool: str) -> str:
+    missing = "N" if pool == "ack" else "null" if table else ""
+    size, waited = (table.get(f"{pool}ThreadPoolQueue{what}", missing) for what in ("Size", "HeadWaitTimeMills"))
+    return f"{size},{waited}ms"
+
+
+def totals(table: Mapping[str, str]) -> list[int]:
+    """In and out yesterday, in and out today."""
+    moments = ("YesterdayMorning", "TodayMorning", "TodayNow")
+    (put_0, put_1, put_2), (get_0, get_1, get_2) = (
+        [int(number(table, f"msg{what}Total{moment}")) for moment in moments] for what in ("Put", "Get")
+    )
+    return [put_1 - put_0, get_1 - get_0, put_2 - put_1, get_2 - get_1]
+
+
+async def _round(session: Session, given: Given, out: Output) -> None:
+    cluster = await session.cluster()
+    columns = MORE if given.has("m") else BASE
+    out.heading(columns)
+    for name in [given.text("c")] if given.has("c") else cluster.clusters:
+        for broker in cluster.groups(name):
+            for broker_id, address in sorted(broker.broker_addrs.items()):
+                try:
+                    table = await runtime_table(session, address)
+                except AdminError as error:
+                    session.troubles.append(error)
+                    table = {}
+                if given.has("m"):
+                    out.row(columns, name, broker.broker_name, *totals(table))
+                else:
+                    out.row(columns, name, broker.broker_name, broker_id, address, *base_cells(table, session.clock()))
+
+
+async def cluster_list(session: Session, given: Given, out: Output) -> None:
+    await rounds(session, given, out, _round)
+
+
+async def rounds(session: Session, given: Given, out: Output, work: Any) -> None:
+    """The work once, or with -i every so many seconds until Ctrl-C: then what fails is said and tried again the next time."""
+    if not given.has("i"):
+        await work(session, given, out)
+        return
+    interval = given.number("i", 3, least=1)
+    while True:
+        await work(session, given, out)
+        out.end()
+        for error in session.troubles:
+            out.line(f"[error] {error}")
+        session.troubles.clear()
+        await asyncio.sleep(interval)

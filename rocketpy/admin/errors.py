@@ -1,0 +1,76 @@
+"""What can go wrong with a command, each in one line: where, what, why, what to do. RocketMQ: SubCommandException (5.5.0)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.errors import NetworkError, RocketpyError, TimedOut
+from ..remoting.codes import ResponseCode, request_name, response_name
+
+REMEDIES = {
+    ResponseCode.TOPIC_NOT_EXIST: "topicList shows the topics there are",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: "consumerProgress shows the groups there are, updateSubGroup makes one",
+    ResponseCode.NO_PERMISSION: "the user needs that right; credentials come from conf/tools.yml, or ROCKETMQ_ACCESS_KEY and _SECRET_KEY",
+    ResponseCode.SYSTEM_BUSY: "the server is overloaded, try again",
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: "this server, or this release of it, has no such function",
+    ResponseCode.CONSUMER_NOT_ONLINE: "a consumer of the group has to run for this",
+    ResponseCode.CONTROLLER_NOT_LEADER: "getControllerMetaData names the leader",
+    ResponseCode.USER_NOT_EXIST: "listUser shows the users there are",
+    ResponseCode.POLICY_NOT_EXIST: "listAcl shows the rights there are",
+}
+
+
+class UsageError(RocketpyError):
+    """A command line that cannot be: exit status 2."""
+
+
+class AdminError(RocketpyError):
+    """A command that did not do what it was asked: exit status 1. code: the response's, or None where there was none."""
+
+    def __init__(self, cause: str, *, remedy: str = "", address: str = "", request: int | None = None, code: int | None = None) -> None:
+        self.cause, self.remedy, self.address, self.request, self.code = cause, remedy, address, request, code
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        asked = f"{request_name(self.request)} ({self.request})" if self.request is not None else ""
+        answer = f"{response_name(self.code)} ({self.code})" if self.code is not None else ""
+        parts = []
+        if self.address:
+            parts.append(f"{self.address} answered {asked} with {answer}" if answer else f"{self.address}, {asked}")
+        elif answer:
+            parts.append(answer)
+        line = ": ".join((*parts, self.cause))
+        return f"{line}; {self.remedy}" if self.remedy else line
+
+    def members(self) -> dict[str, Any]:
+        """The error as a JSON object."""
+        named = {
+            "cause": self.cause,
+            "remedy": self.remedy or None,
+            "address": self.address or None,
+            "request": None if self.request is None else request_name(self.request),
+            "code": self.code,
+            "codeName": None if self.code is None else response_name(self.code),
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def refused(address: str, request: int, code: int, remark: str | None) -> AdminError:
+    """A response that is not SUCCESS. Remarks end with a link of RocketMQ's FAQ in a line of its own: only the first line is said."""
+    lines = (remark or "").strip().splitlines()
+    return AdminError(lines[0] if lines else response_name(code), remedy=_remedy(code), address=address, request=request, code=code)
+
+
+def unanswered(address: str, request: int, error: RocketpyError) -> AdminError:
+    """No response at all."""
+    if isinstance(error, TimedOut):
+        remedy = "--timeout SECONDS waits longer"
+    elif isinstance(error, NetworkError):
+        remedy = "does it run, and can it be reached from here under this address?"
+    else:
+        remedy = ""
+    return AdminError(str(error), remedy=remedy, address=address, request=request)
+
+
+def _remedy(code: int) -> str:
+    return next((remedy for known, remedy in REMEDIES.items() if known == code), "")

@@ -1,0 +1,145 @@
+"""Messages as an operator sees them: records decoded, ids, texts. RocketMQ: MessageDecoder, MessageExt, MessageClientExt (5.3.3)."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.errors import RocketpyError
+from .._core.results import Message
+from .._core.store import decode_message
+from .errors import AdminError
+from .texts import java_map
+
+COMPRESSED_FLAG = 0x1
+COMPRESSION_SHIFT, COMPRESSION_MASK = 8, 0x7
+ZLIB = (0, 3)
+"""Of the compression bits; older producers set none. LZ4 and ZSTD have no reader in Python's library."""
+INFLATED_MAX = 64 << 20
+RECORD_LEAST = 8
+UNIQUE_ID = "UNIQ_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    message: Message
+    broker_name: str | None = None
+
+    @property
+    def unique_id(self) -> str | None:
+        """What its producer called it."""
+        return self.message.properties.get(UNIQUE_ID)
+
+    @property
+    def offset_id(self) -> str:
+        """Where it is stored: the broker's address and the log offset."""
+        return offset_id(self.message.store_host, self.message.commit_log_offset)
+
+    @property
+    def shown_id(self) -> str:
+        return self.unique_id or self.offset_id
+
+    @property
+    def tags(self) -> str | None:
+        return self.message.properties.get("TAGS")
+
+    @property
+    def keys(self) -> str | None:
+        return self.message.properties.get("KEYS")
+
+    @property
+    def body(self) -> bytes:
+        """As it was given to the producer; what no zlib stream is stays as it is."""
+        sys_flag, body = self.message.sys_flag, self.message.body
+        if not sys_flag & COMPRESSED_FLAG or (sys_flag >> COMPRESSION_SHIFT) & COMPRESSION_MASK not in ZLIB:
+            return body
+        try:
+            return zlib.decompressobj().decompress(body, INFLATED_MAX)
+        except zlib.error:
+            return body
+
+    def body_text(self, charset: str) -> str:
+        return self.body.decode(charset, "replace")
+
+    def to_json(self, *, with_body: bool = True) -> dict[str, Any]:
+        message = self.message
+        members: dict[str, Any] = {
+            "msgId": self.shown_id,
+            "offsetMsgId": self.offset_id,
+            "topic": message.topic,
+            "brokerName": self.broker_name,
+            "queueId": message.queue_id,
+            "queueOffset": message.queue_offset,
+            "commitLogOffset": message.commit_log_offset,
+            "storeSize": message.size,
+            "flag": message.flag,
+            "sysFlag": message.sys_flag,
+            "bodyCRC": message.body_crc,
+            "bornTimestamp": message.born_timestamp_ms,
+            "bornHost": message.born_host,
+            "storeTimestamp": message.store_timestamp_ms,
+            "storeHost": message.store_host,
+            "reconsumeTimes": message.reconsume_times,
+            "preparedTransactionOffset": message.prepared_transaction_offset,
+            "properties": dict(message.properties),
+        }
+        return members | ({"body": self.body_text("utf-8")} if with_body else {})
+
+    def text(self) -> str:
+        """MessageExt.toString."""
+        message = self.message
+        signed = [byte - 256 if byte > 127 else byte for byte in self.body]
+        is_prepared = message.properties.get("TRAN_MSG", "").lower() == "true"
+        transaction = self.unique_id if is_prepared and self.unique_id else "null"
+        inner = (
+            f"Message{{topic='{message.topic}', flag={message.flag}, properties={java_map(message.properties)}, body={signed}, "
+            f"transactionId='{transaction}'}}"
+        )
+        return (
+            f"MessageExt [brokerName={self.broker_name or 'null'}, queueId={message.queue_id}, storeSize={message.size}, "
+            f"queueOffset={message.queue_offset}, sysFlag={message.sys_flag}, bornTimestamp={message.born_timestamp_ms}, "
+            f"bornHost=/{message.born_host}, storeTimestamp={message.store_timestamp_ms}, storeHost=/{message.store_host}, "
+            f"msgId={self.offset_id}, commitLogOffset={message.commit_log_offset}, bodyCRC={message.body_crc}, "
+            f"reconsumeTimes={message.reconsume_times}, preparedTransactionOffset={message.prepared_transaction_offset}, "
+            f"toString()={inner}]"
+        )
+
+
+def offset_id(host: str, offset: int) -> str:
+    """A broker's address and a log offset as 32 hexadecimal digits, 56 with IPv6."""
+    address, _, port = host.rpartition(":")
+    return (ipaddress.ip_address(address.strip("[]")).packed + struct.pack(">iq", int(port), offset)).hex().upper()
+
+
+def place_of(message_id: str) -> tuple[str, int] | None:
+    """(address, log offset) of such digits, None for other ids; a producer's may look alike."""
+    if len(message_id) not in (32, 56):
+        return None
+    try:
+        data = bytes.fromhex(message_id)
+    except ValueError:
+        return None
+    address = ipaddress.ip_address(data[:-12])
+    port, offset = struct.unpack(">iq", data[-12:])
+    if not 0 < port < 65536 or offset < 0:
+        return None
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}", offset
+
+
+def records_in(body: bytes, broker_name: str | None = None) -> list[FoundMessage]:
+    """The messages of records that lie one behind the other. Raises AdminError for bytes that are none."""
+    found = []
+    begin = 0
+    while begin < len(body):
+        size = int.from_bytes(body[begin : begin + 4], "big")
+        if size < RECORD_LEAST or begin + size > len(body):
+            raise AdminError(f"a message of {size} bytes at byte {begin} of {len(body)}")
+        try:
+            found.append(FoundMessage(decode_message(body[begin : begin + size], check_crc=False), broker_name))
+        except RocketpyError as error:
+            raise AdminError(f"the message at byte {begin} cannot be read: {error}") from error
+        begin += size
+    return found

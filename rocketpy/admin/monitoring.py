@@ -1,0 +1,80 @@
+"""Groups that fall behind, looked at once a minute until Ctrl-C. RocketMQ: MonitorService, DefaultMonitorListener
+(5.3.3 tools/monitor/), which writes the same to its log; here it goes to standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from .clients import connections_in, consumers_of, running_info
+from .command_line import Given
+from .errors import AdminError
+from .output import Output
+from .progress import ConsumeStats, consume_stats
+from .running_info import blocked_queues, has_same_subscriptions
+from .session import RETRY_PREFIX, Session
+from .texts import human_second
+
+ROUND_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """How far a group is behind in one topic: over all queues, in the worst one, and since when."""
+
+    topic: str
+    total: int
+    most: int
+    delay_ms: int
+
+
+def undone_of(stats: ConsumeStats, now_ms: int) -> list[Undone]:
+    """The topics that a group has not finished."""
+    rows: dict[str, list[tuple[int, int]]] = {}
+    for queue, end, at, _, last in stats.rows():
+        if end > at:
+            rows.setdefault(queue["topic"], []).append((end - at, now_ms - last if last > 0 else 0))
+    return [
+        Undone(topic, sum(behind for behind, _ in found), max(behind for behind, _ in found), max(delay for _, delay in found))
+        for topic, found in rows.items()
+    ]
+
+
+async def start_monitoring(session: Session, given: Given, out: Output) -> None:
+    while True:
+        try:
+            for topic in await session.topics():
+                if topic.startswith(RETRY_PREFIX):
+                    await _look_at(session, out, topic.removeprefix(RETRY_PREFIX))
+        except AdminError as error:  # the name servers may be back the next time
+            out.line(f"[error] {error}")
+            out.set(error=error.members())
+        out.set(time=session.clock())
+        out.end()
+        await asyncio.sleep(ROUND_S)
+
+
+async def _look_at(session: Session, out: Output, group: str) -> None:
+    now = session.clock()
+    try:
+        for undone in undone_of(await consume_stats(session, group), now):
+            out.line(
+                f"{human_second(now)} undone group={group} topic={undone.topic} total={undone.total} maxOfQueue={undone.most} "
+                f"delayMs={undone.delay_ms}"
+            )
+            out.add(
+                "undone",
+                {"group": group, "topic": undone.topic, "total": undone.total, "maxOfQueue": undone.most, "delayMs": undone.delay_ms},
+            )
+        ids = [str(each.get("clientId")) for each in connections_in(await consumers_of(session, group))]
+        infos = {client_id: await running_info(session, group, client_id) for client_id in ids}
+    except AdminError:  # nobody consumes, or it is gone meanwhile
+        return
+    if not has_same_subscriptions(list(infos.values()), now):
+        out.line(f"{human_second(now)} different subscriptions in group={group}")
+        out.add("differentSubscriptions", group)
+    for client_id, info in infos.items():
+        for line in blocked_queues(client_id, info, now):
+            out.line(f"{human_second(now)} blocked group={group} {line}")
+            out.add("blocked", {"group": group, "queue": line})

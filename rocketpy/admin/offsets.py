@@ -1,0 +1,173 @@
+"""Consumer offsets moved by an operator. RocketMQ: tools/command/offset/, resetOffsetByTimestamp and -Old of DefaultMQAdminExtImpl (5.5.0).
+
+A group with consumers is moved by its brokers, which tell them; one without, by writing its offsets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.headers import GetConsumeStatsRequestHeader, ResetOffsetRequestHeader, UpdateConsumerOffsetRequestHeader
+from ..remoting.route import TopicRoute
+from .cluster import address_of
+from .command_line import Given
+from .errors import AdminError
+from .output import Columns, Output
+from .progress import LMQ_PREFIX, WHEEL_TIMER, ConsumeStats, consume_stats
+from .queues import by_queue, max_offset, offset_at, queue_key, queue_of
+from .session import SLOW_TIMES, Session
+from .texts import front, java, time_of
+from .topics import topic_stats
+
+TO_THE_END = -1
+MOVED = Columns(
+    "queues",
+    "%-40s  %-40s  %-40s",
+    "%-40s  %-40s  %-40s",
+    {"#brokerName": "brokerName", "#queueId": "queueId", "#offset": "offset"},
+)
+_WRITTEN_NAMES = {
+    "#brokerName": "brokerName",
+    "#queueId": "queueId",
+    "#brokerOffset": "brokerOffset",
+    "#consumerOffset": "consumerOffset",
+    "#timestampOffset": "timestampOffset",
+}
+_SIX = "%-20s  %-20s  %-20s  %-20s  %-20s  %-20s"
+WRITTEN = Columns("queues", _SIX, _SIX, _WRITTEN_NAMES | {"#resetOffset": "resetOffset"})
+SKIPPED = Columns("queues", _SIX, _SIX, _WRITTEN_NAMES | {"#rollbackOffset": "rollbackOffset"})
+
+
+def route_topic(topic: str, cluster: str) -> str:
+    """The topic whose route leads to the brokers: of light queues and the timer's own, what -c names."""
+    return cluster if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER) else topic
+
+
+async def move_by_brokers(session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool) -> dict[Any, int]:
+    """Offsets by queue. Raises AdminError, with CONSUMER_NOT_ONLINE where brokers cannot do it."""
+    header = ResetOffsetRequestHeader(topic=topic, group=group, timestamp=time_ms, is_force=force, offset=-1)
+    moved: dict[Any, int] = {}
+    for broker in route.broker_datas:
+        if broker.broker_addrs:
+            value = await session.members(address_of(broker.broker_addrs), RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, times=2)
+            moved |= by_queue(value.get("offsetTable"))
+    return moved
+
+
+async def write_offset(session: Session, address: str, group: str, topic: str, queue_id: int, offset: int) -> None:
+    header = UpdateConsumerOffsetRequestHeader(consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset)
+    await session.call(address, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+
+
+async def _known_offsets(
+    session: Session, address: str, group: str, topic: str, broker_name: str, queues: int
+) -> dict[Any, tuple[int, int]]:
+    """(the broker's, the group's) offset by queue of a topic; of a group that has consumed nothing, all from the first message on."""
+    header = GetConsumeStatsRequestHeader(consumer_group=group)
+    stats = ConsumeStats.from_json(await session.members(address, RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES))
+    known = {queue: (end, at) for queue, end, at, _, _ in stats.rows() if queue["topic"] == topic}
+    if known:
+        return known
+    table, _ = await topic_stats(session, topic, [address])
+    rows = ((queue_of(topic, broker_name, queue_id), table.get(queue_of(topic, broker_name, queue_id))) for queue_id in range(queues))
+    return {queue: (int(row.get("maxOffset") or 0), int(row.get("minOffset") or 0)) for queue, row in rows if row is not None}
+
+
+async def move_by_writing(
+    session: Session, route: TopicRoute, topic: str, group: str, time_ms: int, force: bool
+) -> list[tuple[str, int, int, int, int, int]]:
+    """Broker name, queue, the broker's offset, the group's before, the one of that time, the group's now. Raises AdminError."""
+    rows = []
+    sizes = {queues.broker_name: queues.read_queue_nums for queues in route.queue_datas}
+    for broker in sorted(route.broker_datas, key=lambda each: each.broker_name):
+        if not broker.broker_addrs:
+            continue
+        address = address_of(broker.broker_addrs)
+        known = await _known_offsets(session, address, group, topic, broker.broker_name, sizes.get(broker.broker_name, 0))
+        for queue in sorted(known, key=queue_key):
+            queue_id, (end, before) = queue["queueId"], known[queue]
+            if time_ms == TO_THE_END:
+                at_time = await max_offset(session, address, topic, queue_id)
+            else:
+                at_time = await offset_at(session, address, topic, queue_id, time_ms)
+            now = before
+            if force or at_time <= before:
+                now = at_time
+                await write_offset(session, address, group, topic, queue_id, now)
+            rows.append((front(queue["brokerName"], 32), queue_id, end, before, at_time, now))
+    return rows
+
+
+def _say_moved(out: Output, moved: dict[Any, int]) -> None:
+    out.heading(MOVED)
+    for queue in sorted(moved, key=queue_key):
+        out.row(MOVED, front(queue["brokerName"], 32), queue["queueId"], moved[queue])
+
+
+async def reset_offset_by_time(session: Session, given: Given, out: Output) -> None:
+    group, topic, text, force = given.text("g"), given.text("t"), given.text("s"), given.truth("f", True)
+    time_ms = session.clock() if text == "now" else time_of(text)
+    if given.has("b") and given.number("q", -1) >= 0:
+        await _reset_queue(session, given, out, time_ms)
+        return
+    route = await session.route(route_topic(topic, given.text("c")))
+    about = f"topic[{topic}], force[{java(force)}], timestamp(string)[{text}], timestamp(long)[{time_ms}]"
+    try:
+        moved = await move_by_brokers(session, route, topic, group, time_ms, force)
+    except AdminError as error:
+        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        rows = await move_by_writing(session, route, topic, group, time_ms, force)
+        out.line(f"reset consumer offset by specified consumerGroup[{group}], {about}")
+        out.heading(WRITTEN)
+        for row in rows:
+            out.row(WRITTEN, *row)
+        return
+    out.line(f"start reset consumer offset by specified, group[{group}], {about}")
+    _say_moved(out, moved)
+
+
+async def _reset_queue(session: Session, given: Given, out: Output, time_ms: int) -> None:
+    group, topic, address, queue_id = given.text("g"), given.text("t"), given.text("b"), given.number("q")
+    out.line(
+        f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], broker[{address}], "
+        f"timestamp(string)[{given.text('s')}], timestamp(long)[{time_ms}]"
+    )
+    offset = given.number("o") if given.has("o") else await offset_at(session, address, topic, queue_id, time_ms)
+    out.line(f"reset consumer offset to {offset}")
+    out.set(offset=offset, moved=offset > 0)
+    if offset <= 0:  # as mqadmin: 0 is also what a queue without messages of that time answers
+        return
+    await write_offset(session, address, group, topic, queue_id, offset)
+    header = ResetOffsetRequestHeader(topic=topic, group=group, queue_id=queue_id, offset=offset, timestamp=0, is_force=False)
+    await session.call(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
+
+
+async def skip_accumulated_message(session: Session, given: Given, out: Output) -> None:
+    group, topic, force = given.text("g"), given.text("t"), given.truth("f", True)
+    route = await session.route(route_topic(topic, given.text("c")))
+    try:
+        moved = await move_by_brokers(session, route, topic, group, TO_THE_END, force)
+    except AdminError as error:
+        if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+            raise
+        rows = await move_by_writing(session, route, topic, group, TO_THE_END, force)
+        out.heading(SKIPPED)
+        for row in rows:
+            out.row(SKIPPED, *row)
+        return
+    _say_moved(out, moved)
+
+
+async def clone_group_offset(session: Session, given: Given, out: Output) -> None:
+    source, target, topic = given.text("s"), given.text("d"), given.text("t")
+    stats = await consume_stats(session, source)
+    addresses = await session.addresses(topic)
+    for queue, _, offset, _, _ in stats.rows():
+        address = addresses.get(queue["brokerName"])
+        if address is None or offset < 0:
+            continue
+        await write_offset(session, address, target, queue["topic"], queue["queueId"], offset)
+        out.add("queues", {**dict(queue), "offset": offset})
+    out.put(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")

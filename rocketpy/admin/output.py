@@ -1,0 +1,91 @@
+"""What a command says: mqadmin's text, or with --output json one JSON document a round whose members keep their names.
+
+A handler says everything once, and both forms are made of it: a row gives its cells, whose names in JSON stand beside the headings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..remoting.json_codec import ObjectKey
+
+
+class Shown(NamedTuple):
+    """A cell whose text is another than its value."""
+
+    value: Any
+    text: str
+
+
+def plain(value: Any) -> Any:
+    """A value as standard JSON has it: of a table whose keys are objects, such as queues, a list of objects with the members of both."""
+    if isinstance(value, Mapping):
+        if any(isinstance(key, ObjectKey) for key in value):
+            return [_joined(key, plain(member)) for key, member in value.items()]
+        return {key if isinstance(key, (str, int)) else str(key): plain(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(member) for member in value]
+    return value
+
+
+def _joined(key: Any, value: Any) -> dict[str, Any]:
+    members = dict(key) if isinstance(key, ObjectKey) else {"key": key}
+    return {**members, **(value if isinstance(value, dict) else {"value": value})}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table: its member in JSON, printf forms of heading and rows, and for each column its heading and its member."""
+
+    member: str
+    head: str
+    form: str
+    names: Mapping[str, str]
+
+
+class Output:
+    """write: takes text for standard output."""
+
+    def __init__(self, write: Callable[[str], object], *, is_json: bool) -> None:
+        self._write = write
+        self.is_json = is_json
+        self._document: dict[str, Any] = {}
+
+    def put(self, text: str) -> None:
+        """Text as it is."""
+        if not self.is_json:
+            self._write(text)
+
+    def line(self, text: str = "") -> None:
+        self.put(text + "\n")
+
+    def set(self, **members: Any) -> None:
+        """Members of the document; in text they are not seen."""
+        self._document.update(members)
+
+    def add(self, member: str, value: Any) -> None:
+        """One more of a list in the document."""
+        self._document.setdefault(member, []).append(value)
+
+    def done(self, text: str, **members: Any) -> None:
+        """A line about one thing that was done."""
+        self.line(text)
+        self.add("done", members)
+
+    def heading(self, columns: Columns) -> None:
+        self.line(columns.head % tuple(columns.names))
+        self._document.setdefault(columns.member, [])
+
+    def row(self, columns: Columns, *cells: Any) -> None:
+        self.line(columns.form % tuple(cell.text if isinstance(cell, Shown) else cell for cell in cells))
+        values = (cell.value if isinstance(cell, Shown) else cell for cell in cells)
+        self.add(columns.member, dict(zip(columns.names.values(), values, strict=True)))
+
+    def end(self) -> None:
+        """Of a round: the document is written, the next one begins."""
+        if self.is_json:
+            self._write(json.dumps(plain(self._document), default=str) + "\n")  # ASCII: any bytes, any locale
+        self._document = {}

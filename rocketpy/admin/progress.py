@@ -1,0 +1,228 @@
+"""How far consumer groups are behind. RocketMQ: ConsumerProgressSubCommand, BrokerConsumeStatsSubCommad, examineConsumeStats (5.5.0).
+
+Of static topics the physical queues are shown: their mapping is not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
+from ..remoting.route import TopicRoute
+from .clients import connections_in, consumers_of, running_info
+from .cluster import address_of
+from .command_line import Given
+from .errors import AdminError
+from .output import Columns, Output, Shown
+from .queues import by_queue, queue_key
+from .session import RETRY_PREFIX, SLOW_TIMES, Session
+from .texts import front, human_second, version_text
+
+WHEEL_TIMER = "rmq_sys_wheel_timer"
+LMQ_PREFIX = "%LMQ%"
+_NAMES = {
+    "#Topic": "topic",
+    "#Broker Name": "brokerName",
+    "#QID": "queueId",
+    "#Broker Offset": "brokerOffset",
+    "#Consumer Offset": "consumerOffset",
+}
+_LAST = {"#Diff": "diff", "#Inflight": "inflight", "#LastTime": "lastTimestamp"}
+PROGRESS = Columns(
+    "queues", "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s", "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %s", _NAMES | _LAST
+)
+WITH_CLIENTS = Columns(
+    "queues",
+    "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %-20s%s",
+    "%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s %-20s %s",
+    _NAMES | {"#Client IP": "clientIp"} | _LAST,
+)
+GROUPS = Columns(
+    "groups",
+    "%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s",
+    "%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s",
+    {
+        "#Group": "group",
+        "#Count": "count",
+        "#Version": "version",
+        "#Type": "type",
+        "#Model": "model",
+        "#TPS": "tps",
+        "#Diff Total": "diffTotal",
+    },
+)
+IN_BROKER = Columns(
+    "queues",
+    "%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s",
+    "%-64s  %-64s  %-32s  %-4s  %-20s  %-20s  %-20s  %s",
+    {
+        "#Topic": "topic",
+        "#Group": "group",
+        "#Broker Name": "brokerName",
+        "#QID": "queueId",
+        "#Broker Offset": "brokerOffset",
+        "#Consumer Offset": "consumerOffset",
+        "#Diff": "diff",
+        "#LastTime": "lastTimestamp",
+    },
+)
+
+
+@dataclass
+class ConsumeStats:
+    """A group's offsets by queue, and what it consumes a second."""
+
+    queues: dict[Any, dict[str, Any]] = field(default_factory=dict)
+    rate: float = 0.0
+
+    @classmethod
+    def from_json(cls, value: Any) -> ConsumeStats:
+        """Raises AdminError."""
+        members = value if isinstance(value, dict) else {}
+        table = by_queue(members.get("offsetTable"))
+        return cls({queue: row for queue, row in table.items() if isinstance(row, dict)}, float(members.get("consumeTps") or 0))
+
+    def rows(self) -> list[tuple[Any, int, int, int, int]]:
+        """(queue, broker's offset, group's offset, offset pulled, last time) in the order of queues."""
+        names = ("brokerOffset", "consumerOffset", "pullOffset", "lastTimestamp")
+        return [(queue, *(int(self.queues[queue].get(name) or 0) for name in names)) for queue in sorted(self.queues, key=queue_key)]
+
+    def behind(self) -> int:
+        return sum(end - at for _, end, at, _, _ in self.rows())
+
+
+def route_topics(group: str, topic: str | None, cluster: str | None) -> list[str]:
+    """The topics whose route leads to the brokers that know a group, the likeliest first."""
+    topics = [RETRY_PREFIX + group]
+    if topic:
+        topics += [topic, f"{RETRY_PREFIX}{group}_{topic}"]
+        if cluster and (topic.startswith(LMQ_PREFIX) or topic == WHEEL_TIMER):
+            topics.append(cluster)
+    return topics
+
+
+async def first_route(session: Session, topics: list[str]) -> TopicRoute:
+    """Raises AdminError of the last of them."""
+    for topic in topics[:-1]:
+        try:
+            return await session.route(topic)
+        except AdminError:
+            continue
+    return await session.route(topics[-1])
+
+
+async def consume_stats(session: Session, group: str, topic: str | None = None, cluster: str | None = None) -> ConsumeStats:
+    """A group's offsets at all brokers. Raises AdminError, also where there are none."""
+    route = await first_route(session, route_topics(group, topic, cluster))
+    stats = ConsumeStats()
+    header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
+    for broker in route.broker_datas:
+        if not broker.broker_addrs:
+            continue
+        value = await session.members(address_of(broker.broker_addrs), RequestCode.GET_CONSUME_STATS, header, times=SLOW_TIMES)
+        found = ConsumeStats.from_json(value)
+        stats.queues |= found.queues
+        stats.rate += found.rate
+    if stats.queues:
+        return stats
+    what = "Not found the consumer group consume stats, because return offset table is empty, "
+    try:
+        connection = await consumers_of(session, group)
+    except AdminError:
+        raise AdminError(what + "maybe the consumer not online", code=ResponseCode.CONSUMER_NOT_ONLINE) from None
+    if connection.get("messageModel") == "BROADCASTING":
+        raise AdminError(what + "the consumer is under the broadcast mode", code=ResponseCode.BROADCAST_CONSUMPTION)
+    return stats
+
+
+async def _clients_of_queues(session: Session, group: str) -> dict[Any, str]:
+    found: dict[Any, str] = {}
+    try:
+        for each in connections_in(await consumers_of(session, group)):
+            client_id = str(each.get("clientId"))
+            info = await running_info(session, group, client_id)
+            found |= {queue: client_id.partition("@")[0] for queue in by_queue(info.get("mqTable"))}
+    except AdminError as error:
+        session.troubles.append(error)
+    return found
+
+
+async def consumer_progress(session: Session, given: Given, out: Output) -> None:
+    if given.has("g"):
+        await _progress_of_group(session, given, out)
+    else:
+        await _progress_of_all(session, out)
+
+
+async def _progress_of_group(session: Session, given: Given, out: Output) -> None:
+    group = given.text("g")
+    topic = given.maybe("t")
+    stats = await consume_stats(session, group, topic, given.maybe("c") if topic else None)
+    with_clients = given.truth("s")
+    clients = await _clients_of_queues(session, group) if with_clients else {}
+    columns = WITH_CLIENTS if with_clients else PROGRESS
+    out.heading(columns)
+    inflight_total = 0
+    for queue, end, at, pulled, last in stats.rows():
+        inflight = pulled - at
+        inflight_total += inflight
+        when = Shown(last, human_second(last) if last else "N/A")
+        where = (Shown(clients.get(queue), clients.get(queue, "N/A")),) if with_clients else ()
+        named = (front(queue["topic"], 64), front(queue["brokerName"], 32), queue["queueId"])
+        out.row(columns, *named, end, at, *where, end - at, inflight, when)
+    out.line()
+    out.line(f"Consume TPS: {stats.rate:.2f}")
+    out.line(f"Consume Diff Total: {stats.behind()}")
+    out.line(f"Consume Inflight Total: {inflight_total}")
+    out.set(consumeTps=stats.rate, diffTotal=stats.behind(), inflightTotal=inflight_total)
+
+
+async def _progress_of_all(session: Session, out: Output) -> None:
+    out.heading(GROUPS)
+    for topic in await session.topics():
+        if not topic.startswith(RETRY_PREFIX):
+            continue
+        group = topic.removeprefix(RETRY_PREFIX)
+        rate, behind, connection = 0, 0, None
+        try:
+            stats = await consume_stats(session, group)
+            rate, behind = int(stats.rate), stats.behind()
+        except AdminError:  # a group that has consumed nothing yet is a row like any other
+            pass
+        try:
+            connection = await consumers_of(session, group)
+        except AdminError:
+            pass
+        out.row(GROUPS, front(group, 64), *_connection_cells(connection), rate, behind)
+
+
+def _connection_cells(connection: dict[str, Any] | None) -> tuple[Any, ...]:
+    """Count, version, type and model of a group's consumers."""
+    if connection is None:
+        return 0, Shown(None, "OFFLINE"), Shown(None, ""), Shown(None, "")
+    found = connections_in(connection)
+    oldest = min(int(each.get("version") or 0) for each in found)
+    is_pull = connection.get("consumeType") == "CONSUME_ACTIVELY"
+    model = str(connection.get("messageModel")) if connection.get("consumeType") == "CONSUME_PASSIVELY" else ""
+    return len(found), Shown(oldest, version_text(oldest)), "PULL" if is_pull else "PUSH", model
+
+
+async def broker_consume_stats(session: Session, given: Given, out: Output) -> None:
+    session.timeout_s = given.number("t", 50_000, least=1) / 1000
+    header = GetConsumeStatsInBrokerHeader(is_order=given.truth("o"))
+    value = await session.members(given.text("b"), RequestCode.GET_BROKER_CONSUME_STATS, header)
+    out.heading(IN_BROKER)
+    least = given.number("l")
+    for table in value.get("consumeStatsList") or ():
+        for group, listed in sorted(table.items()):
+            for each in listed or ():
+                for queue, end, at, _, last in ConsumeStats.from_json(each).rows():
+                    if end - at < least:
+                        continue
+                    when = Shown(last, human_second(last) if last > 0 else "-")
+                    named = (front(queue["topic"], 64), group, front(queue["brokerName"], 32), queue["queueId"])
+                    out.row(IN_BROKER, *named, end, at, end - at, when)
+    out.line(f"\nDiff Total: {value.get('totalDiff', 0)}")
+    out.set(diffTotal=value.get("totalDiff", 0))

@@ -1,0 +1,214 @@
+"""Messages of queues, printed.
+RocketMQ: PrintMessageSubCommand, PrintMessageByQueueCommand, ConsumeMessageCommand, DumpCompactionLogCommand (5.5.0).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from .._core.errors import RocketpyError
+from .._core.store import decode_message
+from ..remoting.bodies import PERM_READ
+from ..remoting.client import FRAME_SIZE_MAX
+from ..remoting.codes import ResponseCode
+from .command_line import Given
+from .errors import AdminError, UsageError
+from .finding import TOOLS_GROUP, Pulled, pull
+from .found_message import RECORD_LEAST, FoundMessage
+from .messages import charset_of
+from .output import Output
+from .queues import max_offset, min_offset, offset_at, queue_of, queue_text
+from .session import Session
+from .texts import time_of
+
+PULL_COUNT = 32
+STATUSES = {
+    ResponseCode.SUCCESS: "FOUND",
+    ResponseCode.PULL_NOT_FOUND: "NO_NEW_MSG",
+    ResponseCode.PULL_RETRY_IMMEDIATELY: "NO_MATCHED_MSG",
+    ResponseCode.PULL_OFFSET_MOVED: "OFFSET_ILLEGAL",
+}
+
+
+def _status(pulled: Pulled) -> str:
+    return next((text for code, text in STATUSES.items() if code == pulled.code), str(pulled.code))
+
+
+async def readable_queues(session: Session, topic: str, route_topic: str = "") -> list[tuple[str, str, int]]:
+    """(broker name, address, queue) of all that can be read. Raises AdminError."""
+    route = await session.route(route_topic or topic)
+    addresses = await session.addresses(route_topic or topic)
+    return [
+        (queues.broker_name, addresses[queues.broker_name], queue_id)
+        for queues in sorted(route.queue_datas, key=lambda each: each.broker_name)
+        if queues.perm & PERM_READ and queues.broker_name in addresses
+        for queue_id in range(queues.read_queue_nums)
+    ]
+
+
+async def address_of_broker(session: Session, topic: str, broker_name: str) -> str:
+    """Raises AdminError."""
+    addresses = await session.addresses(topic)
+    if broker_name not in addresses:
+        raise AdminError(f"{topic} has no queues at broker {broker_name!r}", remedy=f"it has at {', '.join(addresses)}")
+    return addresses[broker_name]
+
+
+async def _span(session: Session, address: str, topic: str, queue_id: int, begin: str | None, end: str | None) -> tuple[int, int]:
+    """First offset and the one behind the last, of all messages or of those of a time."""
+    first, last = await min_offset(session, address, topic, queue_id), await max_offset(session, address, topic, queue_id)
+    if begin is not None:
+        first = await offset_at(session, address, topic, queue_id, time_of(begin))
+    if end is not None:
+        last = await offset_at(session, address, topic, queue_id, time_of(end))
+    return first, last
+
+
+def _print(out: Output, found: FoundMessage, charset: str, with_body: bool, end: str = "\n") -> None:
+    out.put(f"MSGID: {found.shown_id} {found.text()} BODY: {found.body_text(charset) if with_body else 'NOT PRINT BODY'}{end}")
+    out.add("messages", found.to_json(with_body=with_body))
+
+
+async def print_msg(session: Session, given: Given, out: Output) -> None:
+    topic, charset, tags = given.text("t"), charset_of(given.text("c", "UTF-8")), given.text("s", "*")
+    with_body = given.truth("d", True)
+    for broker_name, address, queue_id in await readable_queues(session, topic, given.text("l")):
+        queue = queue_text(queue_of(topic, broker_name, queue_id))
+        offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
+        out.line(f"minOffset={offset}, maxOffset={end}, {queue}")
+        while offset < end:
+            pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
+            if pulled.code == ResponseCode.SUCCESS:
+                for found in pulled.messages:
+                    _print(out, found, charset, with_body)
+            elif pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
+                out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
+            else:
+                out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+                break
+            if pulled.next_offset <= offset:
+                raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
+            offset = pulled.next_offset
+        out.line("--------------------------------------------------------")
+
+
+async def print_msg_by_queue(session: Session, given: Given, out: Output) -> None:
+    topic, broker_name, queue_id = given.text("t"), given.text("a"), given.number("i", least=0)
+    charset, tags = charset_of(given.text("c", "UTF-8")), given.text("s", "*")
+    address = await address_of_broker(session, topic, broker_name)
+    counts: Counter[str] = Counter()
+    offset, end = await _span(session, address, topic, queue_id, given.maybe("b"), given.maybe("e"))
+    while offset < end:
+        pulled = await pull(session, address, broker_name, topic, queue_id, offset, PULL_COUNT, tags)
+        if pulled.code != ResponseCode.SUCCESS or pulled.next_offset <= offset:
+            break
+        offset = pulled.next_offset
+        counts.update(found.tags for found in pulled.messages if found.tags and found.tags.strip())
+        for found in pulled.messages if given.truth("p") else ():
+            _print(out, found, charset, given.truth("d"))
+    if given.truth("f"):
+        for tag, count in counts.most_common():
+            out.line(f"Tag: {tag:30} Count: {count}")
+        out.set(tags=dict(counts.most_common()))
+
+
+def _checked_time(given: Given, key: str, name: str, now_ms: int) -> int:
+    time_ms = time_of(given.text(key)) if given.has(key) else 0
+    if time_ms > now_ms:
+        raise UsageError(f"Please set the {name} before now!")
+    return time_ms
+
+
+async def consume_message(session: Session, given: Given, out: Output) -> None:
+    topic, group, left = given.text("t"), given.text("g", TOOLS_GROUP), given.number("c", 128)
+    if left <= 0:
+        raise UsageError("Please input a positive messageNumber!")
+    if given.has("i") and not given.has("b"):
+        raise UsageError("Please set the brokerName before queueId!")
+    if given.has("o") and not given.has("i"):
+        raise UsageError("Please set queueId before offset!")
+    begin_ms = _checked_time(given, "s", "beginTimestamp", session.clock())
+    end_ms = _checked_time(given, "e", "endTimestamp", session.clock())
+    if given.has("e") and begin_ms > end_ms:
+        raise UsageError("Please make sure that the beginTimestamp is less than or equal to the endTimestamp")
+    one_queue = given.has("i")
+    if one_queue:
+        name, queue_id = given.text("b"), given.number("i", least=0)
+        queues = [(name, await address_of_broker(session, topic, name), queue_id)]
+    else:
+        queues = await readable_queues(session, topic)
+    for broker_name, address, queue_id in queues:
+        if left <= 0:
+            return
+        begin, end = (str(begin_ms) if begin_ms > 0 else None), (str(end_ms) if end_ms > 0 else None)
+        first, last = await _span(session, address, topic, queue_id, begin, end)
+        wanted = given.number("o", 0)
+        if one_queue and wanted > last:
+            out.line(f"{queue_text(queue_of(topic, broker_name, queue_id))} no matched msg, offset={wanted}")
+            return
+        first = max(first, wanted)
+        if last - first > left:
+            text = (
+                f"The oldler {left} message will be provided"
+                if one_queue
+                else f"The older {left} message of the {queue_id} queue will be provided"
+            )
+            out.line(text)
+            last, left = first + left - 1, 0
+        else:
+            left -= last - first + 1
+        await _consume(session, out, (broker_name, address, queue_id), topic, group, first, last)
+
+
+async def _consume(session: Session, out: Output, place: tuple[str, str, int], topic: str, group: str, offset: int, last: int) -> None:
+    """The messages from an offset to another and with it, as one consumer would get them."""
+    broker_name, address, queue_id = place
+    queue = queue_text(queue_of(topic, broker_name, queue_id))
+    while offset <= last:
+        count = min(last - offset + 1, PULL_COUNT)
+        pulled = await pull(session, address, broker_name, topic, queue_id, offset, count, group=group)
+        if pulled.code == ResponseCode.SUCCESS:
+            out.line("Consume ok")
+            for found in pulled.messages:
+                _print(out, found, "utf-8", True)
+        elif pulled.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
+            out.line(f"{queue} no matched msg. status=NO_MATCHED_MSG, offset={pulled.next_offset}")
+        else:
+            out.line(f"{queue} print msg finished. status={_status(pulled)}, offset={pulled.next_offset}")
+            return
+        if pulled.next_offset <= offset:
+            raise AdminError(f"{queue}: the broker's next offset {pulled.next_offset} does not lead on from {offset}")
+        offset = pulled.next_offset
+
+
+async def dump_compaction_log(session: Session, given: Given, out: Output) -> None:
+    path = Path(given.text("f"))
+    for found in file_messages(path):
+        if isinstance(found, AdminError):
+            session.troubles.append(found)
+        else:
+            out.line(found.text())
+            out.add("messages", found.to_json())
+
+
+def file_messages(path: Path) -> Iterator[FoundMessage | AdminError]:
+    """Messages one behind the other, up to the first bytes that are none. Raises AdminError, OSError."""
+    if path.is_dir():
+        raise AdminError(f"file {path} is a directory.")
+    with path.open("rb") as file:
+        while True:
+            begin = file.tell()
+            head = file.read(4)
+            size = int.from_bytes(head, "big")
+            if len(head) < 4 or not RECORD_LEAST <= size <= FRAME_SIZE_MAX:
+                return
+            record = head + file.read(size - 4)
+            if len(record) < size:
+                return
+            try:
+                yield FoundMessage(decode_message(record, check_crc=False))
+            except RocketpyError as error:
+                yield AdminError(f"{path} at byte {begin}: {error}")
+                return

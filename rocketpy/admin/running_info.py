@@ -1,0 +1,148 @@
+"""What a consumer says about itself, as text, and what can be seen in it. RocketMQ: ConsumerRunningInfo (5.3.3 remoting/protocol/body/).
+
+Consumers are strangers: every member may be missing or of another kind, and is then shown as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .queues import by_queue, queue_key, queue_text
+from .texts import digits_time, java
+
+SETTLED_MS = 2 * 60 * 1000
+"""So long after its start a consumer may have other subscriptions than the rest of its group."""
+BLOCKED_MS = 60 * 1000
+_QUEUE = "%-64s  %-32s  %-4s  %s"
+_NARROW = "%-32s  %-32s  %-4s  %s"
+_HEAD = ("#Topic", "#Broker Name", "#QID")
+_RATE = "%-32s  %14s %14s %14s %14s %18s %25d"
+_PROCESS = (
+    "commitOffset",
+    "cachedMsgMinOffset",
+    "cachedMsgMaxOffset",
+    "cachedMsgCount",
+    "cachedMsgSizeInMiB",
+    "transactionMsgMinOffset",
+    "transactionMsgMaxOffset",
+    "transactionMsgCount",
+    "locked",
+    "tryUnlockTimes",
+    "lastLockTimestamp",
+    "droped",
+    "lastPullTimestamp",
+    "lastConsumeTimestamp",
+)
+_RATES = ("pullRT", "pullTPS", "consumeRT", "consumeOKTPS", "consumeFailedTPS")
+
+
+def _members(info: Mapping[str, Any], name: str) -> dict[Any, Any]:
+    value = info.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return 0
+
+
+def is_push(info: Mapping[str, Any]) -> bool:
+    return _members(info, "properties").get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY"
+
+
+def _subscriptions(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = [each for each in info.get("subscriptionSet") or () if isinstance(each, dict)]
+    return sorted(found, key=lambda each: str(each.get("topic")))
+
+
+def has_same_subscriptions(infos: Sequence[Mapping[str, Any]], now_ms: int) -> bool:
+    """Of push consumers that have run for a while."""
+    first = infos[0]
+    started = _integer(_members(first, "properties").get("PROP_CONSUMER_START_TIMESTAMP"))
+    if not is_push(first) or now_ms - started <= SETTLED_MS:
+        return True
+    seen = [[(each.get("topic"), each.get("subString")) for each in _subscriptions(info)] for info in infos]
+    return all(each == seen[0] for each in seen)
+
+
+def blocked_queues(client_id: str, info: Mapping[str, Any], now_ms: int) -> Iterator[str]:
+    """A line for each queue that does not go on."""
+    if not is_push(info):
+        return
+    in_order = str(_members(info, "properties").get("PROP_CONSUMEORDERLY")).lower() == "true"
+    table = by_queue(info.get("mqTable"))
+    for queue in sorted(table, key=queue_key):
+        state = table[queue] if isinstance(table[queue], dict) else {}
+        waited = now_ms - _integer(state.get("lastConsumeTimestamp"))
+        unlocked = _integer(state.get("tryUnlockTimes"))
+        if in_order and not state.get("locked"):
+            yield f"{client_id} {queue_text(queue)} can't lock for a while, {now_ms - _integer(state.get('lastLockTimestamp'))}ms"
+        elif in_order and state.get("droped") and unlocked > 0:
+            yield f"{client_id} {queue_text(queue)} unlock {unlocked} times, still failed"
+        elif not in_order and waited > BLOCKED_MS and _integer(state.get("cachedMsgCount")) > 0:
+            yield f"{client_id} {queue_text(queue)} can't consume for a while, maybe blocked, {waited}ms"
+
+
+def running_text(info: Mapping[str, Any]) -> str:
+    """As consumerStatus prints it (formatString)."""
+    lines = ["#Consumer Properties#"]
+    lines += [f"{name:40}: {java(value)}" for name, value in _members(info, "properties").items()]
+    lines += ["", "", "#Consumer Subscription#"]
+    for number, each in enumerate(_subscriptions(info), 1):
+        lines.append(
+            f"{number:03} Topic: {each.get('topic')!s:40} ClassFilter: {java(each.get('classFilterMode', False)):8} "
+            f"SubExpression: {each.get('subString')}"
+        )
+    queues = by_queue(info.get("mqTable"))
+    order = sorted(queues, key=queue_key)
+    lines += ["", "", "#Consumer Offset#", _QUEUE % (*_HEAD, f"{'#Consumer Offset':20}")]
+    lines += [_NARROW % (*_cells(queue), f"{java(_members(queues, queue).get('commitOffset')):20}") for queue in order]
+    lines += ["", "", "#Consumer MQ Detail#", _QUEUE % (*_HEAD, f"{'#ProcessQueueInfo':20}")]
+    lines += [_QUEUE % (*_cells(queue), _process_text(_members(queues, queue))) for queue in order]
+    popped = by_queue(info.get("mqPopTable"))
+    lines += ["", "", "#Consumer Pop Detail#", _NARROW % (*_HEAD, f"{'#ProcessQueueInfo':20}")]
+    lines += [_NARROW % (*_cells(queue), _pop_text(_members(popped, queue))) for queue in sorted(popped, key=queue_key)]
+    return "\n".join([*lines, *_rates(info), *_ends(info)])
+
+
+def _cells(queue: Any) -> tuple[str, str, int]:
+    return queue["topic"], queue["brokerName"], queue["queueId"]
+
+
+def _process_text(state: Mapping[str, Any]) -> str:
+    """ProcessQueueInfo.toString."""
+    return "ProcessQueueInfo [" + ", ".join(f"{name}={_state_text(name, state.get(name))}" for name in _PROCESS) + "]"
+
+
+def _pop_text(state: Mapping[str, Any]) -> str:
+    names = ("waitAckCount", "droped", "lastPopTimestamp")
+    return "PopProcessQueueInfo [" + ", ".join(f"{name}:{java(state.get(name))}" for name in names) + "]"
+
+
+def _state_text(name: str, value: Any) -> str:
+    return digits_time(_integer(value)) if name.endswith("Timestamp") else java(value)
+
+
+def _rates(info: Mapping[str, Any]) -> list[str]:
+    head = "%-64s  %14s %14s %14s %14s %18s %25s"
+    names = ("#Topic", "#Pull RT", "#Pull TPS", "#Consume RT", "#ConsumeOK TPS", "#ConsumeFailed TPS", "#ConsumeFailedMsgsInHour")
+    lines = ["", "", "#Consumer RT&TPS#", head % names]
+    table = _members(info, "statusTable")
+    for topic in sorted(table):
+        state = _members(table, topic)
+        rates = [f"{float(state.get(name) or 0):.2f}" for name in _RATES]
+        lines.append(_RATE % (topic, *rates, _integer(state.get("consumeFailedMsgs"))))
+    return lines
+
+
+def _ends(info: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if info.get("userConsumerInfo") is not None:
+        lines += ["", "", "#User Consume Info#"]
+        lines += [f"{name:40}: {java(value)}" for name, value in _members(info, "userConsumerInfo").items()]
+    if info.get("jstack") is not None:
+        lines += ["", "", "#Consumer jstack#", str(info["jstack"])]
+    return [*lines, ""] if not info.get("jstack") else lines

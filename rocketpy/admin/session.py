@@ -1,0 +1,168 @@
+"""One run of a command: its client, its name servers, its bounds, and what went wrong in it without ending it.
+
+Threads  one event loop. Bounds: every request has timeout_s; one at a time but where a handler says otherwise.
+Errors   AdminError of every request, with where and what; UsageError where name servers are needed and none was named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.bodies import BodyError
+from ..remoting.client import RemotingClient, split_address
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import Fields
+from ..remoting.headers import GetRouteInfoRequestHeader
+from ..remoting.json_codec import JsonError, read_json, write_json
+from ..remoting.route import TopicRoute
+from .cluster import ClusterInfo, address_of
+from .command_line import Given
+from .errors import AdminError, UsageError, refused, unanswered
+
+TIMEOUT_S = 5.0
+RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+"""What the topics of a group begin with."""
+SLOW_TIMES = 3
+"""So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Session:
+    client: RemotingClient
+    name_servers: tuple[str, ...]
+    timeout_s: float = TIMEOUT_S
+    troubles: list[AdminError] = field(default_factory=list)
+    """What failed at one place of several: each is said at the end, and the exit status is 1."""
+    clock: Callable[[], int] = now_ms
+
+    async def invoke(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
+        """The response, whatever its code. Raises AdminError, UsageError for what is no address."""
+        try:
+            split_address(address)
+        except RocketpyError as error:
+            raise UsageError(str(error)) from error
+        try:
+            return await self.client.invoke(address, code, fields, body, timeout_s=self.timeout_s * times)
+        except RocketpyError as error:
+            raise unanswered(address, code, error) from error
+
+    async def call(self, address: str, code: int, fields: Fields = None, body: bytes = b"", *, times: float = 1) -> Command:
+        """The response, which is SUCCESS. Raises AdminError."""
+        response = await self.invoke(address, code, fields, body, times=times)
+        if response.code != ResponseCode.SUCCESS:
+            raise refused(address, code, response.code, response.remark)
+        return response
+
+    async def value(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> Any:
+        """The JSON of a response; the body of the request is JSON, too. Raises AdminError."""
+        response = await self.call(address, code, fields, b"" if body is None else write_json(body), times=times)
+        try:
+            return read_json(response.body) if response.body else None
+        except JsonError as error:
+            raise AdminError(f"the answer cannot be read: {error}", address=address, request=code) from error
+
+    async def members(self, address: str, code: int, fields: Fields = None, body: Any = None, *, times: float = 1) -> dict[str, Any]:
+        """As value, for an answer that is an object; of nothing, an empty one."""
+        value = await self.value(address, code, fields, body, times=times)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise AdminError(f"the answer is {type(value).__name__}, expected an object", address=address, request=code)
+        return value
+
+    # ---- name servers ----
+
+    def named(self) -> tuple[str, ...]:
+        """The name servers. Raises UsageError."""
+        if not self.name_servers:
+            raise UsageError("name servers are needed: -n HOST:PORT, or NAMESRV_ADDR in the environment")
+        return self.name_servers
+
+    async def ask_name_server(self, code: int, fields: Fields = None) -> Command:
+        """The response of the first name server that gives one. Raises AdminError, UsageError."""
+        *others, last = self.named()
+        for address in others:
+            try:
+                return await self.invoke(address, code, fields)
+            except AdminError:
+                continue
+        return await self.invoke(last, code, fields)
+
+    async def from_name_server(self, code: int, fields: Fields = None) -> Any:
+        """The JSON of a successful one. Raises AdminError, UsageError."""
+        response = await self.ask_name_server(code, fields)
+        where = ";".join(self.named())
+        if response.code != ResponseCode.SUCCESS:
+            raise refused(where, code, response.code, response.remark)
+        try:
+            return read_json(response.body) if response.body else {}
+        except JsonError as error:
+            raise AdminError(f"the answer cannot be read: {error}", address=where, request=code) from error
+
+    async def cluster(self) -> ClusterInfo:
+        """Raises AdminError, UsageError."""
+        value = await self.from_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
+        try:
+            return ClusterInfo.from_json(value if isinstance(value, dict) else {})
+        except BodyError as error:
+            raise AdminError(str(error), address=";".join(self.named()), request=RequestCode.GET_BROKER_CLUSTER_INFO) from error
+
+    async def topics(self) -> list[str]:
+        """All of the name servers, in order. Raises AdminError, UsageError."""
+        value = await self.from_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+        return sorted(str(topic) for topic in (value or {}).get("topicList") or ())
+
+    async def route(self, topic: str) -> TopicRoute:
+        """Raises AdminError, UsageError."""
+        code = RequestCode.GET_ROUTEINFO_BY_TOPIC
+        response = await self.ask_name_server(code, GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True))
+        where = ";".join(self.named())
+        if response.code == ResponseCode.TOPIC_NOT_EXIST and topic.startswith(RETRY_PREFIX):
+            remedy = "no consumer of that group has connected yet; brokerConsumeStats shows offsets without one"
+            raise AdminError(f"no topic {topic}", remedy=remedy, address=where, request=code, code=response.code)
+        if response.code != ResponseCode.SUCCESS:
+            raise refused(where, code, response.code, response.remark)
+        try:
+            return TopicRoute.decode(response.body)
+        except BodyError as error:
+            raise AdminError(str(error), address=where, request=code) from error
+
+    async def addresses(self, topic: str) -> dict[str, str]:
+        """Whom to ask about a topic, by broker name. Raises AdminError, UsageError."""
+        route = await self.route(topic)
+        brokers = sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+        found = {broker.broker_name: address_of(broker.broker_addrs) for broker in brokers if broker.broker_addrs}
+        if not found:
+            raise AdminError(f"the route of {topic} names no broker", remedy="clusterList shows the brokers there are")
+        return found
+
+    # ---- whom a command means ----
+
+    async def masters(self, given: Given, cluster_key: str = "c") -> list[str]:
+        """The broker of -b, or the masters of the cluster of -c. Raises AdminError, UsageError."""
+        if given.has("b"):
+            return [given.text("b")]
+        return (await self.cluster()).masters(given.text(cluster_key))
+
+    async def brokers(self, given: Given) -> list[str]:
+        """The broker of -b, or masters and slaves of the cluster of -c. Raises AdminError, UsageError."""
+        if given.has("b"):
+            return [given.text("b")]
+        return (await self.cluster()).addresses(given.text("c"))
+
+    async def each(self, places: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+        """The work at each place, one after the other; where it fails, the others still get it."""
+        for place in places:
+            try:
+                await work(place)
+            except AdminError as error:
+                self.troubles.append(error)

@@ -1,0 +1,94 @@
+"""What topics took in and groups took out. RocketMQ: StatsAllSubCommand (5.5.0)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..remoting.codes import RequestCode
+from ..remoting.headers import ViewBrokerStatsDataRequestHeader
+from ..remoting.route import MASTER_ID
+from .command_line import Given
+from .errors import AdminError
+from .output import Columns, Output, Shown
+from .progress import consume_stats
+from .session import DLQ_PREFIX, RETRY_PREFIX, Session
+from .texts import front
+from .topics import groups_of
+
+STATS = Columns(
+    "stats",
+    "%-64s  %-64s %12s %11s %11s %14s %14s",
+    "%-64s  %-64s %12s %11s %11s %14s %14s",
+    {
+        "#Topic": "topic",
+        "#Consumer Group": "consumerGroup",
+        "#Accumulation": "accumulation",
+        "#InTPS": "inTps",
+        "#OutTPS": "outTps",
+        "#InMsg24Hour": "inMessages24Hours",
+        "#OutMsg24Hour": "outMessages24Hours",
+    },
+)
+
+
+def day_sum(stats: dict[str, Any]) -> int:
+    """Messages of 24 hours, or as far back as is known."""
+    sums = (int((stats.get(name) or {}).get("sum") or 0) for name in ("statsDay", "statsHour", "statsMinute"))
+    return next((each for each in sums if each), 0)
+
+
+def minute_rate(stats: dict[str, Any]) -> float:
+    return float((stats.get("statsMinute") or {}).get("tps") or 0)
+
+
+async def broker_stats(session: Session, address: str, name: str, key: str) -> dict[str, Any]:
+    """Empty where the broker has none, such as of a topic without messages. Raises AdminError where it does not answer."""
+    try:
+        header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
+        return await session.members(address, RequestCode.VIEW_BROKER_STATS_DATA, header)
+    except AdminError as error:
+        if error.code is None:
+            raise
+        return {}
+
+
+async def _sum(session: Session, masters: list[str], name: str, key: str) -> tuple[float, int]:
+    rate, count = 0.0, 0
+    for address in masters:
+        stats = await broker_stats(session, address, name, key)
+        rate, count = rate + minute_rate(stats), count + day_sum(stats)
+    return rate, count
+
+
+async def _topic(session: Session, topic: str, only_active: bool, out: Output) -> None:
+    route = await session.route(topic)
+    masters = [broker.broker_addrs[MASTER_ID] for broker in route.broker_datas if MASTER_ID in broker.broker_addrs]
+    groups = await groups_of(session, topic)
+    in_rate, in_count = await _sum(session, masters, "TOPIC_PUT_NUMS", topic)
+    named = Shown(topic, front(topic, 64))
+    for group in groups:
+        out_rate, out_count = await _sum(session, masters, "GROUP_GET_NUMS", f"{topic}@{group}")
+        try:
+            behind = max(0, (await consume_stats(session, group, topic)).behind())
+        except AdminError:  # it has consumed nothing yet
+            behind = 0
+        if not only_active or in_count > 0 or out_count > 0:
+            out.row(STATS, named, Shown(group, front(group, 64)), behind, *_rates(in_rate, out_rate), in_count, out_count)
+    if not groups and (not only_active or in_count > 0):
+        out.row(STATS, named, Shown(None, ""), 0, _rates(in_rate)[0], Shown(None, ""), in_count, Shown(None, "NO_CONSUMER"))
+
+
+def _rates(*rates: float) -> list[Shown]:
+    return [Shown(rate, f"{rate:.2f}") for rate in rates]
+
+
+async def stats_all(session: Session, given: Given, out: Output) -> None:
+    out.heading(STATS)
+    for topic in await session.topics():
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or given.text("t", topic) != topic:
+            continue
+        try:
+            await _topic(session, topic, given.has("a"), out)
+        except AdminError as error:
+            if error.code is None:  # of topics that were deleted meanwhile, nothing
+                session.troubles.append(error)
