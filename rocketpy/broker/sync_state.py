@@ -5,12 +5,13 @@ RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/): maybeShrinkSyncState
                                                               ├─ refused ────► the set as before
                                                               └─ no answer ──► both, until an edition is known that is newer
 
-**Set.** A message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
-election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer edition.
-
-**Lease.** A master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the controller
-called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody else can be elected (but for
-enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a whole set.
+Set    a message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
+       election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer
+       edition.
+Lease  a master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the
+       controller called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody
+       else can be elected (but for enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a
+       whole set.
 
 Threads  none: decisions only. Times in ms of one monotonic clock.
 """
@@ -29,9 +30,9 @@ class Follower:
 
     broker_id: int
     caught_up_ms: int | None
-    """When it held all there was; None: not yet in this epoch."""
-    heard_ms: int
-    """When it acknowledged something last."""
+    """When it last said that it held all there was; None: it never did."""
+    may_join: bool = True
+    """It holds what is confirmed, and reached this epoch."""
     is_learner: bool = False
     """asyncLearner: nobody waits for it."""
 
@@ -61,6 +62,11 @@ class SyncStates:
         """Whose acknowledgement a message needs."""
         return self.known.ids | self._unanswered | (self._asked or frozenset())
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the set is what the controller said last, and nothing else can be."""
+        return self._asked is None and not self._unanswered
+
     # ---- the set ----
 
     def proposal(self, followers: Iterable[Follower], now_ms: int) -> SyncStateSet | None:
@@ -69,8 +75,10 @@ class SyncStates:
             return None
         wanted = {self._own_id}
         for follower in followers:
-            caught_up_ms = follower.caught_up_ms
-            if caught_up_ms is not None and not follower.is_learner and now_ms - caught_up_ms <= self._rules.behind_max_ms:
+            caught_up_ms, is_in = follower.caught_up_ms, follower.broker_id in self.known.ids
+            if caught_up_ms is None or follower.is_learner or now_ms - caught_up_ms > self._rules.behind_max_ms:
+                continue
+            if is_in or follower.may_join:
                 wanted.add(follower.broker_id)
         if wanted == self.known.ids:
             return None
@@ -108,7 +116,7 @@ class SyncStates:
         """For how long sends may be taken; 0: no more. None: there is no lease."""
         if not self._rules.lease_ms:
             return None
-        heard = {follower.broker_id: follower.heard_ms for follower in followers}
+        heard = {follower.broker_id: follower.caught_up_ms or 0 for follower in followers}
         others = self.waited_for - {self._own_id}
         if not others:
             return self._rules.lease_ms
