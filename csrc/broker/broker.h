@@ -27,7 +27,6 @@ typedef struct rp_broker_options {
     const char *broker_name;
     const char *broker_ip;         /* brokerIP1, for the familiar texts */
     const char *region_id;         /* MSG_REGION, "DefaultRegion" */
-    int64_t broker_id;
     int32_t trace_on;              /* TRACE_ON */
     uint8_t store_host[20];        /* as in the store's options: the head of every msgId */
     int32_t store_host_is_v6;

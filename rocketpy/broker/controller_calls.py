@@ -22,6 +22,8 @@ from ..remoting.headers import (
     BrokerHeartbeatRequestHeader,
     ElectMasterRequestHeader,
     ElectMasterResponseHeader,
+    ExchangeHAInfoRequestHeader,
+    ExchangeHAInfoResponseHeader,
     GetMetaDataResponseHeader,
     GetNextBrokerIdRequestHeader,
     GetNextBrokerIdResponseHeader,
@@ -134,6 +136,11 @@ class ControllerCalls:
         header = AlterSyncStateSetRequestHeader(broker_name=self._broker_name, master_broker_id=master_id, master_epoch=master_epoch)
         answer = await self._call(leader, RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, wanted.encode())
         return SyncStateSet.decode(answer.body)
+
+    async def ha_address(self, master: str) -> str | None:
+        """Asked of a master itself: where its slaves connect to. None: it is none."""
+        answer = await self._call(master, RequestCode.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader())
+        return ExchangeHAInfoResponseHeader.decode(answer.fields).master_ha_address
 
     async def beat(self, controllers: Iterable[str], beat: ReplicaBeat) -> None:
         """To every controller, as any may be the leader in a moment. One that cannot be reached misses it."""

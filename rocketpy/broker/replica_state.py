@@ -13,13 +13,15 @@ Threads  none: decisions only. Times in ms of one monotonic clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
 
 from ..remoting.replica_bodies import SyncStateSet
 from .controller_calls import ReplicaInfo
 
+HINT_MS: Final = 100
+"""Hints come from anybody: they make nobody ask more often than this."""
 RETRY_MS: Final = 1000
 """RocketMQ: five tries within a second each, then a pause of five seconds."""
 
@@ -65,7 +67,7 @@ class Role:
     epoch: int
     is_master: bool
     """Whether it is this broker."""
-    sync_state_set: SyncStateSet = SyncStateSet()
+    sync_state_set: SyncStateSet = field(default_factory=SyncStateSet)
 
 
 _NEXT: Final = {
@@ -89,6 +91,7 @@ class ReplicaState:
         self._is_registered = False
         self._lacks_master = True
         self._asking: set[Ask] = set()
+        self._hinted: set[Ask] = set()
         self._at: dict[Ask, int] = {}
 
     @property
@@ -129,6 +132,14 @@ class ReplicaState:
         """Sooner than its period says."""
         self._at.pop(ask, None)
 
+    def hint(self) -> None:
+        """Somebody says that the role or the leader has changed. The leader is asked, whoever it was that said so."""
+        for ask in (Ask.LEADER, Ask.REPLICA_INFO):
+            if ask in self._asking:
+                self._hinted.add(ask)
+            else:
+                self.at_once(ask)
+
     def over(self, ask: Ask, now_ms: int, *, is_done: bool) -> None:
         """The request has ended; is_done: with an answer that could be used."""
         self._asking.discard(ask)
@@ -142,6 +153,9 @@ class ReplicaState:
         else:
             pause_ms = period_ms.get(ask, RETRY_MS)
             self._at[ask] = now_ms + (pause_ms if is_done else min(pause_ms, RETRY_MS))
+        if ask in self._hinted:
+            self._hinted.discard(ask)
+            self._at[ask] = now_ms + HINT_MS
 
     # ---- answers ----
 

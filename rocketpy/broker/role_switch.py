@@ -1,5 +1,5 @@
 """From one role to another while the broker runs: one switch at a time, each step of it in order, the newest role wins.
-RocketMQ: ReplicasManager.changeToMaster, changeToSlave (5.3.3 broker/controller/), which do so under a lock and leave a failed one half done.
+RocketMQ: ReplicasManager.changeToMaster, changeToSlave (5.3.3 broker/controller/): under a lock; one that failed stays half done.
 
     want(role) ─► the newest waits ─► its steps, one after the other ─┬─ all done ─► current
                                                                       └─ one failed ─► closed (nothing is served), and again after 1 … 10 s
@@ -55,6 +55,8 @@ class RoleSwitch:
         self._is_stopping = False
         self.current: Role | None = None
         """The role that is whole; None while there is none, and during a switch."""
+        self.taken = asyncio.Event()
+        """Set when the first role is whole."""
         self.failure = ""
         """Why the last try failed; empty when it did not."""
         self.switches = 0
@@ -101,6 +103,7 @@ class RoleSwitch:
             return False
         self.failure, self.current = "", role
         self.switches += 1
+        self.taken.set()
         log.info("Change to %s of epoch %d is done", kind, role.epoch)
         return True
 

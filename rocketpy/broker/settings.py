@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from ..config import Config
 from .registration import RegistrationSettings
+from .replica_state import ReplicaPeriods
+from .replicas_manager import ReplicaSettings
 from .retention import RetentionSettings, parse_hours
 from .subscriptions import GroupSettings
+from .sync_state import SyncStateRules
 from .topics import TopicSettings
 
 ASYNC_MASTER = "ASYNC_MASTER"
@@ -163,4 +166,23 @@ def retention_settings(config: Config) -> RetentionSettings:
         warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
         free_bytes_min=config.integer("freeSpaceReserve"),
         keeps_unread=config.boolean("keepUnreadMessages"),
+    )
+
+
+def replica_settings(config: Config, address: str) -> ReplicaSettings:
+    """address: by which clients and controllers know this broker."""
+    rules = SyncStateRules(config.integer("haMaxTimeSlaveNotCatchup"), config.integer("controllerLeaseMillis"))
+    info_ms = config.integer("syncBrokerMetadataPeriod")
+    if rules.lease_ms:  # it is asked for often enough for one lost answer
+        info_ms = min(info_ms, max(1, rules.lease_ms // 4))
+    return ReplicaSettings(
+        cluster_name=config.text("brokerClusterName"),
+        broker_name=config.text("brokerName"),
+        address=address,
+        controllers=tuple(config.addresses("controllerAddr")),
+        periods=ReplicaPeriods(config.integer("syncControllerMetadataPeriod"), info_ms, config.integer("brokerHeartbeatInterval")),
+        rules=rules,
+        check_set_ms=config.integer("checkSyncStateSetPeriod"),
+        beat_timeout_ms=config.integer("controllerHeartBeatTimeoutMills"),
+        priority=config.integer("brokerElectionPriority"),
     )
