@@ -50,8 +50,8 @@ int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
 
-/* Behind a controller: sends are answered SERVICE_NOT_AVAILABLE once ms have gone by without another renewal, for who does not hear the
- * controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
+/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE once ms have gone by without another renewal, for
+ * who does not hear the controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
 void rp_broker_renew_lease(rp_broker *broker, int64_t ms);
 
 /* In the order of brokerRole's values. */

@@ -54,8 +54,8 @@ int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_err
 /* Up to entries_max of them, by rising epoch; how many there are. */
 uint32_t rp_epoch_cache_read(rp_epoch_cache *cache, rp_epoch_entry *entries, uint32_t entries_max);
 int64_t rp_epoch_cache_last(rp_epoch_cache *cache); /* -1: the list is empty */
-/* Whose byte lies at offset. The last one's from its start on; the first one's too when offset comes before it, so that a transfer never
- * stops for want of an entry. RP_OK; RP_E_NOT_FOUND: the list is empty. */
+/* Whose byte lies at offset; the first one when offset comes before it, so that a transfer never stops for want of an entry. RP_OK;
+ * RP_E_NOT_FOUND: the list is empty. */
 int rp_epoch_cache_find(rp_epoch_cache *cache, int64_t offset, rp_epoch_entry *entry);
 
 /* Up to where two logs are the same: the earlier end of the last epoch that begins at the same offset in both. -1: there is none. The

@@ -110,8 +110,8 @@ typedef struct rp_ha_slave_row {
     /* behind a controller */
     int64_t broker_id; /* -1 before it said so, and without a controller */
     int32_t is_learner; /* asks not to be in the SyncStateSet */
-    int32_t is_in_set;  /* in the set as the controller last said it */
-    int32_t has_caught_up; /* holds all that is confirmed, and bytes of this epoch: may be proposed */
+    int32_t is_in_set; /* in the set as the controller last said it */
+    int32_t has_caught_up; /* has held, since the sets changed last, all that is confirmed, and bytes of this epoch: may be proposed */
     int64_t caught_up_ms; /* wall clock, when it last held all that there was; 0: it never did */
 } rp_ha_slave_row;
 /* Fills up to rows_max rows and returns how many slaves there are. Any thread. */

@@ -64,7 +64,7 @@ void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
 /* As set_master with none, and the thread has let go when this returns: nothing of the old master is stored after it. Waits for what is
  * under way: a connect (connect_timeout_ms) at most. */
-void rp_ha_slave_leave(rp_ha_slave *slave);
+void rp_ha_slave_let_go(rp_ha_slave *slave);
 /* report_interval_ms and housekeeping_interval_ms from now on. RP_OK, RP_E_INVALID. Any thread. */
 int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms);
 /* Readable since a transfer or a queue began until the caller reads it. The slave's until close; non-blocking. Any thread. */

@@ -1,7 +1,7 @@
 /* ha_switch.h: a master behind a controller: it leads from one epoch on, steps down, and knows who is in sync.
  * RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/).
  *
- *   slave ── rp_ha_slave_leave ── rp_ha_master_lead(epoch) ── sends accepted ──► master
+ *   slave ── rp_ha_slave_let_go ── rp_ha_master_lead(epoch) ── sends accepted ──► master
  *   master ── sends refused ── rp_ha_master_step_down ── rp_ha_slave_set_master ──► slave
  *
  * Who calls these does so from one thread at a time. The log itself refuses appends between step_down and lead, whatever is still under
@@ -22,9 +22,10 @@ int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error);
  * appended or sent any more. */
 void rp_ha_master_step_down(rp_ha_master *master);
 
-/* The set as the controller has it; the one it has been asked for, before the request leaves. The larger of both counts, and confirmed
- * is only what both hold, until agree is called again: also when the controller refused, with the set it has. RP_OK; RP_E_INVALID: too
- * many ids, or none of them this broker's. */
+/* The set as the controller has it, also as its answer to a proposal that it refused; and the one it is going to be asked for. From then
+ * until it has answered the larger of both counts, and acknowledged is only what both hold. What was acknowledged before a newcomer was
+ * proposed it may lack: so the controller is asked once every newcomer has_caught_up again. RP_OK; RP_E_INVALID: too many ids, or none of
+ * them this broker's. */
 int rp_ha_master_agree(rp_ha_master *master, const int64_t *ids, uint32_t count);
 int rp_ha_master_propose(rp_ha_master *master, const int64_t *ids, uint32_t count);
 /* Up to ids_max of the agreed ones; how many there are. */

@@ -53,8 +53,7 @@ int rp_switch_take_word(const uint8_t *bytes, uint32_t size, rp_switch_hello *he
 int rp_switch_take_handshake(const uint8_t *bytes, uint32_t size, rp_switch_handshake *handshake);
 /* Of its entries: RP_OK, or RP_E_PROTOCOL when they do not rise or an offset is negative. */
 int rp_switch_take_entries(const uint8_t *bytes, uint32_t count, rp_epoch_entry *entries);
-/* And of a frame's header. Body sizes above RP_HA_FRAME_BYTES_MAX, negative offsets and an epoch that starts behind its bytes are
- * RP_E_PROTOCOL. */
+/* And of a frame's header. Body sizes above RP_HA_FRAME_BYTES_MAX and, with a body, a negative epoch or offset are RP_E_PROTOCOL. */
 int rp_switch_take_frame(const uint8_t *bytes, uint32_t size, rp_switch_frame *frame);
 
 #endif

@@ -169,6 +169,11 @@ cdef class Broker(TimedMessages):
             rp_broker_set_settings(self.native, &self.native_settings)
         self.leave()
 
+    def renew_lease(self, int64_t ms):
+        self.enter()
+        rp_broker_renew_lease(self.native, ms)
+        self.leave()
+
     def dismiss_pulls(self):
         self.enter()
         with nogil:

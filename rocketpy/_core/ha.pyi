@@ -39,7 +39,7 @@ class HaMaster(NativeObject):
         epochs it is one behind a controller: give broker_id and all_in_sync_state_set too; it serves nobody, and the store takes no
         appends, until lead()."""
     def lead(self, epoch: int) -> None:
-        """Master of that epoch from the log's end on, with a SyncStateSet of this broker alone. After HaSlave.leave(), before sends are
+        """Master of that epoch from the log's end on, with a SyncStateSet of this broker alone. After HaSlave.let_go(), before sends are
         accepted. Raises OffsetOutOfRange for an epoch before the last one, StoreCorrupt, StoreIOError, DiskFull: then it does not lead
         and may be asked again."""
     def step_down(self) -> None:
@@ -47,7 +47,9 @@ class HaMaster(NativeObject):
     def agree(self, broker_ids: Collection[int]) -> None:
         """The SyncStateSet as the controller has it, also as the answer to a proposal that was refused. Raises InvalidArgument."""
     def propose(self, broker_ids: Collection[int]) -> None:
-        """Before the controller is asked for another set: until agree() both have to hold what is acknowledged. Raises InvalidArgument."""
+        """Before the controller is asked for another set: from now until agree() both have to hold what is acknowledged. Ask it once
+        slaves() says of every newcomer that it has_caught_up (again: what was acknowledged before the proposal it may still lack); no
+        need to wait for who leaves. Raises InvalidArgument."""
     def sync_state_set(self) -> list[int]:
         """As agreed last."""
     @property
@@ -80,7 +82,7 @@ class HaSlave(NativeObject):
 
     def __init__(self, store: MessageStore, *, epochs: EpochCache | None = None, log: Any | None = None, **options: Any) -> None:
         """options are the fields of rp_ha_slave_options. With epochs it is one behind a controller: give broker_id too."""
-    def leave(self) -> None:
+    def let_go(self) -> None:
         """As set_master(None), and nothing of the old master is stored after this. Blocks for connect_timeout_ms at most. Before
         HaMaster.lead()."""
     def set_master(self, address: str | None) -> None:
