@@ -240,7 +240,7 @@ class Replicas:
             is_done = True
             self._complaints.discard(ask.name)
         except CommandError as error:
-            self._take_refusal(ask, leader, error)
+            is_done = self._take_refusal(ask, leader, error)
         except (NetworkError, TimedOut) as error:
             self._complain(ask, error)
             if ask is not Ask.LEADER:
@@ -308,14 +308,17 @@ class Replicas:
         )
         await self._calls.beat(self.controllers, beat)
 
-    def _take_refusal(self, ask: Ask, leader: str, error: CommandError) -> None:
+    def _take_refusal(self, ask: Ask, leader: str, error: CommandError) -> bool:
+        """Whether it is an answer to go on with."""
         self._complain(ask, error)
         if error.code == ResponseCode.CONTROLLER_NOT_LEADER:
             self.state.lost_leader(leader)
         elif ask is Ask.APPLY and error.code in REFUSED_ID:
             self.state.refused()
+            return True
         elif error.code in NOT_OURS and ask is not Ask.REGISTER:
             self.state.unknown()
+        return False
 
     def _complain(self, ask: Ask, error: Exception) -> None:
         """Once per outage, not every second."""

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rocketpy._core.errors import NetworkError
-from rocketpy._core.remoting import Command
-from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy._core.remoting import Command, decode_command, encode_command
+from rocketpy.remoting.codes import FLAG_RESPONSE, RequestCode, ResponseCode
 from rocketpy.remoting.command import Fields, encode_fields
 from rocketpy.remoting.replica_bodies import SyncStateSet
 
 CONTROLLER = "127.0.0.1:9878"
+
+
+def answered(code: int, remark: str | None = None, fields: dict[str, str] | None = None, body: bytes = b"") -> Command:
+    return decode_command(encode_command(code, flag=FLAG_RESPONSE, remark=remark, fields=fields, body=body))
 
 
 @dataclass
@@ -51,8 +55,8 @@ class Controller:
 
     def _answer(self, code: int, fields: dict[str, str], body: bytes) -> Command:
         answers: dict[int, Callable[[dict[str, str], bytes], Command]] = {
-            RequestCode.CONTROLLER_GET_METADATA_INFO: lambda *_: Command(0, fields={"controllerLeaderAddress": CONTROLLER}),
-            RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: lambda *_: Command(0, fields={"nextBrokerId": str(len(self.ids) + 1)}),
+            RequestCode.CONTROLLER_GET_METADATA_INFO: lambda *_: answered(0, fields={"controllerLeaderAddress": CONTROLLER}),
+            RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: lambda *_: answered(0, fields={"nextBrokerId": str(len(self.ids) + 1)}),
             RequestCode.CONTROLLER_APPLY_BROKER_ID: self._apply,
             RequestCode.CONTROLLER_REGISTER_BROKER: self._register,
             RequestCode.CONTROLLER_ELECT_MASTER: self._elect,
@@ -64,8 +68,8 @@ class Controller:
     def _apply(self, fields: dict[str, str], body: bytes) -> Command:
         broker_id, code = int(fields["appliedBrokerId"]), fields["registerCheckCode"]
         if self.ids.setdefault(broker_id, code) != code:
-            return Command(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark="it is somebody else's")
-        return Command(0)
+            return answered(ResponseCode.CONTROLLER_BROKER_ID_INVALID, remark="it is somebody else's")
+        return answered(0)
 
     def _register(self, fields: dict[str, str], body: bytes) -> Command:
         self.addresses[int(fields["brokerId"])] = fields["brokerAddress"]
@@ -76,22 +80,22 @@ class Controller:
             self.elect(int(fields["brokerId"]))
             return self._info()
         answer = self._info()
-        return Command(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, fields=answer.fields, body=answer.body)
+        return answered(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, fields=answer.fields, body=answer.body)
 
     def _info(self) -> Command:
         fields = {"masterEpoch": str(self.epoch), "syncStateSetEpoch": str(self.known.epoch)}
         if self.master is not None:
             fields |= {"masterBrokerId": str(self.master), "masterAddress": self.addresses.get(self.master, "")}
-        return Command(0, fields=fields, body=self.known.encode())
+        return answered(0, fields=fields, body=self.known.encode())
 
     def _alter(self, fields: dict[str, str], body: bytes) -> Command:
         wanted = SyncStateSet.decode(body)
         if int(fields["masterEpoch"]) != self.epoch:
-            return Command(ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH, remark="an old epoch")
+            return answered(ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH, remark="an old epoch")
         if wanted.epoch != self.known.epoch:
-            return Command(ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH, remark="an old set")
+            return answered(ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH, remark="an old set")
         self.known = SyncStateSet(wanted.ids, wanted.epoch + 1)
-        return Command(0, body=self.known.encode())
+        return answered(0, body=self.known.encode())
 
 
 @dataclass
