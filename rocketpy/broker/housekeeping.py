@@ -90,7 +90,7 @@ class Housekeeping:
         """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
         one instead of waiting for the next period."""
         assert self._synchronize is not None
-        if not self._parts.ha.is_slave:
+        if not self._parts.ha.is_slave or self._parts.registration.is_isolated:
             return
         if self._parts.ha.connection() is None or self._synchronize.master_address is None:
             await self._parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.5
 """How often lease and set are looked at when nothing happens."""
+JOIN_MS: Final = 3000
+JOIN_LOOK_S: Final = 0.01
 FIND_MS: Final = 1000
 EXPIRE_MS: Final = 60_000
 NOT_OURS: Final = frozenset({ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED})
@@ -428,6 +430,9 @@ class Replicas:
         assert self.state.broker_id is not None and self.state.leader is not None
         leader = self.state.leader
         try:
+            if not await self._hold_confirmed(wanted.ids - states.known.ids):
+                states.refused()
+                return
             known = await self._calls.alter_sync_state_set(leader, self.state.broker_id, epoch, wanted)
             log.info("SyncStateSet changed from %s to %s", sorted(states.known.ids), sorted(known.ids))
             states.answered(known)
@@ -435,13 +440,26 @@ class Replicas:
             states.refused()
             log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
             self.hint()
+        except asyncio.CancelledError:
+            states.failed()
+            raise
         except (RocketpyError, ValueError) as error:
             states.failed()
             log.warning("the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
             self.state.lost_leader(leader)
-        if states is self._states:
-            self._agree()
-            self._renew()
+        finally:
+            if states is self._states:
+                self._agree()
+                self._renew()
+
+    async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
+        """Whether these hold, since they were proposed, what was acknowledged without them."""
+        deadline_ms = self._clock_ms() + JOIN_MS
+        while not newcomers <= {follower.broker_id for follower in self._followers() if follower.may_join}:
+            if self._clock_ms() > deadline_ms:
+                return False
+            await asyncio.sleep(JOIN_LOOK_S)
+        return True
 
     def _agree(self) -> None:
         """Natively the set is what it is here."""

@@ -5,7 +5,7 @@ RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/).
                         ▲                  └─ step_down, follow(address) ─► rp_ha_slave writes what its master sends
                         └─ both, any number of times
 
-Threads  one event loop calls it; lead, step_down and leave block and are called in a thread of its executor, one at a time.
+Threads  one event loop calls it; lead and step_down block and are called in a thread of its executor, one at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from .._core import ha as native_ha
 from .._core.base import LogTap
 from .._core.broker import Broker
+from .._core.ha import EpochCache, HaMaster, HaSlave
 from .._core.store import MessageStore
 from ..config import Config
 from ..remoting.listen_address import numeric_address
@@ -37,7 +37,7 @@ class AutoSwitchHaService(HaService):
         self._waits_for_all = config.boolean("allAckInSyncStateSet")
         self._from_last_file = config.boolean("syncFromLastFile")
         self._is_learner = config.boolean("asyncLearner")
-        self._epochs: native_ha.EpochCache | None = None
+        self._epochs: EpochCache | None = None
         self._leads = False
         self._expired = 0
         self._is_to_copy: Callable[[], None] | None = None
@@ -62,7 +62,7 @@ class AutoSwitchHaService(HaService):
     def start(self) -> None:
         """Only reads the epochs: who we are to others is not known yet. Raises StoreIOError, DiskFull."""
         self.start_offset = self.log_end()
-        self._epochs = native_ha.EpochCache(self._epoch_path, log=self._log_tap)
+        self._epochs = EpochCache(self._epoch_path, log=self._log_tap)
         self._epochs.fit(self._store.stats()["commit_log_min_offset"], self.start_offset)
 
     def open(self, broker_id: int) -> None:
@@ -71,7 +71,7 @@ class AutoSwitchHaService(HaService):
             return
         settings = self.settings
         self.broker_id = broker_id
-        self._master = native_ha.HaMaster(
+        self._master = HaMaster(
             self._store,
             self._native,
             epochs=self._epochs,
@@ -90,7 +90,7 @@ class AutoSwitchHaService(HaService):
             broker_id=broker_id,
             all_in_sync_state_set=int(self._waits_for_all),
         )
-        self._slave = native_ha.HaSlave(
+        self._slave = HaSlave(
             self._store,
             epochs=self._epochs,
             log=self._log_tap,
@@ -107,7 +107,7 @@ class AutoSwitchHaService(HaService):
     def lead(self, epoch: int, broker_ids: Collection[int]) -> None:
         """Blocks. Raises OffsetOutOfRange: an older epoch than the log's last; what the disk may. Again for a newer epoch."""
         assert self._master is not None and self._slave is not None
-        self._slave.leave()
+        self._slave.let_go()
         self._followed = None
         self._master.lead(epoch)
         self._master.agree(broker_ids)
@@ -118,7 +118,7 @@ class AutoSwitchHaService(HaService):
         if self._master is not None and self._slave is not None:
             self._leads = False
             self._master.step_down()
-            self._slave.leave()
+            self._slave.let_go()
             self._followed = None
 
     def agree(self, broker_ids: Collection[int]) -> None:
