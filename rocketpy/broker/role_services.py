@@ -89,11 +89,10 @@ class RoleServices:
 
     async def _own_tables(self, role: Role) -> None:
         parts = self._parts
+        if not self._was_master:
+            list_unlisted(parts.topics, parts.store)  # first: it goes by when the table changed last
+            hold_offsets_back(parts)
         parts.topics.lead(role.epoch)
-        if self._was_master:
-            return
-        list_unlisted(parts.topics, parts.store)
-        hold_offsets_back(parts)
         await parts.saved.topics.save()
 
     async def _take_offsets(self, role: Role) -> None:
