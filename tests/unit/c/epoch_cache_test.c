@@ -67,8 +67,16 @@ static void the_file_is_rocketmqs(void) {
 }
 
 static void a_damaged_file_gives_way_to_the_one_before(void) {
-    static const char *const damaged[] = {"", "2\n773307083\n7-7000\n", "2\n773307083\n7-7000\n8-8001\n", "x", "1\n0\n7-\n", "1\n0\n-7\n",
-                                          "1\n0\n7-7000", "2\n0\n8-1\n7-2\n", "1\n0\n99999999999-1\n", "1\n0\n1-99999999999999999999\n"};
+    static const char *const damaged[] = {"",
+                                          "2\n773307083\n7-7000\n",
+                                          "2\n773307083\n7-7000\n8-8001\n",
+                                          "x",
+                                          "1\n0\n7-\n",
+                                          "1\n0\n-7\n",
+                                          "1\n0\n7-7000",
+                                          "2\n0\n8-1\n7-2\n",
+                                          "1\n0\n99999999999-1\n",
+                                          "1\n0\n1-99999999999999999999\n"};
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         rp_epoch_cache *cache = open_at(NULL);
         append(cache, 7, 7000);

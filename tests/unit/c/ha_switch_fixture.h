@@ -114,7 +114,7 @@ static inline void append_to(node *one, int count) {
 }
 
 /* Turns until the condition holds; not for ever. */
-#define WAIT_FOR(condition)                                                                                                               \
+#define WAIT_FOR(condition)                                                                                                                \
     do {                                                                                                                                   \
         struct timespec wait_pause = {.tv_nsec = 200000};                                                                                  \
         for (int wait_turn = 0; !(condition); wait_turn++) {                                                                               \
