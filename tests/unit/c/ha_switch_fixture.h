@@ -50,7 +50,7 @@ static inline void open_node_with(node *one, const rp_file_ops *ops) {
     rp_ha_slave_options slave;
     rp_ha_slave_options_default(&slave);
     slave.commit_log = log_of(one);
-    slave.reconnect_ms = 10;
+    slave.reconnect_ms = 1;
     slave.report_interval_ms = 20;
     slave.epochs = one->epochs;
     slave.broker_id = one->id;
