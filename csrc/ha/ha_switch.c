@@ -11,6 +11,7 @@
 int rp_ha_switch_open(rp_ha_master *master, rp_error *error) {
     const rp_ha_master_options *options = &master->options;
     master->set_fd = -1;
+    master->led_epoch = -1;
     atomic_init(&master->confirmed, INT64_MAX);
     atomic_init(&master->is_leading, options->epochs == NULL);
     if (options->epochs == NULL)
@@ -149,9 +150,11 @@ int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error) {
     rp_ha_master_step_down(master);
     int status = settle_log(log, error);
     int64_t end = rp_commit_log_max_offset(log);
-    status = status == RP_OK ? rp_epoch_cache_append(epochs, epoch, end, error) : status;
+    if (status == RP_OK && epoch != master->led_epoch)
+        status = rp_epoch_cache_append(epochs, epoch, end, error);
     if (status < 0)
         return status;
+    master->led_epoch = epoch;
     pthread_mutex_lock(&master->transfer_lock);
     pthread_mutex_lock(&master->tell_lock);
     rp_sync_state_set_begin(&master->set, master->options.broker_id, end);

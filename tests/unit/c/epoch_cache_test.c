@@ -1,5 +1,5 @@
 /* epoch_cache_test.c: the epochs and their file: RocketMQ's format, damaged and missing files, cuts at both ends, the consistent point. */
-#include <fcntl.h>
+#include <errno.h>
 
 #include "../../../csrc/base/crc32.h"
 #include "../../../csrc/ha/epoch_cache.h"
