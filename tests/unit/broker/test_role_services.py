@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,10 @@ class Wire:
         await self.controller.invoke_oneway(address, *request, **limits)
 
 
+async def in_thread(work: Callable[[], object]) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, work)
+
+
 @dataclass
 class Replica:
     """One broker and a client of it."""
@@ -60,7 +65,8 @@ class Replica:
         self.service._replicas.hint()
 
     def has(self, count: int) -> bool:
-        assert self.service.parts is not None
+        if self.service.parts is None:
+            return False
         return TOPIC in self.service.parts.topics and self.count() == count
 
     def count(self) -> int:
@@ -194,6 +200,31 @@ def test_consumer_offsets_never_go_back_with_the_role(tmp_path: Path, monkeypatc
             assert (await one.peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": "4"})).code == 0
             await both.elect(two)
             assert (await two.peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)).fields["offset"] == "4"
+
+    run(test)
+
+
+def test_a_master_that_was_ahead_of_its_successor_opens_anew_without_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch, allAckInSyncStateSet="false") as both:
+            one, two = both.replicas
+            assert (await one.peer.send(TOPIC, b"both")).code == 0
+            await eventually(lambda: two.has(1), "the copy")
+            assert two.service.parts is not None
+            monkeypatch.setattr(two.service.parts.ha, "follow", lambda address: None)
+            await in_thread(two.service.parts.ha._slave.let_go)
+            for number in range(3):
+                assert (await one.peer.send(TOPIC, f"alone {number}".encode())).code == 0
+            assert one.count() == 4
+            port, before = one.service.port, one.service.parts
+            await both.elect(two)
+            assert (await two.peer.send(TOPIC, b"after")).code == 0
+            await eventually(lambda: one.service.parts not in (None, before), "a store that was opened anew")
+            await eventually(lambda: one.has(2), "the successor's messages")
+            answer = await one.peer.pull(GROUP, TOPIC)
+            assert b"both" in answer.body and b"after" in answer.body and b"alone" not in answer.body
+            assert one.service.port == port
+            await both.in_sync()
 
     run(test)
 
