@@ -17,10 +17,12 @@ from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.command import CommandError, Response
 from ..remoting.look_up import LookUps
 from ..remoting.replica_bodies import epoch_cache_body
+from ..remoting.service import Handler
 from .addresses import looked_up
 from .broker_metadata import BrokerMetadataFiles
 from .controller_calls import ControllerCalls
 from .housekeeping import Housekeeping
+from .metadata_acks import CATCH_UP, MetadataAcks, versions
 from .parts import HandlerTable, Parts, monotonic_ms, now_ms
 from .replicas_manager import Replicas
 from .role_services import RoleServices
@@ -73,6 +75,11 @@ async def start_replicas(
         )
 
 
+def acknowledged_by_replicas(handlers: dict[int, Handler], parts: Parts, replicas: Replicas | None) -> dict[int, Handler]:
+    """Behind a controller, changes of tables wait for who may be the next master."""
+    return handlers if replicas is None else MetadataAcks(parts, replicas.others_in_sync).guard(handlers)
+
+
 class ReplicaAdmin:
     """Handlers of both requests; `replicas` None: a broker without a controller."""
 
@@ -91,8 +98,11 @@ class ReplicaAdmin:
         body = epoch_cache_body(settings.cluster_name, settings.broker_name, settings.broker_id, ha.epochs(), ha.log_end())
         return Response(body=body)
 
-    def _role_changed(self, request: Request) -> Response:
-        """A hint, whoever sent it: the controller is asked."""
+    async def _role_changed(self, request: Request) -> Response:
+        """A hint, whoever sent it: the controller is asked. Of a master of ours: copy what it has."""
+        if self._replicas is not None and CATCH_UP in request.fields:
+            await self._parts.catch_up()
+            return Response(fields=versions(self._parts))
         if self._replicas is not None:
             log.info("Receive notifyBrokerRoleChanged request, request:%s", dict(request.fields))
             self._replicas.hint()

@@ -193,6 +193,12 @@ class Replicas:
             return self._states.known
         return self.state.role.sync_state_set if self.state.role is not None else SyncStateSet()
 
+    def others_in_sync(self) -> frozenset[int]:
+        """Of a master: who else may be elected. Empty on a slave."""
+        if self._log.is_slave or self.state.broker_id is None:
+            return frozenset()
+        return self.sync_state_set().ids - {self.state.broker_id}
+
     def counters(self) -> dict[str, str]:
         """Lines for brokerStatus."""
         role, switch = self.state.role, self.switch

@@ -53,7 +53,7 @@ from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, Produ
 from .cold_flow import ColdFlowAdmin
 from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets
 from .consumer_orders import ConsumerOrders
-from .controlled import ReplicaAdmin, begin_controlled, make_replicas, start_replicas
+from .controlled import ReplicaAdmin, acknowledged_by_replicas, begin_controlled, make_replicas, start_replicas
 from .delay_offsets import DelayOffsets
 from .durable_offsets import DurableOffsets
 from .group_members import Members, group_members
@@ -482,6 +482,7 @@ class BrokerService:
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
+        shared = acknowledged_by_replicas(shared, parts, self._replicas)
         assert self._auth is not None
         shared |= self._auth.handlers(parts.saved.auth.save)
         for listener, server in enumerate(self._servers):

@@ -18,11 +18,16 @@ from rocketpy.broker.service import BrokerService
 from rocketpy.config import load_config
 from rocketpy.namesrv.service import NameServer
 from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
 
 from .running import Peer, broker_config, eventually, run
 from .stand_in import CONTROLLER, Controller
 
 TOPIC, GROUP = "t", "g"
+TOPIC_FIELDS = {
+    "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
+    "order": False,
+}  # fmt: skip
 
 
 @dataclass
@@ -225,6 +230,49 @@ def test_a_master_that_was_ahead_of_its_successor_opens_anew_without_that(tmp_pa
             assert b"both" in answer.body and b"after" in answer.body and b"alone" not in answer.body
             assert one.service.port == port
             await both.in_sync()
+
+    run(test)
+
+
+def test_a_topic_is_acknowledged_when_the_slave_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 3600.0)
+        async with both_started(tmp_path, monkeypatch) as both:
+            one, two = both.replicas
+            assert two.service.parts is not None
+            made = {**TOPIC_FIELDS, "topic": "made"}
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, made)).code == 0
+            assert "made" in two.service.parts.topics
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "grouped"})).code == 0
+            assert "grouped" in two.service.parts.groups
+
+            async def refuses() -> None:
+                raise CommandError(ResponseCode.SYSTEM_ERROR, "not now")
+
+            monkeypatch.setattr(two.service._synchronize, "catch_up", refuses)
+            answer = await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**made, "topic": "alone"})
+            assert answer.code == ResponseCode.SYSTEM_ERROR and "no replica in sync has it" in str(answer.remark)
+            one.service.config.update({"metadataAckMillis": "0"})
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**made, "topic": "other"})).code == 0
+
+    run(test)
+
+
+def test_a_master_that_hears_nobody_refuses_sends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch, controllerLeaseMillis="300", allAckInSyncStateSet="false") as both:
+            one, two = both.replicas
+            assert (await one.peer.send(TOPIC)).code == 0
+            both.controller.is_away = True
+            await two.service.stop()
+            await eventually(lambda: one.facts["leaseLeftMillis"] == "0", "the end of the lease")
+            answer = await one.peer.send(TOPIC)
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and "controller" in str(answer.remark), answer.remark
+            both.controller.is_away = False
+            one.hint()
+            await eventually(lambda: both.controller.known.ids == {1}, "the smaller set")
+            await eventually(lambda: int(one.facts["leaseLeftMillis"]) > 0, "the lease")
+            assert (await one.peer.send(TOPIC)).code == 0
 
     run(test)
 
