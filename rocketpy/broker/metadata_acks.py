@@ -71,7 +71,7 @@ class MetadataAcks:
 
     async def held(self) -> None:
         """Returns when a replica has the tables as they are now. Raises CommandError: none has, and the change stays."""
-        wait_s = self._parts.config.integer("metadataAckMillis") / 1000
+        wait_s = self._parts.settings.metadata_ack_ms / 1000
         ids = self._others_in_sync()
         if not wait_s or not ids:
             return

@@ -67,6 +67,8 @@ class BrokerSettings:
     """Percent of the memory: a message no further behind the newest one counts as in memory."""
     lock_majority: int = 1
     """How many replicas must have locked a queue for a client before it is told so."""
+    metadata_ack_ms: int = 0
+    """For a replica in sync to have what an operator changes of topics and groups; 0: it is not waited for."""
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -111,6 +113,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         clean_offsets=config.boolean("enableCleanExpiredOffset"),
         memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
         lock_majority=replicas // 2 + 1 if is_strict else 1,
+        metadata_ack_ms=config.integer("metadataAckMillis"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 

@@ -30,6 +30,7 @@ def used_keys(config: Config) -> list[str]:
 
 
 BEHIND_A_CONTROLLER = {
+    "allAckInSyncStateSet",
     "asyncLearner",
     "brokerElectionPriority",
     "checkSyncStateSetPeriod",
@@ -38,7 +39,6 @@ BEHIND_A_CONTROLLER = {
     "controllerLeaseMillis",
     "fetchControllerAddrByDnsLookup",
     "haMaxTimeSlaveNotCatchup",
-    "metadataAckMillis",
     "storePathBrokerIdentity",
     "storePathEpochFile",
     "syncBrokerMetadataPeriod",
