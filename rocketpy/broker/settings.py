@@ -174,7 +174,9 @@ def retention_settings(config: Config) -> RetentionSettings:
 
 def replica_settings(config: Config, address: str) -> ReplicaSettings:
     """address: by which clients and controllers know this broker."""
-    rules = SyncStateRules(config.integer("haMaxTimeSlaveNotCatchup"), config.integer("controllerLeaseMillis"))
+    patience_ms = config.integer("controllerHeartBeatTimeoutMills")
+    lease_ms = min(config.integer("controllerLeaseMillis"), patience_ms)  # past it the controller may elect another one
+    rules = SyncStateRules(config.integer("haMaxTimeSlaveNotCatchup"), lease_ms)
     info_ms = config.integer("syncBrokerMetadataPeriod")
     if rules.lease_ms:  # it is asked for often enough for one lost answer
         info_ms = min(info_ms, max(1, rules.lease_ms // 4))
@@ -186,6 +188,6 @@ def replica_settings(config: Config, address: str) -> ReplicaSettings:
         periods=ReplicaPeriods(config.integer("syncControllerMetadataPeriod"), info_ms, config.integer("brokerHeartbeatInterval")),
         rules=rules,
         check_set_ms=config.integer("checkSyncStateSetPeriod"),
-        beat_timeout_ms=config.integer("controllerHeartBeatTimeoutMills"),
+        beat_timeout_ms=patience_ms,
         priority=config.integer("brokerElectionPriority"),
     )
