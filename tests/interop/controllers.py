@@ -49,7 +49,7 @@ class Controller(Server):
         (self.home / "conf").mkdir(exist_ok=True)
         command = self.peer._command(self.home, "org.apache.rocketmq.controller.ControllerStartup", "-c", str(self._conf))
         self.process = Process("controller", command, self.home / "stdout.log", self.peer.environment(self.home), self.home)
-        self.process.wait_until(lambda: port_accepts(self.port), self.peer.starts_within, f"listening on {self.port}")
+        self.process.wait_until(lambda: port_accepts(self.port), 3 * self.peer.starts_within, f"listening on {self.port}")
         return self
 
     def replica_info(self, broker: str = "broker-a") -> tuple[dict[str, str], set[int]]:
