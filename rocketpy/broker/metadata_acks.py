@@ -90,7 +90,7 @@ class MetadataAcks:
     async def _has(self, address: str, wanted: tuple[DataVersion, DataVersion], wait_s: float) -> bool:
         try:
             answer = await self._parts.client.call(address, RequestCode.NOTIFY_BROKER_ROLE_CHANGED, {CATCH_UP: "true"}, timeout_s=wait_s)
-            return _covers(answer, wanted)
+            return covers(answer, wanted)
         except CommandError as error:
             log.warning("replica %s could not copy what was changed: %s", address, error)
             return error.code != ResponseCode.SYSTEM_ERROR  # RocketMQ's would have a master in it
@@ -99,8 +99,8 @@ class MetadataAcks:
             return False
 
 
-def _covers(answer: Command, wanted: tuple[DataVersion, DataVersion]) -> bool:
-    """An answer without versions is RocketMQ's."""
+def covers(answer: Command, wanted: tuple[DataVersion, DataVersion]) -> bool:
+    """Whether the tables of who answers are these, of topics and groups, or newer. An answer without versions is RocketMQ's."""
     if TOPICS_VERSION not in answer.fields:
         return True
     has = [DataVersion.decode(answer.fields.get(name, "").encode()) for name in (TOPICS_VERSION, GROUPS_VERSION)]

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from rocketpy._core.errors import StoreCorrupt
 from rocketpy.broker.broker_metadata import BrokerMetadata, BrokerMetadataFiles, mismatch
 from rocketpy.broker.controller_calls import ReplicaInfo
+from rocketpy.broker.metadata_acks import GROUPS_VERSION, TOPICS_VERSION, covers
 from rocketpy.broker.replica_state import Ask, ReplicaPeriods, ReplicaState, Standing
 from rocketpy.broker.sync_state import Follower, SyncStateRules, SyncStates
-from rocketpy.remoting.bodies import BodyError
+from rocketpy.remoting.bodies import BodyError, DataVersion
 from rocketpy.remoting.replica_bodies import SyncStateSet, epoch_cache_body
+
+from .stand_in import answered
 
 LEADER = "127.0.0.1:9878"
 
@@ -225,3 +228,19 @@ def test_bodies_are_rocketmqs() -> None:
         b'{"brokerId":0,"brokerName":"b","clusterName":"c","epochList":[{"endOffset":100,"epoch":1,"startOffset":0},'
         b'{"endOffset":9223372036854775807,"epoch":4,"startOffset":100}],"maxOffset":150}'
     )
+
+
+# ---- what a replica has of the tables ----
+
+
+def test_a_replica_says_how_new_its_tables_are_and_rocketmqs_says_nothing() -> None:
+    wanted = (DataVersion(1, 5, 2), DataVersion(1, 3, 0))
+
+    def says(topics: DataVersion, groups: DataVersion) -> bool:
+        fields = {TOPICS_VERSION: topics.encode().decode(), GROUPS_VERSION: groups.encode().decode()}
+        return covers(answered(0, fields=fields), wanted)
+
+    assert says(*wanted) and says(DataVersion(9, 6, 2), DataVersion(1, 4, 0)), "others came after it"
+    assert not says(DataVersion(1, 4, 2), wanted[1]) and not says(wanted[0], DataVersion(1, 2, 0))
+    assert not says(DataVersion(1, 900, 1), wanted[1]), "of a master before"
+    assert covers(answered(0), wanted)
