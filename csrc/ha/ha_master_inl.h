@@ -39,7 +39,7 @@ struct rp_ha_master {
     int set_fd;                 /* fixed after open; -1: no controller */
     rp_sync_state_set set;      /* guarded by tell_lock */
     int is_told[RP_HA_SLAVES_MAX]; /* guarded by tell_lock: set_fd was signalled for the slot since the set changed last */
-    /* Of who calls lead: this process's last one, which goes on where it was; another run's begins anew, for its end may have been lost. */
+    /* Of who calls lead: this process's last one, which goes on where it began. Another run's begins anew: its end may have been lost. */
     int64_t led_epoch;
     int64_t lead_from; /* guarded by tell_lock: where the epoch begins */
     atomic_int is_leading; /* written under transfer_lock */
