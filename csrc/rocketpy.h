@@ -36,8 +36,10 @@
 #include "broker/timed_messages.h"
 #include "broker/transactions.h"
 
+#include "ha/epoch_cache.h"
 #include "ha/ha_master.h"
 #include "ha/ha_slave.h"
+#include "ha/ha_switch.h"
 
 #include "arrow/buffer_pool.h"
 #include "arrow/message_packer.h"

@@ -39,6 +39,7 @@ enum rp_response_code {
 };
 
 #define RP_FAQ_TIP "\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
+#define RP_NO_LEASE "this broker has not heard from the controller for too long and may be master no more"
 #define RP_REJECTED "[REJECTREQUEST]system busy, start flow control for a while"
 #define RP_STOPPING "[REJECTREQUEST]the broker is stopping"
 /* Behind RocketMQ's text: which stage is slow. Takes an int64_t of milliseconds. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/clock_inl.h"
 #include "../base/clock.h"
 #include "half_messages.h"
 #include "lane.h"
@@ -163,6 +164,13 @@ void rp_broker_set_in_sync(rp_broker *broker, int64_t offset) {
 void rp_broker_set_replicated(rp_broker *broker, int64_t offset) {
     atomic_store_explicit(&broker->replicated_offset, offset, memory_order_release);
     wake_parked(broker, offset);
+}
+
+void rp_broker_renew_lease(rp_broker *broker, int64_t ms) {
+    int64_t until_ns = INT64_MAX, now_ns = rp_clock_monotonic_ns(rp_clock_system());
+    if (ms >= 0 && ms < (INT64_MAX - now_ns) / RP_NS_PER_MS)
+        until_ns = now_ns + ms * RP_NS_PER_MS;
+    rp_commit_log_set_lease(broker->commit_log, until_ns);
 }
 
 /* ---- options and settings ---- */

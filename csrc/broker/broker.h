@@ -27,7 +27,6 @@ typedef struct rp_broker_options {
     const char *broker_name;
     const char *broker_ip;         /* brokerIP1, for the familiar texts */
     const char *region_id;         /* MSG_REGION, "DefaultRegion" */
-    int64_t broker_id;
     int32_t trace_on;              /* TRACE_ON */
     uint8_t store_host[20];        /* as in the store's options: the head of every msgId */
     int32_t store_host_is_v6;
@@ -50,6 +49,10 @@ const rp_handler *rp_broker_handler(rp_broker *broker);
 int rp_broker_attach(rp_broker *broker, rp_server *server);
 /* After every attached server has stopped. Suspended pulls and parked responses go with it. */
 void rp_broker_close(rp_broker *broker);
+
+/* Behind a controller: nothing is appended and sends are answered SERVICE_NOT_AVAILABLE once ms have gone by without another renewal, for
+ * who does not hear the controller may be master no more. 0: at once; negative, as at first: never. Any thread. */
+void rp_broker_renew_lease(rp_broker *broker, int64_t ms);
 
 /* In the order of brokerRole's values. */
 enum rp_broker_role { RP_ROLE_ASYNC_MASTER = 0, RP_ROLE_SYNC_MASTER = 1, RP_ROLE_SLAVE = 2 };

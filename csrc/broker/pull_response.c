@@ -10,8 +10,7 @@ static int is_slave(const rp_broker *broker) { return atomic_load_explicit(&brok
 
 /* A slave that is not overtaxed sends consumers back to a living master. */
 static int back_to_master(const rp_broker *broker, const rp_get_result *result) {
-    return broker->options.broker_id != 0 && !result->suggest_slave &&
-           atomic_load_explicit(&broker->settings.broker_id_min, memory_order_relaxed) == 0;
+    return is_slave(broker) && !result->suggest_slave && atomic_load_explicit(&broker->settings.broker_id_min, memory_order_relaxed) == 0;
 }
 
 static int32_t code_of_status(const rp_pull *pull, const rp_get_result *result) {

@@ -369,12 +369,23 @@ void rp_schedule_service_destroy(rp_schedule_service *service) {
     free(service);
 }
 
+/* What came with a master's log, and what another master has delivered meanwhile. */
+static void look_anew(rp_schedule_service *service, int32_t number) {
+    delay_level *level = &service->levels[number];
+    pthread_mutex_lock(&service->lock);
+    if (queue_of(level) == NULL)
+        atomic_store_explicit(&level->queue, rp_message_store_delay_queue(service->broker->store, number, 0, NULL), memory_order_release);
+    pthread_mutex_unlock(&service->lock);
+    level->over = 0; /* counted from a position that may have been set since */
+    position_of(service, level); /* before the first message comes: one past the end would pass it over */
+}
+
 int rp_broker_start_delivery(rp_broker *broker, rp_error *error) {
     rp_schedule_service *service = broker->schedule;
     if (service->thread != NULL)
         return RP_OK;
     for (int32_t i = 1; i <= service->level_max; i++)
-        position_of(service, &service->levels[i]); /* before the first message comes: one past the end would pass it over */
+        look_anew(service, i);
     service->stopping = false;
     int status = rp_thread_start(&service->thread, "schedule", run, service);
     return status == RP_OK

@@ -67,6 +67,11 @@ static int are_slaves_enough(const rp_broker *broker) {
     return in_sync >= 0 && rp_commit_log_max_offset(broker->commit_log) - in_sync <= gap_max;
 }
 
+static int has_lease(const rp_lane *lane) {
+    int64_t until_ns = rp_commit_log_lease(lane->broker->commit_log);
+    return until_ns == INT64_MAX || rp_reactor_now_ns(lane->reactor) < until_ns;
+}
+
 int rp_send_check_time(const send_request *request) {
     int64_t accept_after_ms = atomic_load_explicit(&request->lane->broker->settings.accept_after_ms, memory_order_relaxed);
     if (accept_after_ms > 0 && rp_clock_wall_ms(rp_clock_system()) < accept_after_ms)
@@ -79,6 +84,8 @@ static int check_broker(const send_request *request) {
     const rp_live_settings *settings = &request->lane->broker->settings;
     if (atomic_load_explicit(&settings->role, memory_order_relaxed) == RP_ROLE_SLAVE)
         return rp_answer(request->to, RP_RESPONSE_SYSTEM_BUSY, NULL, 0, RP_REJECTED);
+    if (!has_lease(request->lane))
+        return rp_answer(request->to, RP_RESPONSE_SERVICE_NOT_AVAILABLE, FIELDS_OF(request), RP_SEND_FIELD_COUNT, RP_NO_LEASE);
     int outcome = rp_send_check_time(request);
     if (outcome != RP_OK)
         return outcome;
@@ -438,7 +445,7 @@ static int can_be_stored(const send_request *request) {
     const rp_lane *lane = request->lane;
     const rp_live_settings *settings = &lane->broker->settings;
     return atomic_load_explicit(&settings->store_reply_enable, memory_order_relaxed) &&
-           atomic_load_explicit(&settings->role, memory_order_relaxed) != RP_ROLE_SLAVE &&
+           atomic_load_explicit(&settings->role, memory_order_relaxed) != RP_ROLE_SLAVE && has_lease(lane) &&
            atomic_load_explicit(&settings->store_writable, memory_order_relaxed) &&
            rp_commit_log_stuck_ms(lane->broker->commit_log, rp_reactor_now_ns(lane->reactor)) == 0 &&
            !rp_parked_responses_are_full(&lane->parked, lane->sends.send_count) &&

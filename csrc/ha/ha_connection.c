@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,41 +13,12 @@
 
 #include "../base/bytes_inl.h"
 #include "../base/clock_inl.h"
+#include "ha_connection_inl.h"
 
-#define ACK_SIZE 8
-#define READ_ACKS_MAX 512
 /* Below this a copy into the socket costs less than a second system call. Lower than a pull's (SENDFILE_BYTES_MIN of remoting/output.c):
  * these bytes lie together, and a slave splices what comes so. */
 #define SENDFILE_BYTES_MIN (32u * 1024u)
 #define FRAME_MS_MAX 50 /* longer ones make the next one smaller */
-
-struct rp_ha_connection {
-    /* fixed after create */
-    const rp_ha_master_options *options;
-    int fd;
-    rp_address address;
-    char address_text[RP_ADDRESS_TEXT_MAX];
-    int64_t connected_ms;
-    /* guarded by the master's transfer lock */
-    uint8_t input[ACK_SIZE * READ_ACKS_MAX];
-    uint32_t input_size;
-    uint8_t header[RP_HA_HEADER_SIZE];
-    uint32_t header_left; /* header bytes of the frame under way not sent yet */
-    uint32_t body_left;   /* body bytes likewise */
-    rp_log_range range;   /* pinned while body_left > 0 */
-    uint32_t frame_bytes; /* bound of the next frame */
-    int64_t frame_begun_ns;
-    int socket_is_full;
-    int64_t last_read_ns, last_write_ns;
-    int64_t flow_tokens, flow_filled_ns;
-    int64_t window_start_ns;
-    uint64_t window_bytes;
-    uint64_t new_frames, new_heartbeats, new_bytes;
-    /* written under the transfer lock, read by any thread: relaxed, each stands alone */
-    atomic_int_fast64_t request_offset, next_offset;
-    atomic_int_fast64_t acked_offset;
-    atomic_uint_fast64_t bytes_sent, bytes_per_second;
-};
 
 rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
                                           int64_t now_ms) {
@@ -71,6 +41,7 @@ rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, i
     atomic_init(&connection->request_offset, -1);
     atomic_init(&connection->next_offset, -1);
     atomic_init(&connection->acked_offset, -1);
+    atomic_init(&connection->switched.broker_id, -1);
     return connection;
 }
 
@@ -78,6 +49,7 @@ void rp_ha_connection_destroy(rp_ha_connection *connection) {
     if (connection->body_left > 0)
         rp_log_range_release(connection->range.pin);
     close(connection->fd);
+    free(connection->switched.handshake);
     free(connection);
 }
 
@@ -89,17 +61,14 @@ int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha
            memcmp(connection->address.bytes, other->address.bytes, connection->address.size) == 0;
 }
 
-static int64_t next_offset(const rp_ha_connection *connection) {
-    return atomic_load_explicit(&connection->next_offset, memory_order_relaxed);
-}
-
 /* The first offset a slave reports decides where its transfer starts. */
-static int start_transfer(rp_ha_connection *connection, int64_t requested, rp_error *error) {
+int rp_ha_connection_start(rp_ha_connection *connection, int64_t requested, rp_error *error) {
     const rp_commit_log *log = connection->options->commit_log;
     int64_t min = rp_commit_log_min_offset(log), max = rp_commit_log_max_offset(log);
     int64_t start = requested;
     if (requested == 0) {
-        start = max - max % (int64_t)connection->options->commit_log_file_size;
+        int is_first = connection->options->epochs != NULL && !connection->switched.from_last_file;
+        start = is_first ? min : max - max % (int64_t)connection->options->commit_log_file_size;
         if (start < min)
             start = min;
     } else if (requested < min) {
@@ -112,7 +81,7 @@ static int start_transfer(rp_ha_connection *connection, int64_t requested, rp_er
     return RP_OK;
 }
 
-static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *error) {
+int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_error *error) {
     int64_t max = rp_commit_log_max_offset(connection->options->commit_log);
     if (offset < 0 || offset > max)
         return rp_error_set(
@@ -120,18 +89,36 @@ static int take_ack(rp_ha_connection *connection, int64_t offset, rp_error *erro
             "slave %s says it holds offset %lld but this master ends at %lld: not a slave of ours, or its store has diverged",
             connection->address_text, (long long)offset, (long long)max);
     if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
-        int status = start_transfer(connection, offset, error);
+        int status = rp_ha_connection_start(connection, offset, error);
         if (status < 0)
             return status;
-    } else if (offset > next_offset(connection) && offset > atomic_load_explicit(&connection->request_offset, memory_order_relaxed)) {
+    } else if (offset > rp_ha_connection_next_offset(connection) &&
+               offset > atomic_load_explicit(&connection->request_offset, memory_order_relaxed)) {
         return rp_error_set(error, RP_E_RANGE, 0, NULL, offset,
                             "slave %s acknowledges offset %lld but was sent no further than %lld: its store has diverged",
-                            connection->address_text, (long long)offset, (long long)next_offset(connection));
+                            connection->address_text, (long long)offset, (long long)rp_ha_connection_next_offset(connection));
     }
     if (offset == atomic_load_explicit(&connection->acked_offset, memory_order_relaxed))
         return 0;
     atomic_store_explicit(&connection->acked_offset, offset, memory_order_relaxed);
     return 1;
+}
+
+/* Of many only the last one counts; but the first report may have others right behind it, and it alone says where to start. */
+static int take_acks(rp_ha_connection *connection, rp_error *error) {
+    int moved = 0;
+    uint32_t whole = connection->input_size - connection->input_size % RP_HA_ACK_SIZE;
+    if (whole == 0)
+        return 0;
+    if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
+        moved = rp_ha_connection_take_ack(connection, (int64_t)rp_get_u64(connection->input), error);
+        if (moved < 0)
+            return moved;
+    }
+    int status = rp_ha_connection_take_ack(connection, (int64_t)rp_get_u64(connection->input + whole - RP_HA_ACK_SIZE), error);
+    memmove(connection->input, connection->input + whole, connection->input_size - whole);
+    connection->input_size -= whole;
+    return status < 0 ? status : status | moved;
 }
 
 int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
@@ -151,32 +138,25 @@ int rp_ha_connection_receive(rp_ha_connection *connection, int64_t now_ns, rp_er
         }
         connection->last_read_ns = now_ns;
         connection->input_size += (uint32_t)got;
-        uint32_t whole = connection->input_size - connection->input_size % ACK_SIZE;
-        if (whole > 0) {
-            /* The first report may have others right behind it: it alone says where to start. */
-            if (atomic_load_explicit(&connection->request_offset, memory_order_relaxed) < 0) {
-                int status = take_ack(connection, (int64_t)rp_get_u64(connection->input), error);
-                if (status < 0)
-                    return status;
-                moved |= status;
-            }
-            int status = take_ack(connection, (int64_t)rp_get_u64(connection->input + whole - ACK_SIZE), error);
-            if (status < 0)
-                return status;
-            moved |= status;
-            memmove(connection->input, connection->input + whole, connection->input_size - whole);
-            connection->input_size -= whole;
-        }
+        int taken = connection->options->epochs != NULL ? rp_ha_connection_take_words(connection, error) : take_acks(connection, error);
+        if (taken < 0)
+            return taken;
+        moved |= taken;
         if ((size_t)got < room)
             break;
     }
     return moved;
 }
 
-static void put_header(rp_ha_connection *connection, int64_t offset, uint32_t size) {
+/* How many of size bytes at offset the next frame takes, whose header is ready then. */
+static int64_t put_header(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error) {
+    if (connection->options->epochs != NULL)
+        return rp_ha_connection_put_frame(connection, offset, size, error);
     rp_put_u64(connection->header, (uint64_t)offset);
-    rp_put_u32(connection->header + 8, size);
-    connection->header_left = RP_HA_HEADER_SIZE;
+    rp_put_u32(connection->header + 8, (uint32_t)size);
+    connection->head = connection->header;
+    connection->header_size = connection->header_left = RP_HA_HEADER_SIZE;
+    return size;
 }
 
 /* How many bytes flow control lets go now. */
@@ -200,7 +180,7 @@ static int64_t flow_allowance(rp_ha_connection *connection, int64_t now_ns) {
 /* Prepares the next frame if there is one. 1 prepared, 0 nothing to send, negative: ends the connection. */
 static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *error) {
     const rp_ha_master_options *options = connection->options;
-    int64_t offset = next_offset(connection);
+    int64_t offset = rp_ha_connection_next_offset(connection);
     if (offset < 0)
         return 0;
     int64_t available = rp_commit_log_max_offset(options->commit_log) - offset;
@@ -209,7 +189,8 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     if (available <= 0 || allowance <= 0) {
         if (now_ns - connection->last_write_ns < heartbeat_ns)
             return 0;
-        put_header(connection, offset, 0);
+        if (put_header(connection, offset, 0, error) < 0)
+            return error->status;
         connection->new_heartbeats++;
         return 1;
     }
@@ -219,7 +200,11 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
     int64_t file_left = (int64_t)options->commit_log_file_size - offset % (int64_t)options->commit_log_file_size;
     if (size > file_left)
         size = file_left;
+    size = put_header(connection, offset, size, error);
+    if (size < 0)
+        return (int)size;
     int status = rp_commit_log_read(options->commit_log, offset, (uint32_t)size, &connection->range);
+    connection->header_left = status < 0 ? 0 : connection->header_left;
     if (rp_status_is_passing(status))
         return rp_error_set(error, status, 0, NULL, offset, "log bytes for slave %s cannot be read just now, it connects again",
                             connection->address_text);
@@ -227,7 +212,6 @@ static int begin_frame(rp_ha_connection *connection, int64_t now_ns, rp_error *e
         return rp_error_set(error, status, 0, NULL, offset,
                             "log bytes for slave %s are gone (retention overtook it?): empty its store and let it start anew",
                             connection->address_text);
-    put_header(connection, offset, (uint32_t)size);
     connection->frame_begun_ns = now_ns;
     connection->body_left = (uint32_t)size;
     connection->new_frames++;
@@ -241,7 +225,7 @@ static int64_t send_some(rp_ha_connection *connection, rp_error *error) {
     if (connection->header_left > 0) {
         int split = connection->body_left >= SENDFILE_BYTES_MIN;
         struct iovec parts[2] = {
-            {connection->header + RP_HA_HEADER_SIZE - connection->header_left, connection->header_left},
+            {(void *)(uintptr_t)(connection->head + connection->header_size - connection->header_left), connection->header_left},
             {NULL, 0},
         };
         struct msghdr message = {.msg_iov = parts, .msg_iovlen = 1};
@@ -288,7 +272,7 @@ static void advance(rp_ha_connection *connection, uint32_t sent, int64_t now_ns)
     if (of_body > 0) {
         connection->body_left -= of_body;
         count_sent(connection, of_body, now_ns);
-        atomic_store_explicit(&connection->next_offset, next_offset(connection) + of_body, memory_order_relaxed);
+        atomic_store_explicit(&connection->next_offset, rp_ha_connection_next_offset(connection) + of_body, memory_order_relaxed);
         if (connection->body_left == 0)
             rp_log_range_release(connection->range.pin);
     } else if (connection->header_left == 0 && connection->body_left == 0) { /* a heartbeat: nothing flowed for its interval */
@@ -339,7 +323,7 @@ int rp_ha_connection_wants_write(const rp_ha_connection *connection) { return co
 
 /* Bytes wait and the socket takes them: nothing but flow control may hold them back. */
 static int has_backlog(const rp_ha_connection *connection) {
-    int64_t offset = next_offset(connection);
+    int64_t offset = rp_ha_connection_next_offset(connection);
     return !connection->socket_is_full && offset >= 0 && offset < rp_commit_log_max_offset(connection->options->commit_log);
 }
 
@@ -350,7 +334,7 @@ int rp_ha_connection_has_work(const rp_ha_connection *connection) {
 }
 
 int64_t rp_ha_connection_backlog(const rp_ha_connection *connection) {
-    int64_t offset = next_offset(connection);
+    int64_t offset = rp_ha_connection_next_offset(connection);
     if (offset < 0 || connection->socket_is_full || connection->options->flow_bytes_per_second > 0)
         return INT64_MAX;
     return rp_commit_log_max_offset(connection->options->commit_log) - offset;
@@ -360,7 +344,7 @@ int64_t rp_ha_connection_deadline(const rp_ha_connection *connection) {
     int64_t silent = connection->last_read_ns + (int64_t)connection->options->housekeeping_interval_ms * RP_NS_PER_MS;
     int64_t heartbeat = connection->last_write_ns + (int64_t)connection->options->heartbeat_interval_ms * RP_NS_PER_MS;
     int64_t first = silent;
-    if (next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
+    if (rp_ha_connection_next_offset(connection) >= 0 && !connection->socket_is_full && heartbeat < first)
         first = heartbeat;
     int64_t rate = connection->options->flow_bytes_per_second;
     if (rate > 0 && connection->flow_tokens <= 0 && has_backlog(connection)) {
@@ -384,10 +368,14 @@ void rp_ha_connection_read_row(const rp_ha_connection *connection, rp_ha_slave_r
     memcpy(row->address, connection->address_text, sizeof row->address);
     row->request_offset = atomic_load_explicit(&connection->request_offset, memory_order_relaxed);
     row->acked_offset = rp_ha_connection_acked(connection);
-    row->next_offset = next_offset(connection);
+    row->next_offset = rp_ha_connection_next_offset(connection);
     row->bytes_sent = atomic_load_explicit(&connection->bytes_sent, memory_order_relaxed);
     row->bytes_per_second = atomic_load_explicit(&connection->bytes_per_second, memory_order_relaxed);
     row->connected_ms = connection->connected_ms;
+    row->broker_id = atomic_load_explicit(&connection->switched.broker_id, memory_order_relaxed);
+    row->is_learner = atomic_load_explicit(&connection->switched.is_learner, memory_order_relaxed);
+    row->caught_up_ms = atomic_load_explicit(&connection->switched.caught_up_ms, memory_order_relaxed);
+    row->is_in_set = row->has_caught_up = 0;
 }
 
 static uint64_t take(uint64_t *counter) {

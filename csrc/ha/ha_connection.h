@@ -1,13 +1,15 @@
 /* ha_connection.h: the master's end of one slave's connection: reads acks, pumps log bytes. Private to csrc/ha.
  * RocketMQ: DefaultHAConnection (5.3.3 store/ha/).
  *
- * States   WAITING (no request offset yet) → TRANSFER; the caller closes it on any negative status.
+ * States   WAITING (no request offset yet) → TRANSFER; the caller closes it on any negative status. Behind a controller the slave says who
+ *          it is first and is told our epochs.
  * Threads  whoever holds the master's transfer lock, but for the atomics that rp_ha_connection_read_row reads.
  * Owns     the socket and, while a frame is under way, one pin on a commit log file.
  */
 #ifndef RP_HA_HA_CONNECTION_H
 #define RP_HA_HA_CONNECTION_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "ha_master.h"
@@ -18,6 +20,10 @@ typedef struct rp_ha_connection rp_ha_connection;
 rp_ha_connection *rp_ha_connection_create(const rp_ha_master_options *options, int fd, const rp_address *address, int64_t now_ns,
                                           int64_t now_ms);
 void rp_ha_connection_destroy(rp_ha_connection *connection);
+/* Behind a controller, before it is talked to: where the confirmed offset stands that frames tell. */
+void rp_ha_connection_tell_confirmed(rp_ha_connection *connection, const atomic_int_fast64_t *confirmed);
+/* -1 before it said so. */
+int64_t rp_ha_connection_broker_id(const rp_ha_connection *connection);
 int rp_ha_connection_fd(const rp_ha_connection *connection);
 const char *rp_ha_connection_address(const rp_ha_connection *connection);
 int rp_ha_connection_shares_host(const rp_ha_connection *connection, const rp_ha_connection *other);

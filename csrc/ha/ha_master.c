@@ -235,6 +235,7 @@ static void free_master(rp_ha_master *master) {
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    rp_ha_switch_close(master);
     pthread_mutex_destroy(&master->tell_lock);
     pthread_mutex_destroy(&master->table_lock);
     pthread_mutex_destroy(&master->transfer_lock);
@@ -260,9 +261,12 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     pthread_mutex_init(&master->tell_lock, NULL);
-    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++)
+    for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++) {
         atomic_init(&master->acked[slot], -1);
-    status = open_descriptors(master, error);
+        atomic_init(&master->ids[slot], -1);
+    }
+    status = rp_ha_switch_open(master, error);
+    status = status == RP_OK ? open_descriptors(master, error) : status;
     if (status == RP_OK) {
         rp_ha_tell_acked(master);
         status = rp_thread_start(&master->thread, "ha-master", ha_master_run, master);
@@ -341,6 +345,7 @@ uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, u
         found++;
     }
     pthread_mutex_unlock(&master->table_lock);
+    rp_ha_switch_mark(master, rows, found < rows_max ? found : rows_max);
     return found;
 }
 

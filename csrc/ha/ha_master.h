@@ -21,6 +21,8 @@
  * Rules    an acked offset above the master's own max, or above what the connection was sent, drops that connection, is counted, and
  *          completes nothing. A connection's first word asks where to start: until its next it counts only for what was settled by then.
  *          So does one whose host has connected again since, until it speaks: a half-open one is no second replica.
+ * Switched behind a controller (options.epochs) the words are those of switch_wire.h, slaves have ids, and they are served only between
+ *          rp_ha_master_lead and rp_ha_master_step_down (ha_switch.h).
  */
 #ifndef RP_HA_HA_MASTER_H
 #define RP_HA_HA_MASTER_H
@@ -32,6 +34,7 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../store/commit_log.h"
+#include "epoch_cache.h"
 
 typedef struct rp_ha_master rp_ha_master;
 
@@ -65,6 +68,10 @@ typedef struct rp_ha_master_options {
      * slaves_required it is. */
     int64_t fewer_gap_bytes;
     void *context; /* of both */
+    /* Behind a controller; borrowed, closed after the master. NULL, the default: no controller. */
+    rp_epoch_cache *epochs;
+    int64_t broker_id; /* of this broker, as the controller gave it */
+    int32_t all_in_sync_state_set; /* 1: on_acked is told what all of the SyncStateSet hold, else what slaves_required do */
 } rp_ha_master_options;
 
 void rp_ha_master_options_default(rp_ha_master_options *options);
@@ -100,6 +107,12 @@ typedef struct rp_ha_slave_row {
     uint64_t bytes_sent;
     uint64_t bytes_per_second; /* over the last full second */
     int64_t connected_ms; /* wall clock */
+    /* behind a controller */
+    int64_t broker_id; /* -1 before it said so, and without a controller */
+    int32_t is_learner; /* asks not to be in the SyncStateSet */
+    int32_t is_in_set; /* in the set as the controller last said it */
+    int32_t has_caught_up; /* has held, since the sets changed last, all that is confirmed, and bytes of this epoch: may be proposed */
+    int64_t caught_up_ms; /* wall clock, when it last held all that there was; 0: it never did */
 } rp_ha_slave_row;
 /* Fills up to rows_max rows and returns how many slaves there are. Any thread. */
 uint32_t rp_ha_master_read_slaves(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t rows_max);

@@ -8,7 +8,7 @@
 
 #include "../base/thread.h"
 #include "ha_connection.h"
-#include "ha_master.h"
+#include "ha_switch.h"
 
 #define RP_HA_REST_NS (1000 * RP_NS_PER_MS)
 
@@ -35,6 +35,16 @@ struct rp_ha_master {
     atomic_int_fast64_t acked[RP_HA_SLAVES_MAX];
     atomic_uint slaves_required, slaves_min;
     atomic_int_fast64_t fewer_gap_bytes;
+    /* behind a controller; without one it leads all the time */
+    int set_fd;                 /* fixed after open; -1: no controller */
+    rp_sync_state_set set;      /* guarded by tell_lock */
+    int is_told[RP_HA_SLAVES_MAX]; /* guarded by tell_lock: set_fd was signalled for the slot since the set changed last */
+    /* Of who calls lead: this process's last one, which goes on where it began. Another run's begins anew: its end may have been lost. */
+    int64_t led_epoch;
+    int64_t lead_from; /* guarded by tell_lock: where the epoch begins */
+    atomic_int is_leading; /* written under transfer_lock */
+    atomic_int_fast64_t ids[RP_HA_SLAVES_MAX]; /* of the slaves, -1: none, or not known yet; stored with release before acked */
+    atomic_int_fast64_t confirmed; /* INT64_MAX: the log's end, wherever that is; released under tell_lock */
     atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
@@ -58,7 +68,19 @@ void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_n
 void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char *why);
 /* By what went wrong with it. */
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error);
-/* The ha thread's, rp_ha_master_open's and rp_ha_master_require's. */
+/* The ha thread's, rp_ha_master_open's, rp_ha_master_require's and ha_switch.c's. */
 void rp_ha_tell_acked(rp_ha_master *master);
+
+/* ha_switch.c: what concerns the SyncStateSet; nothing happens without a controller. */
+int rp_ha_switch_open(rp_ha_master *master, rp_error *error);
+void rp_ha_switch_close(rp_ha_master *master);
+/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. */
+void rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
+/* Of the ha thread, behind an ack: the slave may have caught up. */
+void rp_ha_switch_look(rp_ha_master *master, uint32_t slot);
+/* Who of them is in the set, and who may be proposed. Any thread. */
+void rp_ha_switch_mark(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t count);
+/* And behind a slave's end. */
+void rp_ha_switch_miss(rp_ha_master *master, int64_t broker_id);
 
 #endif

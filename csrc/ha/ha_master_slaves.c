@@ -16,16 +16,18 @@ void rp_ha_tell_acked(rp_ha_master *master) {
     const rp_ha_master_options *options = &master->options;
     pthread_mutex_lock(&master->tell_lock);
     uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
-    if (options->on_in_sync != NULL && min > 0)
-        options->on_in_sync(options->context, rp_ha_master_acked_offset(master, min));
     int64_t end = rp_commit_log_max_offset(options->commit_log);
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
     int64_t gap = atomic_load_explicit(&master->fewer_gap_bytes, memory_order_acquire);
     if (gap > 0)
         required = rp_acked_required(master->acked, options->slaves_max, required, min, end - gap);
     int64_t acked = required > 0 ? rp_ha_master_acked_offset(master, required) : INT64_MAX;
+    int64_t in_sync = min > 0 ? rp_ha_master_acked_offset(master, min) : INT64_MAX;
+    rp_ha_switch_judge(master, &acked, &in_sync);
     int64_t settled = acked < end ? acked : end; /* nobody waits for what is below, whoever connects */
     master->settled = settled > master->settled ? settled : master->settled;
+    if (options->on_in_sync != NULL && min > 0)
+        options->on_in_sync(options->context, in_sync);
     if (options->on_acked != NULL)
         options->on_acked(options->context, acked);
     pthread_mutex_unlock(&master->tell_lock);
@@ -61,9 +63,12 @@ void rp_ha_drop_slave(rp_ha_master *master, uint32_t slot, int level, const char
     if (level > RP_LOG_INFO)
         snprintf(master->last_drop, sizeof master->last_drop, "%s", why);
     pthread_mutex_unlock(&master->table_lock);
+    int64_t broker_id = rp_ha_connection_broker_id(connection);
     atomic_store_explicit(&master->acked[slot], -1, memory_order_release);
+    atomic_store_explicit(&master->ids[slot], -1, memory_order_release);
     rp_ha_connection_destroy(connection);
     rp_ha_tell_acked(master);
+    rp_ha_switch_miss(master, broker_id);
 }
 
 void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) {
@@ -78,6 +83,8 @@ void rp_ha_drop_for(rp_ha_master *master, uint32_t slot, const rp_error *error) 
  * no slave id, and two slaves may share a host: so whoever is connected from the newcomer's host counts only for what is acknowledged
  * already, until it speaks again. A dead connection never does and falls to housekeeping; a living one answers the heartbeat. */
 static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
+    if (master->options.epochs != NULL) /* its id tells */
+        return;
     uint32_t required = atomic_load_explicit(&master->slaves_required, memory_order_acquire);
     uint32_t min = atomic_load_explicit(&master->slaves_min, memory_order_acquire); /* minInSyncReplicas may ask for more */
     int64_t settled = rp_ha_master_acked_offset(master, min > required ? min : required);
@@ -93,6 +100,8 @@ static void doubt_older_connections(rp_ha_master *master, uint32_t newcomer) {
 /* A first word asks for bytes, by which a slave finds out whether its log is ours: it vouches for nothing that somebody waits for. */
 static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer) {
     int64_t acked = rp_ha_connection_acked(newcomer);
+    if (master->options.epochs != NULL) /* it has compared our epochs with its own */
+        return acked;
     pthread_mutex_lock(&master->tell_lock);
     int64_t settled = master->settled;
     pthread_mutex_unlock(&master->tell_lock);
@@ -100,6 +109,17 @@ static int64_t trusted_at_first(rp_ha_master *master, rp_ha_connection *newcomer
         return acked;
     rp_ha_connection_ask(newcomer);
     return settled;
+}
+
+/* A slave that lost its link and connects anew is one replica: who has its id already makes room. */
+static void keep_one_of_each(rp_ha_master *master, uint32_t newcomer) {
+    int64_t id = rp_ha_connection_broker_id(master->slots[newcomer]);
+    if (id < 0 || id == atomic_load_explicit(&master->ids[newcomer], memory_order_relaxed))
+        return;
+    for (uint32_t slot = 0; slot < master->options.slaves_max; slot++)
+        if (slot != newcomer && master->slots[slot] != NULL && rp_ha_connection_broker_id(master->slots[slot]) == id)
+            rp_ha_drop_slave(master, slot, RP_LOG_WARNING, "its broker has connected anew");
+    atomic_store_explicit(&master->ids[newcomer], id, memory_order_release);
 }
 
 void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_ns) {
@@ -111,11 +131,13 @@ void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_n
         rp_ha_drop_for(master, slot, &error);
         return;
     }
+    keep_one_of_each(master, slot);
     int64_t acked = rp_ha_connection_acked(connection);
     rp_ha_count(&master->counters.acks, moved > 0);
     if (acked == atomic_load_explicit(&master->acked[slot], memory_order_relaxed)) {
         if (atomic_load_explicit(&master->fewer_gap_bytes, memory_order_relaxed) > 0)
             rp_ha_tell_acked(master); /* it may have stayed too far behind to count */
+        rp_ha_switch_look(master, slot);
         return;
     }
     if (is_new) {
@@ -126,6 +148,7 @@ void rp_ha_receive_from_slave(rp_ha_master *master, uint32_t slot, int64_t now_n
     }
     atomic_store_explicit(&master->acked[slot], acked, memory_order_release);
     rp_ha_tell_acked(master);
+    rp_ha_switch_look(master, slot);
 }
 
 static int free_slot(const rp_ha_master *master) {
@@ -160,6 +183,11 @@ static int make_room(rp_ha_master *master) {
 }
 
 static void admit_slave(rp_ha_master *master, int fd, const rp_address *address, int64_t now_ns) {
+    if (!atomic_load_explicit(&master->is_leading, memory_order_relaxed)) {
+        rp_ha_count(&master->counters.refused, 1);
+        close(fd);
+        return;
+    }
     int slot = make_room(master);
     rp_ha_connection *connection =
         slot < 0 ? NULL : rp_ha_connection_create(&master->options, fd, address, now_ns, rp_clock_wall_ms(master->options.clock));
@@ -176,6 +204,7 @@ static void admit_slave(rp_ha_master *master, int fd, const rp_address *address,
             close(fd);
         return;
     }
+    rp_ha_connection_tell_confirmed(connection, &master->confirmed);
     rp_ha_count(&master->counters.accepted, 1);
     master->slot_events[slot] = EPOLLIN | EPOLLRDHUP;
     pthread_mutex_lock(&master->table_lock);

@@ -14,6 +14,7 @@
 
 #include "../base/bytes_inl.h"
 #include "dial.h"
+#include "ha_master.h"
 #include "ha_slave_inl.h"
 
 #define BURST_READS_MAX 64 /* then acks go out, also while the master keeps the socket full */
@@ -46,7 +47,7 @@ static void disconnect(rp_ha_slave *slave, const char *why, int level) {
     slave->stats.disconnects += (uint64_t)was_connected;
     int is_told = is_attempt && strncmp(slave->stats.last_error, why, sizeof slave->stats.last_error - 1) == 0 &&
                   rp_ha_slave_now_ns(slave) - slave->told_ns < TELL_AGAIN_NS;
-    slave->stats.state = RP_HA_SLAVE_READY;
+    slave->stats.state = slave->is_diverged ? RP_HA_SLAVE_TRUNCATE : RP_HA_SLAVE_READY;
     slave->stats.bytes_per_second = 0;
     snprintf(slave->stats.last_error, sizeof slave->stats.last_error, "%s", why);
     pthread_mutex_unlock(&slave->lock);
@@ -68,7 +69,7 @@ static void disconnect_of(rp_ha_slave *slave, const rp_error *error, int level) 
 
 static int flush_ack(rp_ha_slave *slave) {
     while (slave->ack_left > 0) {
-        ssize_t sent = send(slave->fd, slave->ack + RP_HA_ACK_SIZE - slave->ack_left, slave->ack_left, MSG_NOSIGNAL);
+        ssize_t sent = send(slave->fd, slave->ack + slave->ack_size - slave->ack_left, slave->ack_left, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
@@ -84,8 +85,10 @@ static int flush_ack(rp_ha_slave *slave) {
  * middle of bytes that are compared nothing is said: a second word would vouch for what we hold, and the next byte may differ. */
 static int report_offset(rp_ha_slave *slave, int always) {
     int status = flush_ack(slave);
-    if (status < 0 || slave->ack_left > 0)
+    if (status < 0 || slave->ack_left > 0 || slave->is_shaking) {
+        slave->last_write_ns = always ? rp_ha_slave_now_ns(slave) : slave->last_write_ns;
         return status;
+    }
     int64_t offset = rp_ha_slave_held_offset(slave);
     if (rp_ha_slave_is_comparing(slave) && slave->body_left > 0) {
         slave->last_write_ns = always ? rp_ha_slave_now_ns(slave) : slave->last_write_ns; /* its time has come and gone */
@@ -93,9 +96,20 @@ static int report_offset(rp_ha_slave *slave, int always) {
     }
     if (!always && offset == slave->acked_offset)
         return RP_OK;
-    rp_put_u64(slave->ack, (uint64_t)offset);
-    slave->ack_left = RP_HA_ACK_SIZE;
+    if (slave->options.epochs != NULL)
+        rp_switch_put_ack(slave->ack, offset);
+    else
+        rp_put_u64(slave->ack, (uint64_t)offset);
+    slave->ack_size = slave->ack_left = slave->options.epochs != NULL ? RP_SWITCH_ACK_SIZE : RP_HA_OFFSET_SIZE;
     slave->acked_offset = offset;
+    return flush_ack(slave);
+}
+
+/* The first word of a connection. */
+static int begin_talk(rp_ha_slave *slave) {
+    if (slave->options.epochs == NULL)
+        return report_offset(slave, 1);
+    rp_ha_slave_put_hello(slave);
     return flush_ack(slave);
 }
 
@@ -152,8 +166,14 @@ static int follow_wanted_address(rp_ha_slave *slave) {
     pthread_mutex_unlock(&slave->lock);
     if (changes == slave->followed_changes)
         return 0;
+    slave->is_diverged = 0;
     if (slave->fd >= 0)
         disconnect(slave, "the master's address changed", RP_LOG_INFO);
+    pthread_mutex_lock(&slave->lock);
+    slave->stats.truncate_to = -1;
+    slave->left_changes = changes;
+    pthread_cond_broadcast(&slave->left);
+    pthread_mutex_unlock(&slave->lock);
     memcpy(slave->address, wanted, sizeof wanted);
     slave->followed_changes = changes;
     slave->retry_ns = 0;
@@ -189,11 +209,14 @@ static void try_connect(rp_ha_slave *slave) {
     pthread_mutex_lock(&slave->lock);
     slave->stats.connects++;
     pthread_mutex_unlock(&slave->lock);
-    if (!rp_ha_slave_is_comparing(slave))
+    slave->is_shaking = slave->options.epochs != NULL;
+    if (slave->is_shaking)
+        rp_ha_slave_begin_handshake(slave);
+    else if (!rp_ha_slave_is_comparing(slave))
         rp_ha_slave_begin_transfer(slave);
     rp_log_write(slave->options.log, RP_LOG_INFO, "ha: connected to master %s, our log ends at %lld", slave->address,
                  (long long)rp_commit_log_max_offset(slave->options.commit_log));
-    if (report_offset(slave, 1) < 0)
+    if (begin_talk(slave) < 0)
         disconnect(slave, "the first report failed", RP_LOG_WARNING);
 }
 
@@ -226,7 +249,7 @@ static void ha_slave_run(void *context) {
             continue;
         }
         int64_t time_ns = rp_ha_slave_now_ns(slave);
-        if (slave->address[0] == '\0')
+        if (slave->address[0] == '\0' || slave->is_diverged)
             (void)wait_for(slave, -1);
         else if (time_ns < slave->retry_ns)
             (void)wait_for(slave, ms_until(slave->retry_ns, time_ns));
@@ -238,6 +261,8 @@ static void ha_slave_run(void *context) {
     slave->fd = -1;
     pthread_mutex_lock(&slave->lock);
     slave->stats.state = RP_HA_SLAVE_SHUTDOWN;
+    slave->left_changes = UINT64_MAX;
+    pthread_cond_broadcast(&slave->left);
     pthread_mutex_unlock(&slave->lock);
 }
 
@@ -259,10 +284,12 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     slave->options = *options;
     slave->fd = -1;
     rp_backlog_pipe_init(&slave->pipe);
-    slave->stats.master_offset = -1;
+    slave->stats.master_offset = slave->stats.confirm_offset = slave->stats.truncate_to = -1;
+    slave->header_size = options->epochs != NULL ? RP_SWITCH_TRANSFER_SIZE : RP_HA_HEADER_SIZE;
     atomic_init(&slave->report_interval_ms, options->report_interval_ms);
     atomic_init(&slave->housekeeping_interval_ms, options->housekeeping_interval_ms);
     pthread_mutex_init(&slave->lock, NULL);
+    pthread_cond_init(&slave->left, NULL);
     slave->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     slave->transfer_fd = slave->wake_fd < 0 ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int status =
@@ -274,6 +301,7 @@ int rp_ha_slave_open(const rp_ha_slave_options *options, rp_ha_slave **opened, r
     }
     if (status < 0) {
         close_fds(slave);
+        pthread_cond_destroy(&slave->left);
         pthread_mutex_destroy(&slave->lock);
         free(slave);
         return status;
@@ -290,6 +318,7 @@ void rp_ha_slave_close(rp_ha_slave *slave) {
     rp_thread_join(slave->thread);
     rp_backlog_pipe_close(&slave->pipe);
     close_fds(slave);
+    pthread_cond_destroy(&slave->left);
     pthread_mutex_destroy(&slave->lock);
     free(slave);
 }
@@ -321,6 +350,14 @@ int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address) {
     pthread_mutex_unlock(&slave->lock);
     rp_ha_signal_fd(slave->wake_fd);
     return RP_OK;
+}
+
+void rp_ha_slave_let_go(rp_ha_slave *slave) {
+    (void)rp_ha_slave_set_master(slave, NULL); /* no address is a good one */
+    pthread_mutex_lock(&slave->lock);
+    while (slave->left_changes < slave->wanted_changes)
+        pthread_cond_wait(&slave->left, &slave->lock);
+    pthread_mutex_unlock(&slave->lock);
 }
 
 void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats) {

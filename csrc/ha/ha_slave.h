@@ -11,6 +11,11 @@
  * Told     transfer_fd, an eventfd, each time a connection enters TRANSFER: the master has our log, and what is copied beside it may be;
  *          and when a queue's first message has come, perhaps of a topic made since that was copied last.
  *
+ * Switched behind a controller (options.epochs) the words are those of switch_wire.h: READY → HANDSHAKE → TRANSFER. The master's epochs
+ *          say up to where its log and ours are the same. What we have behind that and have not dispatched is cut off, cleared and
+ *          synced, before our first report. What has been dispatched is not: the state is then TRUNCATE, and rp_message_store_cut_at_open
+ *          has it cut at the next start, with all that was made of it.
+ *
  * Threads  one ("ha-slave") owns the socket and is the log's only writer while it runs. set_master and reads: any thread.
  * Owns     its thread and socket. Borrows the store's commit log.
  */
@@ -24,10 +29,17 @@
 #include "../base/error.h"
 #include "../base/log.h"
 #include "../store/commit_log.h"
+#include "epoch_cache.h"
 
 typedef struct rp_ha_slave rp_ha_slave;
 
-enum rp_ha_slave_state { RP_HA_SLAVE_READY = 0, RP_HA_SLAVE_TRANSFER = 1, RP_HA_SLAVE_SHUTDOWN = 2 };
+enum rp_ha_slave_state {
+    RP_HA_SLAVE_READY = 0,
+    RP_HA_SLAVE_TRANSFER = 1,
+    RP_HA_SLAVE_SHUTDOWN = 2,
+    RP_HA_SLAVE_HANDSHAKE = 3, /* both only behind a controller */
+    RP_HA_SLAVE_TRUNCATE = 4   /* stays so, and connects to nobody, until another master is set */
+};
 
 typedef struct rp_ha_slave_options {
     rp_commit_log *commit_log;
@@ -38,6 +50,10 @@ typedef struct rp_ha_slave_options {
     uint32_t connect_timeout_ms;       /* default 3,000 */
     const rp_clock *clock;
     rp_log *log;
+    rp_epoch_cache *epochs; /* behind a controller; borrowed, closed after the slave. NULL, the default: no controller */
+    int64_t broker_id;      /* as the controller gave it */
+    int32_t from_last_file; /* syncFromLastFile: an empty slave begins with its master's last file, not with its first */
+    int32_t is_learner;     /* asyncLearner */
 } rp_ha_slave_options;
 
 void rp_ha_slave_options_default(rp_ha_slave_options *options);
@@ -46,6 +62,9 @@ void rp_ha_slave_close(rp_ha_slave *slave); /* joins the thread */
 /* "host:port" of the master's HA listener, NULL or "" for none. A change drops the old connection, and the state is READY
  * when this returns. RP_OK, RP_E_INVALID. */
 int rp_ha_slave_set_master(rp_ha_slave *slave, const char *address);
+/* As set_master with none, and the thread has let go when this returns: nothing of the old master is stored after it. Waits for what is
+ * under way: a connect (connect_timeout_ms) at most. */
+void rp_ha_slave_let_go(rp_ha_slave *slave);
 /* report_interval_ms and housekeeping_interval_ms from now on. RP_OK, RP_E_INVALID. Any thread. */
 int rp_ha_slave_set_intervals(rp_ha_slave *slave, uint32_t report_interval_ms, uint32_t housekeeping_interval_ms);
 /* Readable since a transfer or a queue began until the caller reads it. The slave's until close; non-blocking. Any thread. */
@@ -59,6 +78,8 @@ typedef struct rp_ha_slave_stats {
     int64_t master_offset;       /* end of the last frame announced: the master's max as far as we know; -1 before the first */
     int64_t last_read_ms;        /* wall clock; 0 before the first */
     int64_t last_write_ms;       /* likewise, of our reports */
+    int64_t confirm_offset;      /* behind a controller: as the master last said, at most our end; -1 before */
+    int64_t truncate_to;         /* where the log has to be cut; -1 unless the state is TRUNCATE */
     char last_error[160];        /* why the last connection ended, "" when none did */
 } rp_ha_slave_stats;
 void rp_ha_slave_read_stats(rp_ha_slave *slave, rp_ha_slave_stats *stats);

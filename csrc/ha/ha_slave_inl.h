@@ -12,8 +12,9 @@
 #include "backlog_pipe.h"
 #include "ha_slave.h"
 #include "overlap.h"
+#include "switch_wire.h"
 
-#define RP_HA_ACK_SIZE 8
+#define RP_HA_OFFSET_SIZE 8
 #define RP_HA_INPUT_BYTES 16384
 
 struct rp_ha_slave {
@@ -25,6 +26,8 @@ struct rp_ha_slave {
     pthread_mutex_t lock;
     char wanted_address[RP_ENDPOINT_TEXT_MAX];
     uint64_t wanted_changes;
+    pthread_cond_t left;           /* the thread has taken over an address */
+    uint64_t left_changes;         /* up to which of the changes nothing of older masters is stored any more */
     rp_ha_slave_stats stats;
     /* slave thread */
     int fd; /* -1: not connected */
@@ -36,8 +39,11 @@ struct rp_ha_slave {
     rp_overlap overlap;
     int64_t body_offset;  /* where the next body byte belongs */
     uint32_t body_left;
-    uint8_t ack[RP_HA_ACK_SIZE];
-    uint32_t ack_left; /* ack bytes that the socket did not take yet */
+    uint8_t ack[RP_SWITCH_HELLO_SIZE]; /* or a hello */
+    uint32_t ack_size, ack_left; /* of it; bytes that the socket did not take yet */
+    uint32_t header_size; /* fixed: of a frame */
+    int is_shaking;       /* behind a controller: our epochs have not been compared with the master's */
+    int is_diverged;      /* the log has to be cut first, as stats.truncate_to says: until another address is wanted */
     int is_behind;     /* the last frame was a backlog's */
     int is_asked;      /* a heartbeat came: say our offset, moved or not */
     int is_answered;   /* this connection has brought a frame */
@@ -76,5 +82,16 @@ static inline int64_t rp_ha_slave_held_offset(const rp_ha_slave *slave) {
 int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error);
 /* From now on what the master sends is stored. */
 void rp_ha_slave_begin_transfer(rp_ha_slave *slave);
+
+/* ha_slave_switch.c: behind a controller */
+/* The state while epochs are compared. */
+void rp_ha_slave_begin_handshake(rp_ha_slave *slave);
+/* The first word, into slave->ack. */
+void rp_ha_slave_put_hello(rp_ha_slave *slave);
+/* The master's epochs out of the input: 1 when they are compared and the log is cut, so that our offset can be said; 0 when they are not
+ * whole yet; RP_E_RANGE when the log has to be cut otherwise; what else ends the connection. */
+int rp_ha_slave_take_handshake(rp_ha_slave *slave, rp_error *error);
+/* A frame's header of header_size bytes: its offset and size. RP_OK, or what ends the connection. */
+int rp_ha_slave_take_frame(rp_ha_slave *slave, const uint8_t *header, int64_t *offset, uint32_t *size, rp_error *error);
 
 #endif

@@ -26,10 +26,13 @@ void rp_ha_slave_begin_transfer(rp_ha_slave *slave) {
     rp_ha_signal_fd(slave->transfer_fd); /* behind the state: who is told looks at it */
 }
 
-static int begin_body(rp_ha_slave *slave, const uint8_t header[RP_HA_HEADER_SIZE], rp_error *error) {
-    int64_t offset = (int64_t)rp_get_u64(header);
-    uint32_t size = rp_get_u32(header + 8);
+static int begin_body(rp_ha_slave *slave, const uint8_t *header, rp_error *error) {
+    int64_t offset = slave->options.epochs != NULL ? 0 : (int64_t)rp_get_u64(header);
+    uint32_t size = slave->options.epochs != NULL ? 0 : rp_get_u32(header + 8);
     int64_t ours = rp_ha_slave_held_offset(slave);
+    int status = slave->options.epochs != NULL ? rp_ha_slave_take_frame(slave, header, &offset, &size, error) : RP_OK;
+    if (status < 0)
+        return status;
     if (offset < 0 || size > RP_HA_FRAME_BYTES_MAX || offset > OFFSET_MAX)
         return rp_error_set(error, RP_E_PROTOCOL, 0, NULL, offset,
                             "a frame of %u bytes at offset %lld is not the ha protocol (is this the ha port?)", size, (long long)offset);
@@ -114,7 +117,11 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
         uint32_t left = slave->input_end - slave->input_at;
         const uint8_t *bytes = slave->input + slave->input_at;
         int status;
-        if (slave->body_left > 0 && rp_ha_slave_is_comparing(slave)) {
+        if (slave->is_shaking) {
+            status = rp_ha_slave_take_handshake(slave, error);
+            if (status == 0)
+                return RP_OK;
+        } else if (slave->body_left > 0 && rp_ha_slave_is_comparing(slave)) {
             if (left == 0)
                 return RP_OK;
             status = compare_body(slave, bytes, left, error);
@@ -129,9 +136,9 @@ static int take_input(rp_ha_slave *slave, rp_error *error) {
             slave->input_at += (uint32_t)part;
             status = commit_body(slave, (uint32_t)part, error);
         } else {
-            if (left < RP_HA_HEADER_SIZE)
+            if (left < slave->header_size)
                 return RP_OK;
-            slave->input_at += RP_HA_HEADER_SIZE;
+            slave->input_at += slave->header_size;
             status = begin_body(slave, bytes, error);
         }
         if (status < 0)
@@ -190,7 +197,7 @@ int rp_ha_slave_receive_some(rp_ha_slave *slave, rp_error *error) {
     slave->input_at = 0;
     slave->input_end = kept;
     /* Of a backlog's next body nothing may come along: it goes another way. */
-    uint32_t wanted = slave->is_behind && !compares ? RP_HA_HEADER_SIZE : RP_HA_INPUT_BYTES;
+    uint32_t wanted = slave->is_behind && !compares ? slave->header_size : RP_HA_INPUT_BYTES;
     uint32_t ahead = compares || body_part == slave->body_left ? wanted - kept : 0;
     if (ahead > 0)
         parts[part_count++] = (struct iovec){slave->input + kept, ahead};

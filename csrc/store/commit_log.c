@@ -56,6 +56,8 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
     log->position = end;
     atomic_store_explicit(&log->dispatched, end, memory_order_release);
     log->dispatch_failed_at = -1;
+    log->dispatch_limit = INT64_MAX;
+    rp_commit_log_set_lease(log, INT64_MAX);
     atomic_init(&log->damaged_at, -1);
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
     atomic_store(&log->flushed_offset, end);
@@ -156,6 +158,16 @@ int64_t rp_commit_log_store_timestamp(const rp_commit_log *log) {
     return atomic_load_explicit(&log->store_timestamp_ms, memory_order_acquire);
 }
 void rp_commit_log_set_flushed(rp_commit_log *log, int64_t offset) { atomic_store(&log->flushed_offset, offset); }
+uint64_t rp_commit_log_cuts(const rp_commit_log *log) { return atomic_load(&log->cuts); }
+
+/* Without a lock: whoever cuts counts first and looks at the flushed offset then, we do both the other way round. */
+void rp_commit_log_set_synced(rp_commit_log *log, int64_t begin, int64_t end, uint64_t cuts) {
+    rp_commit_log_set_flushed(log, end);
+    if (rp_commit_log_cuts(log) != cuts) {
+        int64_t max = rp_commit_log_max_offset(log);
+        rp_commit_log_set_flushed(log, begin < max ? begin : max);
+    }
+}
 
 void rp_commit_log_fail(rp_commit_log *log, int status, const rp_error *error) {
     pthread_mutex_lock(&log->failure_lock);

@@ -84,6 +84,21 @@ int rp_commit_log_splice_replicated(rp_commit_log *log, int64_t offset, int pipe
  * next start cuts them off. Any thread. */
 int64_t rp_commit_log_damaged_at(const rp_commit_log *log, rp_error *error);
 
+/* Whose the next bytes are. A log that follows refuses appends (RP_E_READ_ONLY) under the append lock: when this returns none is under way,
+ * and none comes until it leads again. A new log leads, and a slave without a controller may leave it so. Any thread. */
+void rp_commit_log_set_following(rp_commit_log *log, int follows);
+/* Appends are refused likewise once the monotonic clock has come to until_ns; INT64_MAX, at first: never. Any thread. */
+void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns);
+int64_t rp_commit_log_lease(const rp_commit_log *log);
+/* Records that end behind it are not dispatched: a master's confirmed offset. INT64_MAX, at first: all are. Raising it dispatches none by
+ * itself (rp_commit_log_dispatch_replicated does). By the replicating thread. */
+void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset);
+/* Cuts a log that follows at offset, which is not below the dispatched offset: what is behind it is cleared and synced first, so that no
+ * crash brings it back. By the replicating thread, or while there is none. RP_OK; RP_E_RANGE: below the dispatched offset, or past the end;
+ * RP_E_INVALID: the log leads; RP_E_IO, RP_E_DISK_FULL: the log is as it was, but for bytes that are zeros now and will be sent again or
+ * cut by the next start. */
+int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error);
+
 /* Bytes of the log lent to the caller with a pin on their file. */
 typedef struct rp_log_range {
     const uint8_t *address;

@@ -363,6 +363,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     int64_t locked_ns = rp_clock_monotonic_ns(log->setup.clock);
     atomic_store_explicit(&log->locked_ns, locked_ns, memory_order_relaxed);
     failure = atomic_load_explicit(&log->failure, memory_order_acquire);
+    bool may_append = !log->is_following && locked_ns < atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed);
+    failure = failure == 0 && !may_append ? RP_E_READ_ONLY : failure;
     int64_t last_ms = atomic_load_explicit(&log->store_timestamp_ms, memory_order_relaxed);
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms

@@ -40,6 +40,10 @@ struct rp_commit_log {
     int64_t active_end; /* guarded by append_lock: first byte behind the active file */
     rp_log_staging staging; /* guarded by append_lock; unused when records go through the map */
     int64_t ready_end; /* guarded by append_lock: preallocation's, as last seen */
+    _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
+    bool is_following; /* guarded by append_lock: appends are refused */
+    int64_t dispatch_limit; /* guarded by append_lock */
+    _Atomic uint64_t cuts; /* how often the end went back: a sync that was under way meanwhile says nothing of the new end */
 
     pthread_mutex_t failure_lock; /* leaf */
     rp_error failure_error; /* guarded by failure_lock until failure is set */

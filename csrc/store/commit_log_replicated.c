@@ -195,6 +195,7 @@ static int damage_of(const rp_commit_log *log, rp_error *error) { return rp_comm
 static int dispatch_some(rp_commit_log *log, woken_queues *woken) {
     int64_t begin = rp_commit_log_dispatched_offset(log), file_end = begin - begin % log->file_size + log->file_size;
     int64_t end = log->position < file_end ? log->position : file_end;
+    end = end < log->dispatch_limit ? end : log->dispatch_limit;
     rp_log_range piece;
     if (end <= begin || rp_commit_log_read(log, begin, (uint32_t)(end - begin), &piece) != RP_OK) {
         return 0;

@@ -86,6 +86,7 @@ static void add_relaxed(_Atomic uint64_t *counter, uint64_t value) {
  * somebody moved away and may put back. */
 static int sync_log(rp_flusher *flusher, rp_error *error) {
     rp_commit_log *log = flusher->setup.commit_log;
+    uint64_t cuts = rp_commit_log_cuts(log);
     int64_t begin = rp_commit_log_flushed_offset(log), end = rp_commit_log_max_offset(log);
     int failure = rp_commit_log_failure(log, NULL);
     if (failure != 0 && failure != RP_E_CLOSED) {
@@ -118,7 +119,7 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
     if (elapsed > atomic_load_explicit(&flusher->flush_ns_max, memory_order_relaxed)) {
         atomic_store_explicit(&flusher->flush_ns_max, elapsed, memory_order_relaxed);
     }
-    rp_commit_log_set_flushed(log, end);
+    rp_commit_log_set_synced(log, begin, end, cuts);
     return RP_OK;
 }
 

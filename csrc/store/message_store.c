@@ -8,6 +8,7 @@
 #include "commit_log_inl.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
+#include "cut_intent.h"
 
 #define INDEX_PATIENCE_MS 200
 
@@ -120,6 +121,19 @@ int rp_message_store_delete_topic_before(rp_message_store *store, rp_slice topic
     }
     checkpoint_queues(store); /* what came between the two */
     return deletion.rc < RP_OK ? deletion.rc : deletion.kept;
+}
+
+int rp_message_store_cut_at_open(rp_message_store *store, int64_t offset, rp_error *error) {
+    int64_t min = rp_commit_log_min_offset(store->commit_log), max = rp_commit_log_max_offset(store->commit_log);
+    if (store->options.read_only) {
+        return rp_error_set(error, RP_E_READ_ONLY, 0, store->paths.root, -1, "a store that is only read is not cut");
+    }
+    if (offset <= min || offset > max) {
+        return rp_error_set(error, RP_E_RANGE, 0, store->paths.commit_log, offset,
+                            "the log can be cut behind %lld and up to %lld, not at %lld", (long long)min, (long long)max,
+                            (long long)offset);
+    }
+    return rp_cut_intent_write(store->ops, store->paths.root, offset, error);
 }
 
 int rp_message_store_expire_file(rp_message_store *store, rp_error *error) {

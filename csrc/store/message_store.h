@@ -83,6 +83,10 @@ int64_t rp_message_store_delay_ms(const rp_message_store *store, int32_t level);
 rp_consume_queue *rp_message_store_delay_queue(rp_message_store *store, int32_t level, int create, rp_error *error);
 /* For who is about to append to it: a new queue gets its first file here and not under the append lock. Any thread. */
 int rp_message_store_prepare_queue(rp_message_store *store, rp_consume_queue *queue, rp_error *error);
+/* The next open of this store cuts its log at offset, a record's begin, and everything that was made of what is behind it: an intent on
+ * disk (the file truncate.to), which is gone once the log is cut and that is on disk. Kept until then, however often the open is killed.
+ * RP_OK; RP_E_RANGE outside the log; RP_E_IO, RP_E_DISK_FULL, RP_E_READ_ONLY. */
+int rp_message_store_cut_at_open(rp_message_store *store, int64_t offset, rp_error *error);
 /* Drops the queues of a topic: files unlinked, entries gone, also after a crash. Its messages stay in the commit log until retention. */
 int rp_message_store_delete_topic(rp_message_store *store, rp_slice topic, rp_error *error);
 /* Of these queues those only whose last message lies below log_offset: others belong to the topic as it was made again when the log ended

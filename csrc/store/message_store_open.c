@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cut_intent.h"
 #include "message.h"
 
 #define INDEX_DRAIN_MS 500
@@ -151,6 +152,35 @@ static int open_log(rp_message_store *store, rp_error *error) {
                                .store_host_is_v6 = options->store_host_is_v6};
     memcpy(log.store_host, options->store_host, sizeof log.store_host);
     return rp_commit_log_open(&log, &store->commit_log, error);
+}
+
+/* Before anything reads the log: what is behind the intent's offset is gone from disk, as if a crash had lost it, and recovery does the
+ * rest. The checkpoint and the abort mark first, which make it look behind that offset; the intent's own end last. */
+static int cut_log(rp_message_store *store, rp_error *error) {
+    int64_t offset;
+    int rc = store->options.read_only ? RP_OK : rp_cut_intent_read(store->ops, store->paths.root, &offset, error);
+    if (rc != RP_OK || store->options.read_only || offset < 0) {
+        return rc;
+    }
+    rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
+    int64_t size = (int64_t)rp_mapped_file_queue_file_size(row);
+    rp_checkpoint *checkpoint = &store->checkpoint;
+    rp_log_write(store->options.log, RP_LOG_NOTICE, "commit log: cut at %lld, which is where it and the master's part", (long long)offset);
+    store->was_clean = false;
+    checkpoint->flushed_offset = checkpoint->flushed_offset < offset ? checkpoint->flushed_offset : offset;
+    checkpoint->queues_offset = checkpoint->queues_offset < offset ? checkpoint->queues_offset : offset;
+    if (!checkpoint->is_exact) {
+        checkpoint->log_time_ms = checkpoint->queues_time_ms = 0; /* its times say nothing of the cut: all of the log is looked at */
+    }
+    rp_checkpoint_forget_counts(checkpoint);
+    rc = rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error);
+    rc = rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
+    while (rc == RP_OK && rp_mapped_file_queue_end(row) > rp_mapped_file_queue_begin(row) &&
+           rp_mapped_file_queue_end(row) - size >= offset) {
+        rc = rp_mapped_file_queue_set_last_aside(row, error);
+    }
+    rc = rc == RP_OK && offset % size != 0 ? rp_mapped_file_queue_clear_tail(row, offset, error) : rc;
+    return rc == RP_OK ? rp_cut_intent_remove(store->ops, store->paths.root, error) : rc;
 }
 
 static int open_queues(rp_message_store *store, rp_error *error) {
@@ -348,8 +378,9 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {check_options, set_paths, make_directories, take_lock, choose_backend, open_queues_directory,
-                                read_marks,    open_log,  open_queues,      recover,   open_index,     NULL};
+static step *const opening[] = {check_options, set_paths, make_directories, take_lock,   choose_backend, open_queues_directory,
+                                read_marks,    open_log,  cut_log,          open_queues, recover,        open_index,
+                                NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
 

@@ -19,7 +19,7 @@ cdef extern from *:
     #include "broker/broker.h"
     #define ROW(member) RP_FIELD_ROW(rp_broker_options, member)
     static const rp_field_row broker_option_rows[] = {
-        ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(broker_id), ROW(trace_on),
+        ROW(cluster_name), ROW(broker_name), ROW(broker_ip), ROW(region_id), ROW(trace_on),
         ROW(store_host), ROW(store_host_is_v6), ROW(memory_bytes), ROW(suspended_pulls_max),
         ROW(cold_after_bytes), ROW(cold_after_entries), ROW(cold_wait_ms), ROW(cold_window_ms), ROW(push_timeout_ms), RP_FIELD_END};
     #undef ROW
@@ -175,6 +175,11 @@ cdef class Broker(TimedMessages):
         self.native_settings = changed
         with nogil:
             rp_broker_set_settings(self.native, &self.native_settings)
+        self.leave()
+
+    def renew_lease(self, int64_t ms):
+        self.enter()
+        rp_broker_renew_lease(self.native, ms)
         self.leave()
 
     def dismiss_pulls(self):

@@ -2,6 +2,10 @@
 #
 # Two native threads meet here without Python: an append notifies the master's transfer, an ack completes parked responses.
 
+import os
+
+from libc.string cimport memset
+
 from rocketpy._core.base cimport RP_E_INVALID, check, log_of, read_fields, rp_field_row, set_fields
 from rocketpy._core.broker cimport rp_broker_set_in_sync, rp_broker_set_replicated
 from rocketpy._core.store cimport rp_message_store_commit_log, rp_message_store_forget_appended, rp_message_store_on_appended
@@ -16,13 +20,13 @@ cdef extern from *:
     static const rp_field_row ha_master_option_rows[] = {
         ROW(commit_log_file_size), ROW(bind_address), ROW(port), ROW(slaves_max), ROW(transfer_bytes), ROW(transfer_bytes_max),
         ROW(heartbeat_interval_ms), ROW(housekeeping_interval_ms), ROW(flow_bytes_per_second),
-        ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), ROW(fewer_gap_bytes),
+        ROW(appenders_send), ROW(slaves_required), ROW(slaves_min), ROW(fewer_gap_bytes), ROW(broker_id), ROW(all_in_sync_state_set),
         RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_row, member)
     static const rp_field_row ha_slave_row_rows[] = {
         ROW(address), ROW(request_offset), ROW(acked_offset), ROW(next_offset), ROW(bytes_sent), ROW(bytes_per_second),
-        ROW(connected_ms), RP_FIELD_END};
+        ROW(connected_ms), ROW(broker_id), ROW(is_learner), ROW(is_in_set), ROW(has_caught_up), ROW(caught_up_ms), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_master_stats, member)
     static const rp_field_row ha_master_stats_rows[] = {
@@ -31,12 +35,14 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_options, member)
     static const rp_field_row ha_slave_option_rows[] = {
-        ROW(report_interval_ms), ROW(housekeeping_interval_ms), ROW(reconnect_ms), ROW(connect_timeout_ms), RP_FIELD_END};
+        ROW(report_interval_ms), ROW(housekeeping_interval_ms), ROW(reconnect_ms), ROW(connect_timeout_ms),
+        ROW(broker_id), ROW(from_last_file), ROW(is_learner), RP_FIELD_END};
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_ha_slave_stats, member)
     static const rp_field_row ha_slave_stats_rows[] = {
         ROW(state), ROW(master_address), ROW(connects), ROW(disconnects), ROW(frames_received), ROW(bytes_received),
-        ROW(bytes_per_second), ROW(max_offset), ROW(master_offset), ROW(last_read_ms), ROW(last_write_ms), ROW(last_error), RP_FIELD_END};
+        ROW(bytes_per_second), ROW(max_offset), ROW(master_offset), ROW(last_read_ms), ROW(last_write_ms), ROW(confirm_offset),
+        ROW(truncate_to), ROW(last_error), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *ha_master_option_rows
@@ -45,7 +51,7 @@ cdef extern from *:
     const rp_field_row *ha_slave_option_rows
     const rp_field_row *ha_slave_stats_rows
 
-SLAVE_STATES = ("READY", "TRANSFER", "SHUTDOWN")
+SLAVE_STATES = ("READY", "TRANSFER", "SHUTDOWN", "HANDSHAKE", "TRUNCATE")
 
 
 cdef void complete_responses(void *context, int64_t acked_offset) noexcept nogil:
@@ -79,8 +85,82 @@ cdef int give_back(tuple lenders) except -1:
     return 0
 
 
+cdef class EpochCache(NativeObject):
+    def __init__(self, path, *, log=None):
+        cdef rp_epoch_cache_options native_options
+        cdef rp_error error
+        cdef int status
+        cdef bytes native_path = os.fsencode(path)
+        if self.native != NULL:
+            raise InvalidArgument("an EpochCache is opened once")
+        memset(&native_options, 0, sizeof(native_options))
+        native_options.path = native_path
+        native_options.log = log_of(log)
+        borrow((log,))
+        try:
+            error.status = 0
+            with nogil:
+                status = rp_epoch_cache_open(&native_options, &self.native, &error)
+            check(status, &error)
+        except BaseException:
+            give_back((log,))
+            raise
+        self.log = log
+        self.is_closed = False
+
+    def fit(self, int64_t begin, int64_t end):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_epoch_cache_fit(self.native, begin, end, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
+    def truncate_prefix(self, int64_t offset):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_epoch_cache_truncate_prefix(self.native, offset, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
+    def entries(self):
+        cdef rp_epoch_entry[RP_EPOCHS_MAX] entries
+        cdef uint32_t count, i
+        self.enter()
+        try:
+            with nogil:
+                count = rp_epoch_cache_read(self.native, entries, RP_EPOCHS_MAX)
+            return [(entries[i].epoch, entries[i].start_offset, entries[i].end_offset) for i in range(count)]
+        finally:
+            self.leave()
+
+    @property
+    def last_epoch(self):
+        self.enter()
+        try:
+            return rp_epoch_cache_last(self.native)
+        finally:
+            self.leave()
+
+    def close(self):
+        if not self.begin_close():
+            return
+        rp_epoch_cache_close(self.native)
+        self.native = NULL
+        give_back((self.log,))
+
+
 cdef class HaMaster(NativeObject):
-    def __init__(self, MessageStore store not None, Broker broker=None, *, log=None, **options):
+    def __init__(self, MessageStore store not None, Broker broker=None, *, EpochCache epochs=None, log=None, **options):
         cdef rp_ha_master_options native_options
         cdef rp_error error
         cdef int status
@@ -90,9 +170,11 @@ cdef class HaMaster(NativeObject):
         rp_ha_master_options_default(&native_options)
         set_fields(ha_master_option_rows, &native_options, options, keep)
         native_options.log = log_of(log)
-        borrow((store, broker, log))
+        borrow((store, broker, epochs, log))
         try:
             native_options.commit_log = rp_message_store_commit_log(store.native)
+            if epochs is not None:
+                native_options.epochs = epochs.native
             if broker is not None:
                 native_options.on_acked = complete_responses
                 native_options.on_in_sync = tell_in_sync
@@ -106,10 +188,11 @@ cdef class HaMaster(NativeObject):
             with nogil:
                 rp_ha_master_close(self.native)
             self.native = NULL
-            give_back((store, broker, log))
+            give_back((store, broker, epochs, log))
             raise
         self.store = store
         self.broker = broker
+        self.epochs = epochs
         self.log = log
         self.is_closed = False
 
@@ -130,6 +213,77 @@ cdef class HaMaster(NativeObject):
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{slaves_required} required slaves, {slaves_min} at least: must be 1 or 0 and at most slaves_max")
             check(status, NULL)
+        finally:
+            self.leave()
+
+    def lead(self, int64_t epoch):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_ha_master_lead(self.native, epoch, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
+    def step_down(self):
+        self.enter()
+        try:
+            with nogil:
+                rp_ha_master_step_down(self.native)
+        finally:
+            self.leave()
+
+    cdef int change_set(self, object broker_ids, bint agrees) except -1:
+        cdef int64_t[RP_SYNC_STATE_SET_MAX] ids
+        cdef uint32_t count = 0
+        cdef int status = RP_E_INVALID
+        if len(broker_ids) <= RP_SYNC_STATE_SET_MAX:
+            for broker_id in broker_ids:
+                ids[count] = broker_id
+                count += 1
+            self.enter()
+            try:
+                with nogil:
+                    status = rp_ha_master_agree(self.native, ids, count) if agrees else rp_ha_master_propose(self.native, ids, count)
+            finally:
+                self.leave()
+        if status == RP_E_INVALID:
+            raise InvalidArgument(f"{sorted(broker_ids)} is no SyncStateSet: at most {RP_SYNC_STATE_SET_MAX} ids, this broker's among them")
+        return check(status, NULL)
+
+    def agree(self, broker_ids):
+        self.change_set(broker_ids, True)
+
+    def propose(self, broker_ids):
+        self.change_set(broker_ids, False)
+
+    def sync_state_set(self):
+        cdef int64_t[RP_SYNC_STATE_SET_MAX] ids
+        cdef uint32_t count, i
+        self.enter()
+        try:
+            with nogil:
+                count = rp_ha_master_read_set(self.native, ids, RP_SYNC_STATE_SET_MAX)
+            return [ids[i] for i in range(count)]
+        finally:
+            self.leave()
+
+    @property
+    def confirm_offset(self):
+        self.enter()
+        try:
+            return rp_ha_master_confirm_offset(self.native)
+        finally:
+            self.leave()
+
+    @property
+    def set_fd(self):
+        self.enter()
+        try:
+            return rp_ha_master_set_fd(self.native)
         finally:
             self.leave()
 
@@ -178,11 +332,11 @@ cdef class HaMaster(NativeObject):
         with nogil:
             rp_ha_master_close(self.native)
         self.native = NULL
-        give_back((self.store, self.broker, self.log))
+        give_back((self.store, self.broker, self.epochs, self.log))
 
 
 cdef class HaSlave(NativeObject):
-    def __init__(self, MessageStore store not None, *, log=None, **options):
+    def __init__(self, MessageStore store not None, *, EpochCache epochs=None, log=None, **options):
         cdef rp_ha_slave_options native_options
         cdef rp_error error
         cdef int status
@@ -192,17 +346,20 @@ cdef class HaSlave(NativeObject):
         rp_ha_slave_options_default(&native_options)
         set_fields(ha_slave_option_rows, &native_options, options, keep)
         native_options.log = log_of(log)
-        borrow((store, log))
+        borrow((store, epochs, log))
         try:
             native_options.commit_log = rp_message_store_commit_log(store.native)
+            if epochs is not None:
+                native_options.epochs = epochs.native
             error.status = 0
             with nogil:
                 status = rp_ha_slave_open(&native_options, &self.native, &error)
             check(status, &error)
         except BaseException:
-            give_back((store, log))
+            give_back((store, epochs, log))
             raise
         self.store = store
+        self.epochs = epochs
         self.log = log
         self.is_closed = False
 
@@ -217,6 +374,14 @@ cdef class HaSlave(NativeObject):
             if status == RP_E_INVALID:
                 raise InvalidArgument(f"{address!r} is not the address of an ha listener, such as 10.0.0.1:10912")
             check(status, NULL)
+        finally:
+            self.leave()
+
+    def let_go(self):
+        self.enter()
+        try:
+            with nogil:
+                rp_ha_slave_let_go(self.native)
         finally:
             self.leave()
 
@@ -253,4 +418,4 @@ cdef class HaSlave(NativeObject):
         with nogil:
             rp_ha_slave_close(self.native)
         self.native = NULL
-        give_back((self.store, self.log))
+        give_back((self.store, self.epochs, self.log))

@@ -77,7 +77,6 @@ class BrokerOptions(TypedDict, total=False):
     broker_name: str
     broker_ip: str
     region_id: str
-    broker_id: int
     trace_on: int
     store_host: str | bytes
     store_host_is_v6: int

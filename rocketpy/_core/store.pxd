@@ -95,6 +95,7 @@ cdef extern from "store/message_store.h" nogil:
         uint32_t found
     rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_slice key, int64_t begin_ms, int64_t end_ms,
                                         int64_t *offsets, uint32_t offsets_max)
+    int rp_message_store_cut_at_open(rp_message_store *store, int64_t offset, rp_error *error)
     int rp_message_store_expire_file(rp_message_store *store, rp_error *error)
     uint32_t rp_message_store_reclaim(rp_message_store *store)
     int rp_message_store_on_appended(rp_message_store *store, void (*appended)(void *context) noexcept nogil, void *context)

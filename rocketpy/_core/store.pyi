@@ -45,6 +45,9 @@ class MessageStore(NativeObject):
         """Appends one message; properties is the wire string (name\\x01value\\x02…). tags_code None: from TAGS."""
     def read(self, commit_log_offset: int, size: int | None = None) -> bytes:
         """The record bytes at an offset (size None: as the record says). Raises OffsetOutOfRange, StoreCorrupt."""
+    def cut_at_open(self, offset: int) -> None:
+        """The next open of this store cuts its log at offset, with everything that was made of what is behind it; kill -9 in between
+        changes nothing of that. Raises OffsetOutOfRange, StoreIOError, DiskFull."""
     def expire_file(self) -> bool:
         """Deletes the oldest commit log file with the queue and index files that pointed only into it; False when none may go. Blocks on
         the file system, never on appends. Raises StoreIOError."""

@@ -287,6 +287,18 @@ cdef class MessageStore(NativeObject):
         finally:
             self.leave()
 
+    def cut_at_open(self, int64_t offset):
+        cdef rp_error error
+        cdef int status
+        error.status = 0
+        self.enter()
+        try:
+            with nogil:
+                status = rp_message_store_cut_at_open(self.native, offset, &error)
+            check(status, &error)
+        finally:
+            self.leave()
+
     def expire_file(self):
         cdef rp_error error
         cdef int status

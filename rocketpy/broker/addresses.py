@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .._core.errors import NetworkError
+from ..config import Config
 from ..remoting.client import split_address
 from ..remoting.look_up import LookUps
 
@@ -31,6 +32,17 @@ class Identity:
     ha_address: str
 
 
+def identity_of(config: Config) -> Identity:
+    """As configured."""
+    return Identity(
+        config.text("brokerClusterName"),
+        config.text("brokerName"),
+        config.integer("brokerId"),
+        advertised_address(config.text("advertise"), config.text("brokerIP1"), config.integer("listenPort")),
+        advertised_address(config.text("advertiseHa"), config.text("brokerIP2"), config.integer("haListenPort")),
+    )
+
+
 def join_address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
@@ -45,8 +57,10 @@ def advertised_address(advertise: str, broker_ip: str, port: int) -> str:
     return advertise
 
 
-async def looked_up(addresses: Iterable[str], look_ups: LookUps, timeout_s: float = LOOK_UP_TIMEOUT_S) -> list[str]:
-    """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup).
+async def looked_up(
+    addresses: Iterable[str], look_ups: LookUps, timeout_s: float = LOOK_UP_TIMEOUT_S, *, what: str = "name server"
+) -> list[str]:
+    """Every address behind each HOST:PORT: one name may stand for all name servers (fetchNameSrvAddrByDnsLookup) or controllers.
 
     Raises NetworkError when one of them cannot be looked up: less than all of them is no list to go by."""
     found: list[str] = []
@@ -57,7 +71,7 @@ async def looked_up(addresses: Iterable[str], look_ups: LookUps, timeout_s: floa
                 numbers = await look_ups.addresses(host)
         except (OSError, UnicodeError) as error:  # TimeoutError is an OSError
             cause = getattr(error, "strerror", None) or f"no answer within {timeout_s:g} s"
-            raise NetworkError(f"name server {address} cannot be looked up: {cause}") from error
+            raise NetworkError(f"{what} {address} cannot be looked up: {cause}") from error
         found += sorted(join_address(each, port) for each in numbers)
     return list(dict.fromkeys(found))
 

@@ -35,7 +35,7 @@ SLAVE_SYNCHRONIZE_REST_S = 0.2  # thousands of topics made in a row are copied a
 
 
 class Housekeeping:
-    """The tasks of one broker; `synchronize` is a slave's."""
+    """The tasks of one broker; `synchronize` is a slave's, and of who may become one."""
 
     def __init__(self, parts: Parts, synchronize: SlaveSynchronize | None) -> None:
         self._parts = parts
@@ -43,6 +43,7 @@ class Housekeeping:
         self._stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed)
         self._look_ups = LookUps()
         self._tasks: list[asyncio.Task[None]] = []
+        self.checks = TransactionChecks(parts)
 
     def start(self) -> None:
         parts, config = self._parts, self._parts.config
@@ -50,14 +51,13 @@ class Housekeeping:
         delay_offsets_s = config.integer("flushDelayOffsetInterval") / 1000
         retention_s = config.integer("cleanResourceInterval") / 1000
         look_up_s = config.integer("updateNameServerAddrPeriod") / 1000  # read in any case: a key that nobody reads is reported
-        checks = TransactionChecks(parts)
         tasks = [
             every("client housekeeping", SCAN_CLIENTS_S, plain(self._scan_clients)),
             every("store rates", STORE_RATES_S, plain(parts.stats.sample_rates)),
             every("topic and group rates", SERIES_RATES_S, plain(parts.stats.sample_series)),
             every("persist consumer offsets", offsets_s, parts.saved.offsets.save_or_log),
             every("persist delay offsets", delay_offsets_s, parts.saved.delay_offsets.save_or_log),
-            every("checks of transactions", CHECKS_LOOK_S, checks.run_if_due),
+            every("checks of transactions", CHECKS_LOOK_S, self.checks.run_if_due),
             every("retry topics of popped messages", RETRY_TOPICS_S, RetryTopics(parts).make_wanted),
             every("persist tables", SAVE_TABLES_S, self.save_all),
             every("retention", retention_s, parts.retention.run_once),
@@ -67,7 +67,7 @@ class Housekeeping:
         ]
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
             tasks.append(every("looking up the name servers", look_up_s, self._look_up_name_servers))
-        if not parts.ha.is_slave:
+        if self._synchronize is None:
             tasks.append(warn_of_ha_port(parts.registration.identity.ha_address, is_sync=parts.ha.settings.is_sync))
         if self._synchronize is not None:
             is_due = self._synchronize.is_due
@@ -94,6 +94,8 @@ class Housekeeping:
         """Copies the master's tables; while there is no master, or with haMasterAddress only its log is known, asks the name servers for
         one instead of waiting for the next period."""
         assert self._synchronize is not None
+        if not self._parts.ha.is_slave or self._parts.registration.is_isolated:
+            return
         if self._parts.ha.connection() is None or self._synchronize.master_address is None:
             await self._parts.registration.register_all(is_forced=True)  # the answer names the master, however well we are known
         await self._synchronize.run_due()

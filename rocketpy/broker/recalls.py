@@ -136,8 +136,8 @@ class RecallRequests:
         config, ha = self._parts.config, self._parts.ha
         if config.text("flushDiskType") == "SYNC_FLUSH":
             await _until(lambda: self._parts.store.stats()["flushed_offset"] >= end, config.integer("syncFlushTimeout"))
-        if ha.settings.is_sync:
-            await _until(lambda: ha.slaves_with(end) >= ha.settings.slaves_required, config.integer("slaveTimeout"))
+        if ha.settings.slave_acks:
+            await _until(lambda: ha.slaves_with(end) >= ha.settings.slave_acks, config.integer("slaveTimeout"))
 
 
 async def _until(holds: Callable[[], bool], timeout_ms: int) -> None:

@@ -11,6 +11,7 @@ Threads  one event loop, at the start. A slave that does not answer holds the st
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -21,6 +22,8 @@ from ..remoting.command import CommandError
 from ..remoting.json_codec import read_json
 from .callers import Caller
 from .consumer_offsets import ConsumerOffsets, SavedOffsets
+from .parts import Parts
+from .slave_synchronize import is_logged
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +47,13 @@ async def take_offsets_of_slaves(
             log.info("%d consumer offsets were committed at slave %s while this master was away: it goes on from them", count, address)
             moved += count
     return moved
+
+
+async def return_as_master(parts: Parts, others: Iterable[str]) -> None:
+    """Before the first client comes: it would be told offsets that are behind."""
+    is_about_log = functools.partial(is_logged, parts.topics)
+    if await take_offsets_of_slaves(parts.client, others, parts.offsets, parts.queue_end, is_about_log):
+        await parts.saved.offsets.save_or_log()
 
 
 async def _offsets_of(client: Caller, address: str) -> SavedOffsets | None:

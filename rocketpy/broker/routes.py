@@ -21,6 +21,7 @@ from ..remoting.headers import GetRouteInfoRequestHeader
 from ..remoting.json_codec import read_json
 from .json_members import integer_member, list_member, text_member
 from .rebalance_locks import MessageQueue
+from .topics import TopicTable
 
 log = logging.getLogger(__name__)
 
@@ -117,3 +118,9 @@ def read_route(topic: str, value: Any) -> list[MessageQueue]:
         broker = text_member(data, "brokerName", None, "route")
         queues += [MessageQueue(topic, broker, queue_id) for queue_id in range(count)]
     return queues
+
+
+def own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
+    """Of one of our topics; None where it is none."""
+    config = topics.get(topic)
+    return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]

@@ -16,7 +16,9 @@ Threads  one event loop beside the native threads. Periodic work runs in tasks o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import itertools
 import logging
 import ssl
 from collections.abc import Iterable, Mapping
@@ -28,10 +30,10 @@ from .._core.broker import Broker
 from .._core.errors import NetworkError, RocketpyError, StoreIOError
 from .._core.remoting import Request, Server
 from .._core.store import MessageStore
-from ..auth.metadata import SavedAuth
 from ..auth.service import AuthService
 from ..config import Config, Value
 from ..config.rules import VIP_PORT_DISTANCE
+from ..ha.auto_switch import AutoSwitchHaService
 from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
@@ -39,7 +41,7 @@ from ..remoting.listen_address import numeric_address
 from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
-from .addresses import Identity, address_warnings, advertised_address, join_address
+from .addresses import identity_of, join_address
 from .admin_broker import BrokerAdmin
 from .admin_groups import GroupAdmin
 from .admin_messages import MessageAdmin
@@ -49,14 +51,16 @@ from .client_link import ServiceLink
 from .client_requests import ClientRequests
 from .clients import Action, Channel, CloseChannel, ConsumerTable, Notify, ProducerTable
 from .cold_flow import ColdFlowAdmin
-from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets, SavedOffsets
-from .consumer_orders import ConsumerOrders, SavedOrders
-from .delay_offsets import DelayOffsets, SavedDelayOffsets
+from .consumer_offsets import LIGHT_OFFSETS_FILE, OFFSETS_FILE, ConsumerOffsets
+from .consumer_orders import ConsumerOrders
+from .controlled import ReplicaAdmin, acknowledged_by_replicas, begin_controlled, make_replicas, start_replicas
+from .delay_offsets import DelayOffsets
 from .durable_offsets import DurableOffsets
 from .group_members import Members, group_members
 from .housekeeping import Housekeeping
 from .listen_ports import HA_PORT_DISTANCE, free_port, store_ip
 from .live_settings import apply_changes
+from .loaded_tables import load_tables
 from .metrics_settings import metrics_settings
 from .native_options import (
     FLUSH_BACKENDS,
@@ -70,30 +74,29 @@ from .native_options import (
 from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
 from .pop import PopRequests
 from .pull import PullRequests
-from .rebalance_locks import MessageQueue, RebalanceLocks
+from .rebalance_locks import RebalanceLocks
 from .recalls import RecallRequests
 from .registration import RegisterResult, Registration, TopicsSnapshot
+from .replicas_manager import Replicas
 from .request_modes import RequestModes
 from .retention_service import RetentionService
 from .retries import ConsumerRetries
-from .returning_master import take_offsets_of_slaves
-from .routes import TopicRoutes
+from .returning_master import return_as_master
+from .routes import TopicRoutes, own_queues
 from .send import SendRequests
 from .settings import broker_settings, group_settings, registration_settings, retention_settings, topic_settings
-from .slave_synchronize import SlaveSynchronize, copied_states, is_logged
-from .start_checks import warn_of_limits, warn_of_maps, warn_of_namesakes, warn_of_stranded, warn_of_undelivered
+from .slave_synchronize import SlaveSynchronize, copied_states
+from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states
-from .stats import BrokerStats
+from .stats import BrokerStats, appended
 from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
-from .subscriptions import GroupTable, SavedGroups
+from .subscriptions import GroupTable
 from .timer_metrics import TimerMetrics
 from .timers import FollowedTimers, TimerAdmin, start_timers
 from .topic_deletion import TopicDeletion
-from .topics import SavedTopics, TopicTable
+from .topics import TopicTable
 from .transactions import TransactionRequests
-from .undelivered import undelivered
-from .unlisted_topics import list_unlisted
 
 if TYPE_CHECKING:
     from .metrics_service import MetricsService
@@ -109,8 +112,16 @@ class BrokerService:
 
     def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
         self.config = config
-        self.parts: Parts | None = None
         self._log_tap = log_tap
+        self._stopping = asyncio.Event()
+        self._life = asyncio.Lock()
+        self._reopening: asyncio.Task[None] | None = None
+        config.subscribe(self._config_changed)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is open."""
+        self.parts: Parts | None = None
         self._servers: list[Server] = []
         self._services: list[RemotingService] = []
         self._tls: ListenerTls | None = None
@@ -124,7 +135,8 @@ class BrokerService:
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
         self._metrics: MetricsService | None = None
-        self._stopping = False
+        self._replicas: Replicas | None = None
+        self._is_closing = False
 
     @property
     def port(self) -> int:
@@ -165,7 +177,8 @@ class BrokerService:
     async def start(self) -> None:
         """Opens everything and registers. What fails closes what was open and is raised: StoreLocked, StoreCorrupt, NetworkError, …"""
         try:
-            await self._open()
+            async with self._life:
+                await self._open()
         except BaseException:
             try:
                 await self.stop()
@@ -177,9 +190,21 @@ class BrokerService:
         """Leaves the cluster, saves what changed, closes the store cleanly. Idempotent.
 
         Raises StoreIOError, DiskFull, … when something did not reach the disk; everything is closed nevertheless."""
-        if self._stopping:
+        if self._stopping.is_set():
             return
-        self._stopping = True
+        self._stopping.set()
+        try:
+            async with self._life:
+                await self._close()
+        finally:
+            if self._reopening is not None:  # it opens nothing any more
+                self._reopening.cancel()
+                await asyncio.gather(self._reopening, return_exceptions=True)
+
+    async def _close(self) -> None:
+        self._is_closing = True
+        if self._replicas is not None:
+            await self._replicas.stop()
         if self._ha is not None:
             self._ha.unwatch()
         if self._housekeeping is not None:
@@ -220,6 +245,8 @@ class BrokerService:
 
     async def _open(self) -> None:
         config = self.config
+        if config.boolean("enableControllerMode"):
+            begin_controlled(config)
         if config.integer("listenPort") == 0:
             config.override("listenPort", free_port(numeric_address("bindAddress", config.text("bindAddress"))))
         if config.integer("haListenPort") == 0:
@@ -229,21 +256,26 @@ class BrokerService:
         client = client_context(config, tls.settings)  # before the store: what is wrong with it is known at once
         await loop.run_in_executor(None, self._open_native)
         parts = self._make_parts(client)
-        self._load(parts)
+        assert self._auth is not None
+        load_tables(parts, self._auth, self._directory("config"))
         self.parts = parts  # stop saves its tables: not before their files were read
-        config.subscribe(self._config_changed)
         apply_changes(parts, {})  # what changed while the store was being opened
         self._open_listeners()
         await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
+        if isinstance(self._ha, AutoSwitchHaService):
+            parts.registration.is_isolated = True
+            self._replicas = make_replicas(parts, self._ha, self._reopen_cut)
         self._serve(parts)
         housekeeping = self._housekeeping = Housekeeping(parts, self._synchronize)
         if config.boolean("fetchNameSrvAddrByDnsLookup"):
             parts.registration.name_servers = await housekeeping.looked_up_name_servers(config.addresses("namesrvAddr"))
-        self._warn(parts)
+        warn_at_start(parts, self._directory("config"))
         self._open_metrics(parts)
-        members = await self._return_as_master(parts) if self._is_returning(parts) else None
+        members = await self._members(parts) if self._is_returning(parts) else None
+        if members is not None:
+            await return_as_master(parts, (address for broker_id, address in members if broker_id > 0))
         if not parts.ha.is_slave:
             parts.native.start_delivery()  # first: what comes while a position is past its queue's end would be passed over
         await loop.run_in_executor(None, start_timers, parts)
@@ -255,6 +287,8 @@ class BrokerService:
         await parts.registration.start()
         await housekeeping.save_all()
         housekeeping.start()
+        if self._replicas is not None and isinstance(self._ha, AutoSwitchHaService) and self._synchronize is not None:
+            await start_replicas(self._replicas, parts, self._ha, self._synchronize, housekeeping)
 
     def _open_native(self) -> None:
         config = self.config
@@ -272,7 +306,10 @@ class BrokerService:
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))
         self._native.set_settings(**native_settings(config))
-        self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
+        if config.boolean("enableControllerMode"):
+            self._ha = AutoSwitchHaService(config, self._store, self._native, log_tap=self._log_tap)
+        else:
+            self._ha = HaService(HaSettings.of(config), self._store, self._native, log_tap=self._log_tap)
 
     def _open_listeners(self) -> None:
         config = self.config
@@ -308,7 +345,7 @@ class BrokerService:
         current = settings.current
         self._client = RemotingClient(
             connect_timeout_s=config.integer("connectTimeoutMillis") / 1000,
-            on_lost=lambda address: registration.lost(address),
+            on_lost=lambda address: self._connection_lost(registration, address),
             tls=client_tls,
             credentials=self._auth.settings.credentials,
         )
@@ -334,7 +371,7 @@ class BrokerService:
         timer_metrics = TimerMetrics(native, boot_ms)
         registration = Registration(
             self._client,
-            self._identity(),
+            identity_of(config),
             registration_settings(config),
             lambda names: self._topics_snapshot(topics, names),
             lambda result: self._registered(topics, result),
@@ -343,7 +380,7 @@ class BrokerService:
         routes = TopicRoutes(
             self._client,
             lambda: registration.name_servers,
-            lambda topic: _own_queues(topics, current.broker_name, topic),
+            lambda topic: own_queues(topics, current.broker_name, topic),
             monotonic_ms,
         )
         orders = ConsumerOrders(native, topics, groups.__contains__, now_ms)
@@ -385,7 +422,7 @@ class BrokerService:
                 native,
                 monotonic_ms,
                 settings.current.cluster_name,
-                replicated=functools.partial(_appended, store) if self._ha.is_slave else None,
+                replicated=functools.partial(appended, store) if self._ha.is_slave else None,
                 timers=native.timer_stats,
             ),
             saved=saved,
@@ -400,7 +437,7 @@ class BrokerService:
             retention=self._make_retention(store, native),
             deletion=deletion,
             catch_up=self._catch_up,
-            follow=self._follow,
+            follow=self._follow if not self.config.boolean("enableControllerMode") else lambda *_: None,
             act=self._act,
             auth_stats=self._auth.stats,
             server_of=lambda listener: self._servers[listener],
@@ -416,52 +453,12 @@ class BrokerService:
     def _directory(self, name: str) -> Path:
         return Path(self.config.text("storePathRootDir")) / name
 
-    def _identity(self) -> Identity:
-        config = self.config
-        return Identity(
-            config.text("brokerClusterName"),
-            config.text("brokerName"),
-            config.integer("brokerId"),
-            advertised_address(config.text("advertise"), config.text("brokerIP1"), config.integer("listenPort")),
-            advertised_address(config.text("advertiseHa"), config.text("brokerIP2"), config.integer("haListenPort")),
-        )
-
-    def _load(self, parts: Parts) -> None:
-        """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
-        if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
-            list_unlisted(parts.topics, parts.store)
-        parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
-        parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
-        if not parts.ha.is_slave and (moved := parts.offsets.hold_back(parts.queue_end)):
-            log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)
-        if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
-            parts.saved.delay_offsets.mark_saved()
-        if not parts.saved.timer_metrics.file.path.exists():
-            parts.saved.timer_metrics.mark_saved()  # while none waits, there is no need of one
-        if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
-            parts.saved.request_modes.mark_saved()
-        if not parts.saved.consumer_orders.load(SavedOrders.from_json, parts.consumer_orders.load):
-            parts.saved.consumer_orders.mark_saved()
-        assert self._auth is not None
-        if not parts.saved.auth.load(SavedAuth.from_json, self._auth.metadata.load):
-            parts.saved.auth.mark_saved()
-        self._auth.begin(self._directory("config"))
-
     def _is_returning(self, parts: Parts) -> bool:
         """A master that has been here before: slaves may have served its consumers since."""
         return not parts.ha.is_slave and parts.store.stats()["commit_log_max_offset"] > 0
 
     async def _members(self, parts: Parts) -> Members:
         return await group_members(parts.client, parts.registration.name_servers, parts.registration.identity)
-
-    async def _return_as_master(self, parts: Parts) -> Members:
-        """Before the first client comes: it would be told offsets that are behind."""
-        members = await self._members(parts)
-        slaves = {address for broker_id, address in members if broker_id > 0}
-        is_about_log = functools.partial(is_logged, parts.topics)
-        if await take_offsets_of_slaves(parts.client, slaves, parts.offsets, parts.queue_end, is_about_log):
-            await parts.saved.offsets.save_or_log()
-        return members
 
     def _serve(self, parts: Parts) -> None:
         retries = ConsumerRetries(parts)
@@ -477,6 +474,7 @@ class BrokerService:
             TimerAdmin(parts),
             ColdFlowAdmin(parts),
             RecallRequests(parts),
+            ReplicaAdmin(parts, self._replicas),
             retries,
             transactions,
             self._runtime,
@@ -484,6 +482,7 @@ class BrokerService:
         shared: dict[int, Handler] = {**unsupported.handlers()}
         for admin in admins:
             shared |= admin.handlers()
+        shared = acknowledged_by_replicas(shared, parts, self._replicas)
         assert self._auth is not None
         shared |= self._auth.handlers(parts.saved.auth.save)
         for listener, server in enumerate(self._servers):
@@ -493,27 +492,6 @@ class BrokerService:
             service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
             self._services.append(service)
             service.start()
-
-    def _warn(self, parts: Parts) -> None:
-        identity = parts.registration.identity
-        for warning in address_warnings(identity.address, parts.registration.name_servers):
-            log.warning("%s", warning)
-        if not parts.registration.name_servers:
-            log.warning("no name server is named (-n, namesrvAddr or NAMESRV_ADDR): clients cannot find this broker")
-        log.info(
-            "broker %s of cluster %s registers %s, HA address %s, with name servers %s",
-            identity.broker_name,
-            identity.cluster_name,
-            identity.address,
-            identity.ha_address,
-            ";".join(parts.registration.name_servers) or "(none)",
-        )
-        warn_of_limits(self.config)
-        warn_of_maps()
-        if not parts.ha.is_slave and not self.config.boolean("timerWheelEnable"):
-            warn_of_undelivered(undelivered(self._directory("config"), parts.store.max_offset), self.config.integer("fileReservedTime"))
-        if not parts.ha.is_slave:
-            warn_of_stranded(parts.delay_offsets.stranded(parts.store.max_offset), self.config.integer("fileReservedTime"))
 
     # ---- closing ----
 
@@ -540,10 +518,45 @@ class BrokerService:
         if self._store is not None:
             self._store.close()
 
+    # ---- opening anew ----
+
+    def _reopen_cut(self, offset: int) -> None:
+        self._reopening = asyncio.create_task(self._reopen(offset), name="opening anew")
+
+    async def _reopen(self, offset: int) -> None:
+        """Of a slave whose log ends with what its master does not have, and with queues of that: all of it goes while nothing is open.
+        Where that fails it is tried again, every ten seconds at last, until the stop."""
+        log.warning("the log is cut at %d: the master does not have what is behind it; the broker opens anew", offset)
+        for attempt in itertools.count():
+            async with self._life:
+                if self._stopping.is_set() or await self._opens_anew(offset):
+                    return
+            await asyncio.sleep(min(10, 1 << min(attempt, 8)))
+
+    async def _opens_anew(self, offset: int) -> bool:
+        try:
+            if self._store is not None:
+                await asyncio.get_running_loop().run_in_executor(None, self._store.cut_at_open, offset)
+                await self._close()
+            self._begin()
+            await self._open()
+        except (RocketpyError, OSError) as error:
+            log.error("the broker could not open anew, and tries again: %s", error)
+            with contextlib.suppress(RocketpyError, OSError):
+                await self._close()
+            self._begin()
+            return False
+        return True
+
     # ---- events ----
 
+    def _connection_lost(self, registration: Registration, address: str) -> None:
+        registration.lost(address)
+        if self._replicas is not None:
+            self._replicas.lost(address)
+
     def _connection_closed(self, listener: int, event: Request) -> None:
-        if self.parts is None or self._stopping:
+        if self.parts is None or self._is_closing:
             return
         channel = Channel(listener, event.connection_id)
         self.parts.producers.channel_closed(channel)
@@ -562,7 +575,10 @@ class BrokerService:
 
     def _registered(self, topics: TopicTable, result: RegisterResult) -> None:
         topics.update_order_topics(result.order_topics)
-        self._follow(result.master_address, result.ha_address)
+        if self._replicas is not None:
+            self._replicas.heard_of_master(result.master_address, result.ha_address)
+        else:
+            self._follow(result.master_address, result.ha_address)
 
     def _follow(self, master_address: str | None, ha_address: str | None) -> None:
         if self._synchronize is not None and self._ha is not None:
@@ -575,20 +591,9 @@ class BrokerService:
         return TopicsSnapshot(configs, topics.version, self._settings.current.permission)
 
     def _config_changed(self, changes: Mapping[str, Value]) -> None:
-        if self.parts is not None and not self._stopping:
+        if self.parts is not None and not self._is_closing:
             apply_changes(self.parts, changes)
 
     async def _catch_up(self) -> None:
         if self._synchronize is not None:
             await self._synchronize.catch_up()
-
-
-def _own_queues(topics: TopicTable, broker_name: str, topic: str) -> list[MessageQueue] | None:
-    config = topics.get(topic)
-    return None if config is None else [MessageQueue(topic, broker_name, queue_id) for queue_id in range(config.read_queue_nums)]
-
-
-def _appended(store: MessageStore) -> tuple[int, int]:
-    """Messages and bytes since the start."""
-    stats = store.stats()
-    return stats["messages_appended"], stats["bytes_appended"]

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from ..config import Config
 from .registration import RegistrationSettings
+from .replica_state import ReplicaPeriods
+from .replicas_manager import ReplicaSettings
 from .retention import RetentionSettings, parse_hours
 from .subscriptions import GroupSettings
+from .sync_state import SyncStateRules
 from .topics import TopicSettings
 
 ASYNC_MASTER = "ASYNC_MASTER"
@@ -64,6 +67,8 @@ class BrokerSettings:
     """Percent of the memory: a message no further behind the newest one counts as in memory."""
     lock_majority: int = 1
     """How many replicas must have locked a queue for a client before it is told so."""
+    metadata_ack_ms: int = 0
+    """For a replica in sync to have what an operator changes of topics and groups; 0: it is not waited for."""
     config_black_list: frozenset[str] = frozenset()
 
     @property
@@ -108,6 +113,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         clean_offsets=config.boolean("enableCleanExpiredOffset"),
         memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
         lock_majority=replicas // 2 + 1 if is_strict else 1,
+        metadata_ack_ms=config.integer("metadataAckMillis"),
         config_black_list=frozenset(black_list | {"brokerConfigPath", "rocketmqHome", "configBlackList"}),
     )
 
@@ -163,4 +169,25 @@ def retention_settings(config: Config) -> RetentionSettings:
         warning_ratio=config.integer("diskSpaceWarningLevelRatio"),
         free_bytes_min=config.integer("freeSpaceReserve"),
         keeps_unread=config.boolean("keepUnreadMessages"),
+    )
+
+
+def replica_settings(config: Config, address: str) -> ReplicaSettings:
+    """address: by which clients and controllers know this broker."""
+    patience_ms = config.integer("controllerHeartBeatTimeoutMills")
+    lease_ms = min(config.integer("controllerLeaseMillis"), patience_ms)  # past it the controller may elect another one
+    rules = SyncStateRules(config.integer("haMaxTimeSlaveNotCatchup"), lease_ms)
+    info_ms = config.integer("syncBrokerMetadataPeriod")
+    if rules.lease_ms:  # it is asked for often enough for one lost answer
+        info_ms = min(info_ms, max(1, rules.lease_ms // 4))
+    return ReplicaSettings(
+        cluster_name=config.text("brokerClusterName"),
+        broker_name=config.text("brokerName"),
+        address=address,
+        controllers=tuple(config.addresses("controllerAddr")),
+        periods=ReplicaPeriods(config.integer("syncControllerMetadataPeriod"), info_ms, config.integer("brokerHeartbeatInterval")),
+        rules=rules,
+        check_set_ms=config.integer("checkSyncStateSetPeriod"),
+        beat_timeout_ms=patience_ms,
+        priority=config.integer("brokerElectionPriority"),
     )

@@ -109,6 +109,10 @@ class SlaveSynchronize:
             self._is_for_topics = False
             self.is_due.set()
 
+    def leave(self) -> None:
+        """There is nobody to copy from any more; an answer that is under way is not taken."""
+        self.master_address = None
+
     def is_to_copy(self) -> None:
         """The master has just proved to have our log, which run_once waits for, or a queue's first message has come: its topic may be one
         that was not there when we copied last, and with the master it would be lost."""
@@ -163,6 +167,8 @@ class SlaveSynchronize:
             if state.asked is not None:
                 state.asked(address)
             answer = await self._caller.call(address, state.code, timeout_s=TIMEOUT_S)
+            if self.master_address != address:
+                return False
             is_changed = bool(state.take(state.read(answer)))
             if is_changed and state.save is not None:
                 await state.save()

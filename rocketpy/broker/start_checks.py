@@ -14,8 +14,10 @@ from typing import Final
 from .._core.errors import NetworkError
 from ..config import Config
 from ..remoting.client import split_address
-from .addresses import Identity
+from .addresses import Identity, address_warnings
 from .group_members import Members
+from .parts import Parts
+from .undelivered import undelivered
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +49,29 @@ def warn_of_limits(config: Config) -> None:
                 CLIENT_WAITS_MS,
                 status,
             )
+
+
+def warn_at_start(parts: Parts, directory: Path) -> None:
+    """What an operator may want to know before the first client comes. directory: of the tables."""
+    config, identity = parts.config, parts.registration.identity
+    for warning in address_warnings(identity.address, parts.registration.name_servers):
+        log.warning("%s", warning)
+    if not parts.registration.name_servers:
+        log.warning("no name server is named (-n, namesrvAddr or NAMESRV_ADDR): clients cannot find this broker")
+    log.info(
+        "broker %s of cluster %s registers %s, HA address %s, with name servers %s",
+        identity.broker_name,
+        identity.cluster_name,
+        identity.address,
+        identity.ha_address,
+        ";".join(parts.registration.name_servers) or "(none)",
+    )
+    warn_of_limits(config)
+    warn_of_maps()
+    if not parts.ha.is_slave and not config.boolean("timerWheelEnable"):
+        warn_of_undelivered(undelivered(directory, parts.store.max_offset), config.integer("fileReservedTime"))
+    if not parts.ha.is_slave:
+        warn_of_stranded(parts.delay_offsets.stranded(parts.store.max_offset), config.integer("fileReservedTime"))
 
 
 def warn_of_undelivered(waiting: int, reserved_hours: int) -> None:

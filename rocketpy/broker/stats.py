@@ -37,6 +37,12 @@ class StatsSource(Protocol):
     def stats(self) -> Mapping[str, object]: ...
 
 
+class AppendSource(Protocol):
+    """The part of MessageStore that is needed here."""
+
+    def stats(self) -> Mapping[str, int]: ...
+
+
 class Sample(NamedTuple):
     """A counter at a moment: `value` is what is counted, `times` how many messages that took."""
 
@@ -245,3 +251,9 @@ class BrokerStats:
         for entry in [entry for entry, series in self._series.items() if now_ms - series.changed_ms > _DAY_MS]:
             if len(self._still) < SERIES_MAX:
                 self._still[entry] = self._series.pop(entry).last
+
+
+def appended(store: AppendSource) -> tuple[int, int]:
+    """Messages and bytes since the start."""
+    stats = store.stats()
+    return stats["messages_appended"], stats["bytes_appended"]

@@ -79,6 +79,7 @@ class TopicTable:
         """is_copy: a slave's. Its version keeps the time of the master's: what it adds itself tells nothing of what that has made since."""
         self._settings = settings
         self._is_copy = is_copy
+        self._epoch = 0  # of its master, by which a name server knows a master that is none any more; without a controller there is none
         self._sink = sink
         self._now_ms = now_ms
         self._configs: dict[str, TopicConfig] = {}
@@ -204,7 +205,16 @@ class TopicTable:
         return True
 
     def next_version(self) -> None:
-        self.version = self.version.next(now_ms=self.version.timestamp if self._is_copy else self._now_ms())
+        self.version = self.version.next(self._epoch, now_ms=self.version.timestamp if self._is_copy else self._now_ms())
+
+    def lead(self, epoch: int) -> None:
+        """A controller made this broker the master: the table is its own, and newer than that of any master before."""
+        self._is_copy, self._epoch = False, epoch
+        self.next_version()
+
+    def follow(self) -> None:
+        """And a slave again."""
+        self._is_copy = True
 
     def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> bool:
         """Takes over a master's table. False when this version is here already."""

@@ -14,6 +14,7 @@ Bounds   ROUND_MS a round, HALVES at once; the records of those whose producers 
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import logging
 from collections import Counter
@@ -92,13 +93,22 @@ class TransactionChecks:
         self._copies = HalfCopies()
         self._reached = (0, 0)
         self._turn = 0
+        self._rounds = asyncio.Lock()
+
+    async def end_rounds(self) -> None:
+        """Of a master that has become a slave: returns when no round is under way. What was reached is forgotten, as the log may become
+        another one."""
+        async with self._rounds:
+            self._copies = HalfCopies()
+            self._reached = (0, 0)
 
     async def run_if_due(self) -> None:
         """A round, when transactionCheckInterval has passed since the last one ended."""
         if monotonic_ms() - self._last_ms < self._parts.settings.transaction_check_interval_ms:
             return
         try:
-            await self.run_round()
+            async with self._rounds:
+                await self.run_round()
         finally:
             self._last_ms = monotonic_ms()
 

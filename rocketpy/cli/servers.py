@@ -141,6 +141,11 @@ def durability(config: Config, backend: str) -> str:
     flush_meaning = FLUSH_MEANING[flush].format(interval=config.integer("flushIntervalCommitLog"), backend=BACKENDS[backend])
     replication = HaSettings.of(config)
     role_meaning = ROLE_MEANING[role].format(slaves=replication.slaves_required)
+    if config.boolean("enableControllerMode"):
+        waits_for = (
+            "all replicas in sync" if config.boolean("allAckInSyncStateSet") else f"inSyncReplicas={config.integer('inSyncReplicas')}"
+        )
+        role_meaning = f"of this moment, the controller elects; a master waits for {waits_for}"
     if replication.is_sync and replication.fewer_gap_bytes:
         role_meaning += f", or those in sync when they are fewer, {replication.slaves_min} at least"
     return f"Durability: flushDiskType={flush} ({flush_meaning}), brokerRole={role} ({role_meaning})"

@@ -347,6 +347,19 @@ _GROUP_KEYS: tuple[Key, ...] = (
     long("checkSyncStateSetPeriod", 5000, "Pause between looks at the in-sync set.", "ms", least=1),
     long("syncControllerMetadataPeriod", 10000, "Pause between looks for the controllers' leader.", "ms", least=1),
     long("controllerHeartBeatTimeoutMills", 10000, "Silence after which the controller counts this broker as down.", "ms", least=1),
+    long(
+        "controllerLeaseMillis",
+        10000,
+        "So long sends are taken after the controller, or all of the in-sync set, was heard last; 0: without an end. Ours only.",
+        "ms",
+    ),
+    long(
+        "metadataAckMillis",
+        3000,
+        "How long changes of topics and groups wait in controller mode for a replica in sync to have them; 0: they do not. Ours only.",
+        "ms",
+        live=True,
+    ),
     number("brokerElectionPriority", 2**31 - 1, "The lower, the sooner elected.", least=0),
     switch("recoverConcurrently", False, "Recover queues in parallel.", important=True, idle="always so"),
 )

@@ -270,7 +270,7 @@ _HA_KEYS: tuple[Key, ...] = (
         live=True,
         important=True,
     ),
-    switch("allAckInSyncStateSet", False, "Wait for every replica in sync.", live=True, important=True),
+    switch("allAckInSyncStateSet", False, "In controller mode: wait for every replica in sync.", important=True),
     switch(
         "enableAutoInSyncReplicas",
         False,

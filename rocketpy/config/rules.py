@@ -16,7 +16,6 @@ VIP_PORT_DISTANCE = 2  # below the listener
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
     "enableDLegerCommitLog": (True, "messages would be on one machine only"),
-    "enableControllerMode": (True, "nobody would elect a master"),
     "enableControllerInNamesrv": (True, "brokers would wait for a controller in vain"),
     "aclEnable": (True, "anybody could do anything; set authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),

@@ -13,7 +13,7 @@ import asyncio
 import functools
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,9 @@ class HaSettings:
 
     is_slave: bool
     is_sync: bool
+    slave_acks: int
+    """Slaves that must hold a message before it is acknowledged; 0: nobody is waited for. Behind a controller, with allAckInSyncStateSet, 1
+    stands for all of the set."""
     bind_address: str
     port: int
     slaves_required: int
@@ -58,10 +61,15 @@ class HaSettings:
         may_act, may_be_fewer = config.boolean("enableSlaveActingMaster"), config.boolean("enableAutoInSyncReplicas")
         gap_bytes = config.integer("haMaxGapNotInSync")
         replicas, replicas_min = config.integer("inSyncReplicas"), config.integer("minInSyncReplicas")
+        is_sync = config.text("brokerRole") == "SYNC_MASTER"
+        acks = max(1, replicas - 1)
+        if config.boolean("enableControllerMode"):  # where inSyncReplicas=1 waits for nobody
+            acks = 1 if config.boolean("allAckInSyncStateSet") else replicas - 1
         bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",
-            is_sync=config.text("brokerRole") == "SYNC_MASTER",
+            is_sync=is_sync,
+            slave_acks=acks if is_sync else 0,
             bind_address=config.text("bindAddress"),
             port=config.integer("haListenPort"),
             slaves_required=max(1, replicas - 1),
@@ -220,15 +228,21 @@ class HaService:
 
     def counters(self) -> dict[str, str]:
         """Lines for brokerStatus."""
-        if self._slave is not None:
-            stats = self._slave.stats()
-            return {
-                "haSlaveState": stats["state"],
-                "haMasterAddress": stats["master_address"],
-                "haSlaveLastError": stats["last_error"],
-                "haSlaveBehindBytes": str(max(0, stats["master_offset"] - stats["max_offset"])),
-                "haTransferredByteInSecond": str(stats["bytes_per_second"]),
-            }
+        return self._slave_counters() if self._slave is not None else self._master_counters()
+
+    def _slave_counters(self) -> dict[str, str]:
+        stats = self._slave.stats() if self._slave is not None else {}
+        if not stats:
+            return {}
+        return {
+            "haSlaveState": stats["state"],
+            "haMasterAddress": stats["master_address"],
+            "haSlaveLastError": stats["last_error"],
+            "haSlaveBehindBytes": str(max(0, stats["master_offset"] - stats["max_offset"])),
+            "haTransferredByteInSecond": str(stats["bytes_per_second"]),
+        }
+
+    def _master_counters(self) -> dict[str, str]:
         if self._master is None:
             return {}
         master, slaves = self._master.stats(), self._master.slaves()
@@ -255,13 +269,16 @@ class HaService:
             {
                 "addr": row["address"],
                 "diff": end - max(0, row["acked_offset"]),
-                "inSync": row["acked_offset"] >= 0 and end - row["acked_offset"] < self.settings.gap_not_in_sync_bytes,
+                "inSync": self._is_in_sync(row, end),
                 "slaveAckOffset": row["acked_offset"],
                 "transferFromWhere": row["next_offset"],
                 "transferredByteInSecond": row["bytes_per_second"],
             }
             for row in self._master.slaves()
         ]
+
+    def _is_in_sync(self, row: Mapping[str, Any], end: int) -> bool:
+        return bool(row["acked_offset"] >= 0 and end - row["acked_offset"] < self.settings.gap_not_in_sync_bytes)
 
     def _client_info(self) -> dict[str, Any]:
         stats = self._slave.stats() if self._slave is not None else {}

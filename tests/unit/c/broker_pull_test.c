@@ -76,7 +76,6 @@ static void offsets_are_answered_by_rocketmqs_rules(void) {
 static void a_slave_keeps_bad_offsets_and_sends_consumers_back(void) {
     fixture fx;
     fixture_init(&fx);
-    fx.broker_options.broker_id = 1;
     fixture_open(&fx);
     client c = client_open(&fx, RP_SERIALIZE_JSON);
     send_many(&c, 0, 3, "A");

@@ -1,0 +1,21 @@
+/* file_whole.h: a small file that has its old content or its new one, whatever happens in between.
+ *
+ * Threads  one writer of a path at a time.
+ */
+#ifndef RP_BASE_FILE_WHOLE_H
+#define RP_BASE_FILE_WHOLE_H
+
+#include <stddef.h>
+
+#include "error.h"
+#include "file_ops.h"
+
+/* Writes PATH.tmp, syncs it, renames it to PATH and syncs the directory. what: the file's noun, for errors. RP_OK, RP_E_IO,
+ * RP_E_DISK_FULL; RP_E_TOO_LARGE (the path). */
+int rp_file_write_whole(const rp_file_ops *ops, const char *path, const void *bytes, size_t size, const char *what, rp_error *error);
+/* At most `room` bytes; *size: how many there are, so many that it is more than room when they do not fit; -1: no such file. RP_OK,
+ * RP_E_IO. */
+int rp_file_read_whole(const rp_file_ops *ops, const char *path, void *bytes, size_t room, int64_t *size, const char *what,
+                       rp_error *error);
+
+#endif

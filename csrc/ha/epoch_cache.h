@@ -1,0 +1,66 @@
+/* epoch_cache.h: which master wrote which part of the log: epochs and where each begins. By two such lists a slave finds the point up to
+ * which its log and its master's are the same.
+ * RocketMQ: EpochFileCache, CheckpointFile (5.3.3 store/ha/autoswitch/, common/).
+ *
+ * File     text, a line each: how many entries; their lines' CRC-32 as Java's UtilAll.crc32 has it (31 bits; 0: not checked); then
+ *          EPOCH-STARTOFFSET by rising epoch. Written whole to FILE.tmp, synced, renamed, its directory synced; the one before stays as
+ *          FILE.bak, which is read when FILE is missing or damaged.
+ * Memory   follows the file: a change that could not be written is not there.
+ * Threads  any; one lock (leaf), held over a write.
+ * Bounds   RP_EPOCHS_MAX entries: one more drops the first, as RocketMQ's handshake has room for so many.
+ */
+#ifndef RP_HA_EPOCH_CACHE_H
+#define RP_HA_EPOCH_CACHE_H
+
+#include <stdint.h>
+
+#include "../base/error.h"
+#include "../base/file_ops.h"
+#include "../base/log.h"
+
+#define RP_EPOCHS_MAX 1000
+
+typedef struct rp_epoch_cache rp_epoch_cache;
+
+typedef struct rp_epoch_entry {
+    int64_t epoch; /* an int on the wire and in the file: 0..INT32_MAX */
+    int64_t start_offset;
+    int64_t end_offset; /* where the next one starts; INT64_MAX: the last one */
+} rp_epoch_entry;
+
+typedef struct rp_epoch_cache_options {
+    const char *path; /* storePathEpochFile; copied */
+    const rp_file_ops *file_ops; /* NULL: the system's */
+    rp_log *log;
+} rp_epoch_cache_options;
+
+/* RP_OK, also when there is no file, or neither it nor its .bak can be understood: then the list is empty, and the log says so. RP_E_IO,
+ * RP_E_NO_MEMORY, RP_E_INVALID (the path). */
+int rp_epoch_cache_open(const rp_epoch_cache_options *options, rp_epoch_cache **cache, rp_error *error);
+void rp_epoch_cache_close(rp_epoch_cache *cache); /* nothing on NULL */
+
+/* The log is [begin, end): entries that begin behind its end go, those that end at or before its begin too. An empty list of a log that
+ * has bytes stays empty: whose they are nobody can tell, and a slave without entries is compared byte by byte with its master. */
+int rp_epoch_cache_fit(rp_epoch_cache *cache, int64_t begin, int64_t end, rp_error *error);
+
+/* A master of `epoch` goes on at start_offset. Entries of that epoch or later, or that begin there or later, make room: nothing was
+ * written under them. RP_OK; RP_E_INVALID below 0 or past INT32_MAX; RP_E_RANGE: the last epoch is a later one; RP_E_IO, RP_E_DISK_FULL. */
+int rp_epoch_cache_append(rp_epoch_cache *cache, int64_t epoch, int64_t start_offset, rp_error *error);
+/* The log was cut at offset: entries that begin there or later go. RP_OK, RP_E_IO, RP_E_DISK_FULL. */
+int rp_epoch_cache_truncate_suffix(rp_epoch_cache *cache, int64_t offset, rp_error *error);
+/* Retention: entries that end at or before offset go. Likewise. */
+int rp_epoch_cache_truncate_prefix(rp_epoch_cache *cache, int64_t offset, rp_error *error);
+
+/* Up to entries_max of them, by rising epoch; how many there are. */
+uint32_t rp_epoch_cache_read(rp_epoch_cache *cache, rp_epoch_entry *entries, uint32_t entries_max);
+int64_t rp_epoch_cache_last(rp_epoch_cache *cache); /* -1: the list is empty */
+/* Whose byte lies at offset; the first one when offset comes before it, so that a transfer never stops for want of an entry. RP_OK;
+ * RP_E_NOT_FOUND: the list is empty. */
+int rp_epoch_cache_find(rp_epoch_cache *cache, int64_t offset, rp_epoch_entry *entry);
+
+/* Up to where two logs are the same: the earlier end of the last epoch that begins at the same offset in both. -1: there is none. The
+ * ends of the last ones are `ours_end` and `theirs_end`. Pure. */
+int64_t rp_epoch_consistent_point(const rp_epoch_entry *ours, uint32_t ours_count, int64_t ours_end, const rp_epoch_entry *theirs,
+                                  uint32_t theirs_count, int64_t theirs_end);
+
+#endif

@@ -1,0 +1,70 @@
+/* ha_connection_inl.h: the fields of a slave's connection, for its files. C only. Private to csrc/ha. */
+#ifndef RP_HA_HA_CONNECTION_INL_H
+#define RP_HA_HA_CONNECTION_INL_H
+
+#include <stdatomic.h>
+
+#include "ha_connection.h"
+#include "switch_wire.h"
+
+#define RP_HA_ACK_SIZE 8
+#define RP_HA_READ_ACKS_MAX 512
+
+/* What a connection behind a controller has besides. */
+typedef struct rp_switched {
+    const atomic_int_fast64_t *confirmed; /* fixed: the master's */
+    /* guarded by the master's transfer lock */
+    uint8_t *handshake; /* made when the slave has said hello */
+    int from_last_file;
+    int64_t sent_end, sent_ms; /* the log's end and the time when the last frame began */
+    /* written under the transfer lock, read by any thread: relaxed, each stands alone */
+    atomic_int_fast64_t broker_id, caught_up_ms;
+    atomic_int is_learner;
+} rp_switched;
+
+struct rp_ha_connection {
+    /* fixed after create */
+    const rp_ha_master_options *options;
+    int fd;
+    rp_address address;
+    char address_text[RP_ADDRESS_TEXT_MAX];
+    int64_t connected_ms;
+    /* guarded by the master's transfer lock */
+    uint8_t input[RP_HA_ACK_SIZE * RP_HA_READ_ACKS_MAX];
+    uint32_t input_size;
+    uint8_t header[RP_SWITCH_TRANSFER_SIZE];
+    const uint8_t *head;  /* what goes in front of the frame under way: header, or switched.handshake */
+    uint32_t header_size, header_left; /* of head; not sent yet */
+    uint32_t body_left;   /* body bytes likewise */
+    rp_log_range range;   /* pinned while body_left > 0 */
+    uint32_t frame_bytes; /* bound of the next frame */
+    int64_t frame_begun_ns;
+    int socket_is_full;
+    int64_t last_read_ns, last_write_ns;
+    int64_t flow_tokens, flow_filled_ns;
+    int64_t window_start_ns;
+    uint64_t window_bytes;
+    uint64_t new_frames, new_heartbeats, new_bytes;
+    /* written under the transfer lock, read by any thread: relaxed, each stands alone */
+    atomic_int_fast64_t request_offset, next_offset;
+    atomic_int_fast64_t acked_offset;
+    atomic_uint_fast64_t bytes_sent, bytes_per_second;
+    rp_switched switched; /* behind a controller */
+};
+
+static inline int64_t rp_ha_connection_next_offset(const rp_ha_connection *connection) {
+    return atomic_load_explicit(&connection->next_offset, memory_order_relaxed);
+}
+
+/* Where the transfer starts, by the first offset that was reported. RP_OK, RP_E_RANGE. */
+int rp_ha_connection_start(rp_ha_connection *connection, int64_t requested, rp_error *error);
+/* An ack: 1 when the acked offset moved, 0 when not, RP_E_RANGE. */
+int rp_ha_connection_take_ack(rp_ha_connection *connection, int64_t offset, rp_error *error);
+
+/* ha_connection_switch.c */
+/* What the slave said: as rp_ha_connection_receive, of bytes that were read into the input. RP_E_PROTOCOL too. */
+int rp_ha_connection_take_words(rp_ha_connection *connection, rp_error *error);
+/* How many of `size` bytes at offset are of one epoch, and the header for them. RP_E_NOT_FOUND: there is no epoch. */
+int64_t rp_ha_connection_put_frame(rp_ha_connection *connection, int64_t offset, int64_t size, rp_error *error);
+
+#endif

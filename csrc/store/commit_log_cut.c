@@ -1,0 +1,106 @@
+/* commit_log_cut.c: the end of a log that follows is cut off while the store is open. See commit_log.h.
+ *
+ * Zeros first, synced, then the log's end: killed in between, the next start finds the end at the zeros or behind records that are no
+ * more than they were before; nobody has been told of the cut yet. Nothing reads what is not dispatched but who syncs and who sends it on,
+ * and a log that follows sends nothing on.
+ */
+#include "commit_log.h"
+
+#include <string.h>
+
+#include "commit_log_inl.h"
+
+#define PIECE_BYTES_MAX (1 << 20)
+
+void rp_commit_log_set_following(rp_commit_log *log, int follows) {
+    pthread_mutex_lock(&log->append_lock);
+    log->is_following = follows != 0;
+    pthread_mutex_unlock(&log->append_lock);
+}
+
+void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns) {
+    atomic_store_explicit(&log->lease_until_ns, until_ns, memory_order_relaxed);
+}
+
+int64_t rp_commit_log_lease(const rp_commit_log *log) { return atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed); }
+
+void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset) {
+    pthread_mutex_lock(&log->append_lock);
+    log->dispatch_limit = offset;
+    pthread_mutex_unlock(&log->append_lock);
+}
+
+/* Under the lock: one piece of one file. How many bytes are zeros now, or a negative status. */
+static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_error *error) {
+    rp_error local = {0};
+    error = error == NULL ? &local : error;
+    error->status = RP_OK;
+    int64_t file_end = begin - begin % log->file_size + log->file_size, stop = end < file_end ? end : file_end;
+    stop = stop - begin > PIECE_BYTES_MAX ? begin + PIECE_BYTES_MAX : stop;
+    rp_mapped_file *file = rp_mapped_file_queue_find(log->row, begin, error);
+    if (file == NULL) {
+        return error->status < 0 ? error->status
+                                 : rp_error_set(error, RP_E_NOT_FOUND, 0, log->setup.directory, begin, "the file to be cut is gone");
+    }
+    int64_t at = begin - file->base_offset;
+    int rc = rp_mapped_file_hold(file, log->setup.directory, at, (size_t)(stop - begin), error);
+    if (rc == RP_OK) {
+        memset(rp_mapped_file_address(file) + at, 0, (size_t)(stop - begin));
+    }
+    rp_mapped_file_release(file);
+    return rc == RP_OK ? stop - begin : rc;
+}
+
+/* Under the lock. */
+static int clear_synced(rp_commit_log *log, int64_t begin, int64_t end, rp_error *error) {
+    for (int64_t at = begin; at < end;) {
+        int64_t cleared = clear_piece(log, at, end, error);
+        if (cleared < 0) {
+            return (int)cleared;
+        }
+        at += cleared;
+    }
+    return rp_mapped_file_queue_sync(log->row, begin, end, error);
+}
+
+/* Under the lock: what is ahead of the new end is made ready as before; the next byte finds its file anew. */
+static void move_end(rp_commit_log *log, int64_t offset) {
+    if (log->active != NULL) {
+        rp_mapped_file_release(log->active);
+        log->active = NULL;
+    }
+    log->position = offset;
+    log->dispatch_failed_at = -1;
+    atomic_store_explicit(&log->max_offset, offset, memory_order_release);
+    atomic_fetch_add(&log->cuts, 1);
+    if (rp_commit_log_flushed_offset(log) > offset) {
+        rp_commit_log_set_flushed(log, offset);
+    }
+}
+
+static int check_cut(const rp_commit_log *log, int64_t offset, rp_error *error) {
+    if (!log->is_following) {
+        return rp_error_set(error, RP_E_INVALID, 0, log->setup.directory, offset, "the log of a master is not cut");
+    }
+    int64_t dispatched = rp_commit_log_dispatched_offset(log);
+    if (offset < dispatched || offset > log->position) {
+        return rp_error_set(
+            error, RP_E_RANGE, 0, log->setup.directory, offset,
+            "the log cannot be cut at %lld while the store is open: messages up to %lld are in their queues, its end is %lld",
+            (long long)offset, (long long)dispatched, (long long)log->position);
+    }
+    return rp_commit_log_failure((rp_commit_log *)log, error);
+}
+
+int rp_commit_log_cut(rp_commit_log *log, int64_t offset, rp_error *error) {
+    pthread_mutex_lock(&log->append_lock);
+    int rc = check_cut(log, offset, error);
+    if (rc == RP_OK && offset < log->position) {
+        rc = clear_synced(log, offset, log->position, error);
+        if (rc == RP_OK) {
+            move_end(log, offset);
+        }
+    }
+    pthread_mutex_unlock(&log->append_lock);
+    return rc;
+}

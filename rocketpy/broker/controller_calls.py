@@ -1,0 +1,167 @@
+"""What a broker asks of its controller.
+RocketMQ: BrokerOuterAPI (5.3.3 broker/out/), the part that concerns controllers.
+
+Every call but the heartbeat, which nobody answers, goes to the leader. Errors: RocketpyError, of which CommandError is an answer that is
+none, and HeaderError (a ValueError) for one that cannot be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from .._core.errors import RocketpyError
+from .._core.remoting import Command
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.command import CommandError, Fields, check_success
+from ..remoting.headers import (
+    AlterSyncStateSetRequestHeader,
+    ApplyBrokerIdRequestHeader,
+    BrokerHeartbeatRequestHeader,
+    ElectMasterRequestHeader,
+    ElectMasterResponseHeader,
+    ExchangeHAInfoRequestHeader,
+    ExchangeHAInfoResponseHeader,
+    GetMetaDataResponseHeader,
+    GetNextBrokerIdRequestHeader,
+    GetNextBrokerIdResponseHeader,
+    GetReplicaInfoRequestHeader,
+    GetReplicaInfoResponseHeader,
+    RegisterBrokerToControllerRequestHeader,
+    RegisterBrokerToControllerResponseHeader,
+)
+from ..remoting.replica_bodies import SyncStateSet
+
+TIMEOUT_S: Final = 3.0
+LOOK_TIMEOUT_S: Final = 1.0
+"""For one controller of several to say who leads; the next one is asked then."""
+
+
+class ControllerClient(Protocol):
+    """The part of RemotingClient that is needed here."""
+
+    async def invoke(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> Command: ...
+    async def invoke_oneway(self, address: str, code: int, fields: Fields = ..., body: bytes = ..., *, timeout_s: float = ...) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaInfo:
+    """What a controller says of a broker's set. master_id None: there is no master."""
+
+    master_id: int | None
+    master_address: str
+    master_epoch: int
+    sync_state_set: SyncStateSet
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaBeat:
+    """What a heartbeat says of this broker's log."""
+
+    broker_id: int
+    epoch: int
+    max_offset: int
+    confirm_offset: int
+    timeout_ms: int
+    priority: int
+
+
+class ControllerCalls:
+    """Of one broker, by its names and its address."""
+
+    def __init__(self, client: ControllerClient, cluster_name: str, broker_name: str, address: str) -> None:
+        self._client = client
+        self._cluster_name = cluster_name
+        self._broker_name = broker_name
+        self._address = address
+
+    async def leader(self, controllers: Iterable[str]) -> str | None:
+        """The leader's address, as the first that knows it says. None: nobody does."""
+        for address in controllers:
+            try:
+                answer = await self._client.invoke(address, RequestCode.CONTROLLER_GET_METADATA_INFO, timeout_s=LOOK_TIMEOUT_S)
+                header = GetMetaDataResponseHeader.decode(check_success(answer, address).fields)
+            except (RocketpyError, ValueError):
+                continue
+            if header.controller_leader_address:
+                return header.controller_leader_address
+        return None
+
+    async def next_broker_id(self, leader: str) -> int | None:
+        header = GetNextBrokerIdRequestHeader(cluster_name=self._cluster_name, broker_name=self._broker_name)
+        answer = await self._call(leader, RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, header)
+        return GetNextBrokerIdResponseHeader.decode(answer.fields).next_broker_id
+
+    async def apply_broker_id(self, leader: str, broker_id: int, check_code: str) -> None:
+        """Raises CommandError CONTROLLER_BROKER_ID_INVALID: somebody else has it."""
+        header = ApplyBrokerIdRequestHeader(
+            cluster_name=self._cluster_name, broker_name=self._broker_name, applied_broker_id=broker_id, register_check_code=check_code
+        )
+        await self._call(leader, RequestCode.CONTROLLER_APPLY_BROKER_ID, header)
+
+    async def register(self, leader: str, broker_id: int) -> ReplicaInfo:
+        request = RegisterBrokerToControllerRequestHeader(
+            cluster_name=self._cluster_name, broker_name=self._broker_name, broker_id=broker_id, broker_address=self._address
+        )
+        answer = await self._call(leader, RequestCode.CONTROLLER_REGISTER_BROKER, request)
+        header = RegisterBrokerToControllerResponseHeader.decode(answer.fields)
+        ids = SyncStateSet.decode(answer.body).ids
+        sync_state_set = SyncStateSet(ids, header.sync_state_set_epoch or 0)
+        return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, sync_state_set)
+
+    async def replica_info(self, leader: str) -> ReplicaInfo:
+        """Raises CommandError CONTROLLER_BROKER_METADATA_NOT_EXIST: it does not know us."""
+        answer = await self._call(
+            leader, RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequestHeader(broker_name=self._broker_name)
+        )
+        header = GetReplicaInfoResponseHeader.decode(answer.fields)
+        return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, SyncStateSet.decode(answer.body))
+
+    async def elect(self, leader: str, broker_id: int) -> ReplicaInfo:
+        """Asks to be elected; the answer names who is. Raises CommandError: nobody can be."""
+        request = ElectMasterRequestHeader(
+            cluster_name=self._cluster_name, broker_name=self._broker_name, broker_id=broker_id, designate_elect=False
+        )
+        answer = await self._client.invoke(leader, RequestCode.CONTROLLER_ELECT_MASTER, request, timeout_s=TIMEOUT_S)
+        if answer.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
+            raise CommandError(answer.code, answer.remark, address=leader)
+        header = ElectMasterResponseHeader.decode(answer.fields)
+        sync_state_set = SyncStateSet(SyncStateSet.decode(answer.body).ids, header.sync_state_set_epoch or 0)
+        return ReplicaInfo(header.master_broker_id, header.master_address or "", header.master_epoch or 0, sync_state_set)
+
+    async def alter_sync_state_set(self, leader: str, master_id: int, master_epoch: int, wanted: SyncStateSet) -> SyncStateSet:
+        """The set as it is from now on. wanted: its epoch is that of the set it is to replace."""
+        header = AlterSyncStateSetRequestHeader(broker_name=self._broker_name, master_broker_id=master_id, master_epoch=master_epoch)
+        answer = await self._call(leader, RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, wanted.encode())
+        return SyncStateSet.decode(answer.body)
+
+    async def ha_address(self, master: str) -> str | None:
+        """Asked of a master itself: where its slaves connect to. None: it is none."""
+        answer = await self._call(master, RequestCode.EXCHANGE_BROKER_HA_INFO, ExchangeHAInfoRequestHeader())
+        return ExchangeHAInfoResponseHeader.decode(answer.fields).master_ha_address
+
+    async def beat(self, controllers: Iterable[str], beat: ReplicaBeat) -> None:
+        """To every controller, as any may be the leader in a moment. One that cannot be reached misses it."""
+        header = BrokerHeartbeatRequestHeader(
+            cluster_name=self._cluster_name,
+            broker_addr=self._address,
+            broker_name=self._broker_name,
+            broker_id=beat.broker_id,
+            epoch=beat.epoch,
+            max_offset=beat.max_offset,
+            confirm_offset=beat.confirm_offset,
+            heartbeat_timeout_mills=beat.timeout_ms,
+            election_priority=beat.priority,
+        )
+        await asyncio.gather(*(self._beat_one(address, header) for address in controllers))
+
+    async def _beat_one(self, address: str, header: BrokerHeartbeatRequestHeader) -> None:
+        try:
+            await self._client.invoke_oneway(address, RequestCode.BROKER_HEARTBEAT, header, timeout_s=LOOK_TIMEOUT_S)
+        except RocketpyError:
+            pass  # the leader's silence is noticed by the requests that it answers
+
+    async def _call(self, leader: str, code: RequestCode, fields: Fields, body: bytes = b"") -> Command:
+        return check_success(await self._client.invoke(leader, code, fields, body, timeout_s=TIMEOUT_S), leader)

@@ -1,0 +1,46 @@
+"""The tables of a broker as its files have them, at the start."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from ..auth.metadata import SavedAuth
+from ..auth.service import AuthService
+from .consumer_offsets import SavedOffsets
+from .consumer_orders import SavedOrders
+from .delay_offsets import SavedDelayOffsets
+from .parts import Parts
+from .request_modes import RequestModes
+from .subscriptions import SavedGroups
+from .topics import SavedTopics
+from .unlisted_topics import list_unlisted
+
+log = logging.getLogger(__name__)
+
+
+def load_tables(parts: Parts, auth: AuthService, directory: Path) -> None:
+    """What the files say, over what every broker has. Damaged files leave their table as it is, loudly. Raises as SavedState.load."""
+    if parts.saved.topics.load(SavedTopics.from_json, parts.topics.load) and not parts.ha.is_slave:
+        list_unlisted(parts.topics, parts.store)
+    parts.saved.groups.load(SavedGroups.from_json, parts.groups.load)
+    parts.saved.offsets.load(SavedOffsets.from_json, parts.offsets.load)
+    if not parts.ha.is_slave:
+        hold_offsets_back(parts)
+    if not parts.saved.delay_offsets.load(SavedDelayOffsets.from_json, parts.delay_offsets.load):
+        parts.saved.delay_offsets.mark_saved()
+    if not parts.saved.timer_metrics.file.path.exists():
+        parts.saved.timer_metrics.mark_saved()  # while none waits, there is no need of one
+    if not parts.saved.request_modes.load(RequestModes.read, parts.request_modes.load):
+        parts.saved.request_modes.mark_saved()
+    if not parts.saved.consumer_orders.load(SavedOrders.from_json, parts.consumer_orders.load):
+        parts.saved.consumer_orders.mark_saved()
+    if not parts.saved.auth.load(SavedAuth.from_json, auth.metadata.load):
+        parts.saved.auth.mark_saved()
+    auth.begin(directory)
+
+
+def hold_offsets_back(parts: Parts) -> None:
+    """Of a master: past its queues' ends there is nothing that anybody can have read."""
+    if moved := parts.offsets.hold_back(parts.queue_end):
+        log.warning("%d consumer offsets were past their queues' ends: what they had read is lost, they go on at the ends", moved)

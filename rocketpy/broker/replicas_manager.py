@@ -1,0 +1,482 @@
+"""A broker's standing with its controller, kept: the requests that are due, heartbeats, the role that answers give, the set and the lease.
+RocketMQ: ReplicasManager (5.3.3 broker/controller/).
+
+    replica_state ─ due ─► controller_calls ─ answers ─► replica_state ─ a role ─► role_switch ─ its steps ─► role_services
+    ha (slaves) ─► sync_state ─┬─ another set ─► propose, then ask the controller ─► agree
+                               └─ the lease ──► the native broker, which refuses sends when it is over
+
+Notices of a role (NOTIFY_BROKER_ROLE_CHANGED) come from whoever can reach the listener, so they are hints: the leader is asked at once.
+RocketMQ takes the role from the notice.
+
+Threads  one event loop. Bounds: one request of each kind, one proposal, one switch of roles at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from .._core.errors import NetworkError, RocketpyError, TimedOut
+from ..remoting.codes import ResponseCode
+from ..remoting.command import CommandError
+from ..remoting.replica_bodies import SyncStateSet
+from .broker_metadata import BrokerMetadata, BrokerMetadataFiles, mismatch
+from .controller_calls import ControllerCalls, ReplicaBeat, ReplicaInfo
+from .replica_state import Ask, ReplicaPeriods, ReplicaState, Role
+from .role_switch import RoleSteps, RoleSwitch
+from .sync_state import Follower, SyncStateRules, SyncStates
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.5
+"""How often lease and set are looked at when nothing happens."""
+JOIN_MS: Final = 3000
+JOIN_LOOK_S: Final = 0.01
+FIND_MS: Final = 1000
+EXPIRE_MS: Final = 60_000
+NOT_OURS: Final = frozenset({ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED})
+REFUSED_ID: Final = frozenset({ResponseCode.CONTROLLER_BROKER_ID_INVALID})
+
+
+class ReplicaLog(Protocol):
+    """The part of AutoSwitchHaService that is needed here."""
+
+    @property
+    def is_slave(self) -> bool: ...
+    @property
+    def last_epoch(self) -> int: ...
+    @property
+    def confirm_offset(self) -> int: ...
+
+    @property
+    def cut_offset(self) -> int | None: ...
+
+    def log_end(self) -> int: ...
+    def connection(self) -> int | None: ...
+    def open(self, broker_id: int) -> None: ...
+    def follow(self, ha_address: str | None) -> None: ...
+    def agree(self, broker_ids: Collection[int]) -> None: ...
+    def propose(self, broker_ids: Collection[int]) -> None: ...
+    def forget_expired(self) -> None: ...
+    def followers(self) -> list[dict[str, Any]]: ...
+    def watch_set(self, set_changed: Callable[[], None]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    """As configured."""
+
+    cluster_name: str
+    broker_name: str
+    address: str
+    controllers: tuple[str, ...]
+    periods: ReplicaPeriods = field(default_factory=ReplicaPeriods)
+    rules: SyncStateRules = field(default_factory=SyncStateRules)
+    check_set_ms: int = 5000
+    beat_timeout_ms: int = 10_000
+    priority: int = 2**31 - 1
+
+
+class Replicas:
+    """`start` once the store is open; `stop` before it is closed."""
+
+    def __init__(
+        self,
+        settings: ReplicaSettings,
+        calls: ControllerCalls,
+        files: BrokerMetadataFiles,
+        own_log: ReplicaLog,
+        renew_lease: Callable[[int], None],
+        cut: Callable[[int], None],
+        clock_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        look_up: Callable[[Iterable[str]], Awaitable[list[str]]] | None = None,
+    ) -> None:
+        """renew_lease: sends are taken for so many ms from now on, negative: without an end. cut: the log ends with what its master does
+        not have, from that offset on, and has to be opened anew without it; called once. clock_ms: monotonic. look_up: the addresses
+        behind those of the controllers."""
+        self._settings = settings
+        self.controllers = settings.controllers
+        self._calls = calls
+        self._files = files
+        self._log = own_log
+        self._renew_lease = renew_lease
+        self._cut = cut
+        self._look_up = look_up
+        self._clock_ms = clock_ms
+        self._wall_ms = wall_ms
+        self.state = ReplicaState(settings.periods)
+        self.switch: RoleSwitch | None = None
+        self._states: SyncStates | None = None
+        self._states_of = -1
+        self._granted_ms = 0
+        self._check_ms = 0
+        self._find_ms = 0
+        self._expire_ms = 0
+        self._is_cut = False
+        self._wanted_code = ""
+        self._complaints: set[str] = set()
+        self._woken = asyncio.Event()
+        self._asks: set[asyncio.Task[None]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # ---- life ----
+
+    async def start(self, steps: RoleSteps) -> None:
+        """Raises StoreCorrupt, StoreIOError: the files of the id; NetworkError: the HA port."""
+        own, asked = await self._blocking(self._files.read)
+        for metadata in (own, asked):
+            if metadata and (fault := mismatch(metadata, self._settings.cluster_name, self._settings.broker_name)):
+                raise RocketpyError(f"this store has the id of another broker: {fault}; set it back, or use another storePathRootDir")
+        self.state = ReplicaState(self._settings.periods, own.broker_id if own else None, asked.broker_id if asked and not own else None)
+        self._wanted_code = asked.check_code if asked else ""
+        self.switch = RoleSwitch(steps)
+        if own is not None:
+            self._log.open(own.broker_id)
+        self._log.watch_set(self._look_at_set)
+        self._tasks = [asyncio.create_task(self.switch.run(), name="role"), asyncio.create_task(self._run(), name="replicas")]
+
+    async def stop(self) -> None:
+        """A switch that is under way is waited for. Idempotent."""
+        if self.switch is not None:
+            self.switch.stop()
+        for task in (*self._asks, *self._tasks[1:]):
+            task.cancel()
+        await asyncio.gather(*self._asks, *self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    async def has_role(self, wait_s: float) -> bool:
+        """Whether there is a role, which is waited for so long."""
+        assert self.switch is not None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self.switch.taken.wait()
+        return self.switch.current is not None
+
+    # ---- what others tell ----
+
+    def hint(self) -> None:
+        """A controller says that the role has changed."""
+        self.state.hint()
+        self._woken.set()
+
+    def lost(self, address: str) -> None:
+        """The connection to a server has ended."""
+        if address == self.state.leader:
+            self.hint()
+
+    def heard_of_master(self, master_address: str | None, ha_address: str | None) -> None:
+        """From a name server, or from itself. One that the controller does not name is nobody's master."""
+        role = self.switch.current if self.switch is not None else None
+        if role is not None and not role.is_master and role.master_address == master_address:
+            self._log.follow(ha_address)
+
+    def led(self, role: Role) -> None:
+        """The log is led, sends are about to be taken."""
+        if self._states is None or self._states_of != role.epoch:
+            rules, granted_ms = self._settings.rules, self._granted_ms
+            self._states, self._states_of = SyncStates(rules, role.master_id, role.sync_state_set, granted_ms), role.epoch
+        else:
+            self._states.take(role.sync_state_set)
+        self._agree()
+        self._renew()
+
+    # ---- for operators ----
+
+    def sync_state_set(self) -> SyncStateSet:
+        """As known last."""
+        if self._states is not None and not self._log.is_slave:
+            return self._states.known
+        return self.state.role.sync_state_set if self.state.role is not None else SyncStateSet()
+
+    def others_in_sync(self) -> frozenset[int]:
+        """Of a master: who else may be elected. Empty on a slave."""
+        if self._log.is_slave or self.state.broker_id is None:
+            return frozenset()
+        return self.sync_state_set().ids - {self.state.broker_id}
+
+    def counters(self) -> dict[str, str]:
+        """Lines for brokerStatus."""
+        role, switch = self.state.role, self.switch
+        known = self.sync_state_set()
+        lines = {
+            "controllerLeader": self.state.leader or "",
+            "replicaState": self.state.standing.name,
+            "brokerControllerId": str(self.state.broker_id if self.state.broker_id is not None else -1),
+            "masterBrokerId": str(role.master_id if role is not None else -1),
+            "masterAddress": role.master_address if role is not None else "",
+            "masterEpoch": str(role.epoch if role is not None else -1),
+            "syncStateSet": ",".join(map(str, sorted(known.ids))),
+            "syncStateSetEpoch": str(known.epoch),
+            "roleSwitches": str(switch.switches if switch is not None else 0),
+            "roleFailure": switch.failure if switch is not None else "",
+        }
+        if self._states is not None and not self._log.is_slave:
+            left_ms = self._states.lease_left_ms(self._followers(), self._clock_ms())
+            lines["leaseLeftMillis"] = "-1" if left_ms is None else str(left_ms)
+        return lines
+
+    # ---- the loop ----
+
+    async def _run(self) -> None:
+        while True:
+            now_ms = self._clock_ms()
+            for ask in self.state.due(now_ms):
+                self._spawn(self._ask(ask, now_ms), ask.name)
+            try:
+                self._tick(now_ms)
+            except Exception:  # outer edge of the task: the next look must come
+                log.exception("the set of replicas in sync could not be looked at")
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(TICK_S, self.state.next_ms(now_ms) / 1000 + 0.001)):
+                    await self._woken.wait()
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=f"controller {name}")
+        self._asks.add(task)
+        task.add_done_callback(self._asks.discard)
+
+    async def _ask(self, ask: Ask, asked_ms: int) -> None:
+        leader, is_done = self.state.leader or "", False
+        try:
+            await self._carry_out(ask, leader, asked_ms)
+            is_done = True
+            self._complaints.discard(ask.name)
+        except CommandError as error:
+            is_done = self._take_refusal(ask, leader, error)
+        except (NetworkError, TimedOut) as error:
+            self._complain(ask, error)
+            if ask is not Ask.LEADER:
+                self.state.lost_leader(leader)
+        except Exception as error:  # an answer that cannot be read, a disk that is full: it is asked again
+            self._complain(ask, error)
+        finally:
+            self.state.over(ask, self._clock_ms(), is_done=is_done)
+            self._woken.set()
+
+    async def _carry_out(self, ask: Ask, leader: str, asked_ms: int) -> None:
+        state, calls, settings = self.state, self._calls, self._settings
+        match ask:
+            case Ask.LEADER:
+                if self._look_up is not None:
+                    self.controllers = tuple(await self._look_up(settings.controllers))
+                found = await calls.leader(self.controllers)
+                if found is None:
+                    raise RocketpyError(f"none of {';'.join(self.controllers)} knows a leader")
+                if found != state.leader:
+                    log.info("Update controller leader address to %s", found)
+                state.found_leader(found)
+            case Ask.BROKER_ID:
+                offered = await calls.next_broker_id(leader)
+                if offered is None:
+                    raise RocketpyError("the controller offered no broker id")
+                self._wanted_code = f"{settings.address};{self._wall_ms()}"
+                wish = BrokerMetadata(settings.cluster_name, settings.broker_name, offered, self._wanted_code)
+                await self._blocking(lambda: self._files.write_temporary(wish))
+                state.offered(offered)
+            case Ask.APPLY:
+                assert state.offered_id is not None
+                await calls.apply_broker_id(leader, state.offered_id, self._wanted_code)
+                own = BrokerMetadata(settings.cluster_name, settings.broker_name, state.offered_id)
+                await self._blocking(lambda: self._files.write(own))
+                self._log.open(own.broker_id)
+                log.info("the controller gave this broker the id %d", own.broker_id)
+                state.given()
+            case Ask.REGISTER:
+                assert state.broker_id is not None
+                info = await calls.register(leader, state.broker_id)
+                state.registered()
+                await self._beat()  # who has not been heard cannot be elected
+                self._take(info, asked_ms)
+            case Ask.ELECT:
+                assert state.broker_id is not None
+                await self._beat()
+                self._take(await calls.elect(leader, state.broker_id), asked_ms)
+            case Ask.REPLICA_INFO:
+                await self._beat()  # before it: what renews our lease has the controller count from here, too
+                self._take(await calls.replica_info(leader), asked_ms)
+            case Ask.BEAT:
+                await self._beat()
+
+    async def _beat(self) -> None:
+        state, settings = self.state, self._settings
+        assert state.broker_id is not None
+        beat = ReplicaBeat(
+            state.broker_id,
+            self._log.last_epoch,
+            self._log.log_end(),
+            self._log.confirm_offset,
+            settings.beat_timeout_ms,
+            settings.priority,
+        )
+        await self._calls.beat(self.controllers, beat)
+
+    def _take_refusal(self, ask: Ask, leader: str, error: CommandError) -> bool:
+        """Whether it is an answer to go on with."""
+        self._complain(ask, error)
+        if error.code == ResponseCode.CONTROLLER_NOT_LEADER:
+            self.state.lost_leader(leader)
+        elif ask is Ask.APPLY and error.code in REFUSED_ID:
+            self.state.refused()
+            return True
+        elif error.code in NOT_OURS and ask is not Ask.REGISTER:
+            self.state.unknown()
+        return False
+
+    def _complain(self, ask: Ask, error: Exception) -> None:
+        """Once per outage, not every second."""
+        if ask.name not in self._complaints:
+            log.warning("%s at controller %s: %s; it is tried again", ask.name, self.state.leader or "?", error)
+        self._complaints.add(ask.name)
+
+    # ---- roles ----
+
+    def _take(self, info: ReplicaInfo, asked_ms: int) -> None:
+        assert self.switch is not None
+        if info.master_id is None:
+            self.state.masterless()
+            return
+        role = self.state.take(info)
+        known = self.state.role
+        is_ours = known is not None and known.is_master and info.master_epoch == known.epoch and info.master_id == known.master_id
+        if is_ours and self._states is not None and self._states_of == info.master_epoch:
+            self._states.confirmed(asked_ms)
+            if self._states.take(info.sync_state_set):
+                self._agree()
+            self._renew()
+        elif role is not None:
+            self._granted_ms = asked_ms
+            self._begin(role)
+
+    def _begin(self, role: Role) -> None:
+        assert self.switch is not None
+        if role.epoch < self._log.last_epoch:
+            log.error(
+                "the controller names a master of epoch %d, and this log has been written to in epoch %d: the controller has lost what it "
+                "knew; nobody is served here until its epochs are past that",
+                role.epoch,
+                self._log.last_epoch,
+            )
+            return
+        current = self.switch.current
+        if not role.is_master and current is not None and (current.epoch, current.master_id) == (role.epoch, role.master_id):
+            return  # a slave's set concerns its master
+        self.switch.want(role)
+
+    # ---- set and lease ----
+
+    def _followers(self) -> list[Follower]:
+        now_ms = self._clock_ms()
+        return [
+            Follower(
+                row["broker_id"],
+                None if row["caught_up_age_ms"] is None else now_ms - row["caught_up_age_ms"],
+                bool(row["has_caught_up"]),
+                bool(row["is_learner"]),
+            )
+            for row in self._log.followers()
+        ]
+
+    def _look_at_set(self) -> None:
+        self._check_ms = 0
+        self._woken.set()
+
+    def _tick(self, now_ms: int) -> None:
+        if now_ms >= self._expire_ms:
+            self._expire_ms = now_ms + EXPIRE_MS
+            self._spawn(self._forget_expired(), "epochs of files that are gone")
+        if self._log.is_slave:
+            self._look_for_master(now_ms)
+        else:
+            self._keep_set(now_ms)
+
+    def _keep_set(self, now_ms: int) -> None:
+        if self._states is None or self.switch is None or self.switch.current is None:
+            return
+        self._renew()
+        if now_ms < self._check_ms or self.state.leader is None:
+            return
+        self._check_ms = now_ms + self._settings.check_set_ms
+        wanted = self._states.proposal(self._followers(), now_ms)
+        if wanted is not None:
+            self._log.propose(self._states.waited_for)  # before the request leaves: it may be carried out at any time then
+            self._spawn(self._alter(self._states, self._states_of, wanted), "ALTER_SYNC_STATE_SET")
+
+    def _look_for_master(self, now_ms: int) -> None:
+        """A slave's: where to the master sends its log, and what of ours it has not."""
+        role = self.switch.current if self.switch is not None else None
+        if role is None or role.is_master:
+            return
+        cut_offset = self._log.cut_offset
+        if cut_offset is not None and not self._is_cut:
+            self._is_cut = True
+            self._cut(cut_offset)
+        elif self._log.connection() is None and now_ms >= self._find_ms:
+            self._find_ms = now_ms + FIND_MS
+            self._spawn(self._find(role), "the master's HA address")
+
+    async def _find(self, role: Role) -> None:
+        try:
+            self.heard_of_master(role.master_address, await self._calls.ha_address(role.master_address))
+        except (RocketpyError, ValueError) as error:
+            log.info("master %s does not say where its log is sent from: %s", role.master_address, error)
+
+    async def _forget_expired(self) -> None:
+        try:
+            await self._blocking(self._log.forget_expired)
+        except RocketpyError as error:
+            log.warning("epochs of files that are gone stay in their file: %s", error)
+
+    async def _alter(self, states: SyncStates, epoch: int, wanted: SyncStateSet) -> None:
+        assert self.state.broker_id is not None and self.state.leader is not None
+        leader = self.state.leader
+        try:
+            if not await self._hold_confirmed(wanted.ids - states.known.ids):
+                states.refused()
+                return
+            known = await self._calls.alter_sync_state_set(leader, self.state.broker_id, epoch, wanted)
+            log.info("SyncStateSet changed from %s to %s", sorted(states.known.ids), sorted(known.ids))
+            states.answered(known)
+        except CommandError as error:
+            states.refused()
+            log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
+            self.hint()
+        except asyncio.CancelledError:
+            states.failed()
+            raise
+        except (RocketpyError, ValueError) as error:
+            states.failed()
+            log.warning("the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
+            self.state.lost_leader(leader)
+        finally:
+            if states is self._states:
+                self._agree()
+                self._renew()
+
+    async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
+        """Whether these hold, since they were proposed, what was acknowledged without them."""
+        deadline_ms = self._clock_ms() + JOIN_MS
+        while not newcomers <= {follower.broker_id for follower in self._followers() if follower.may_join}:
+            if self._clock_ms() > deadline_ms:
+                return False
+            await asyncio.sleep(JOIN_LOOK_S)
+        return True
+
+    def _agree(self) -> None:
+        """Natively the set is what it is here."""
+        assert self._states is not None
+        if self._states.is_settled:
+            self._log.agree(sorted(self._states.known.ids))
+
+    def _renew(self) -> None:
+        assert self._states is not None
+        left_ms = self._states.lease_left_ms(self._followers(), self._clock_ms())
+        self._renew_lease(-1 if left_ms is None else left_ms)
+
+    async def _blocking(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(None, work)

@@ -1,0 +1,171 @@
+"""What runs for masters only and what for slaves only, in the order in which it stops and starts when a controller changes the role.
+RocketMQ: ReplicasManager.changeToMaster, changeToSlave, BrokerController.changeSpecialServiceStatus (5.3.3 broker/).
+
+    to master   copying ends ─ the log is led ─ tables are ours ─ offsets of the others ─ sends are taken
+                ─ delivery, timers, revive ─ registered
+    to slave    sends are refused ─ checks, delivery, revive, timers end ─ the log is followed
+                ─ timers follow ─ tables are copied ─ registered
+
+A master's own appends (delivery, timers, revive, checks) begin behind the log's lead and have ended before it is given up. Each step does
+nothing where all is done already: a switch that failed, or that the next one overtook, is begun anew.
+
+Threads  one event loop; what blocks, in its executor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ..ha.auto_switch import AutoSwitchHaService
+from .group_members import group_members
+from .live_settings import apply_changes
+from .loaded_tables import hold_offsets_back
+from .native_options import timer_options
+from .parts import Parts
+from .replica_state import Role
+from .returning_master import return_as_master
+from .role_switch import RoleStep, RoleSteps
+from .settings import MASTER_ID, SLAVE, SYNC_MASTER
+from .slave_synchronize import SlaveSynchronize
+from .transaction_checks import TransactionChecks
+from .unlisted_topics import list_unlisted
+
+REGISTER_WAIT_S: Final = 3.0
+"""A name server that is slow does not hold the role up."""
+
+
+class RoleServices:
+    """Of one broker behind a controller. It begins as a slave of nobody."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        ha: AutoSwitchHaService,
+        synchronize: SlaveSynchronize,
+        checks: TransactionChecks,
+        on_lead: Callable[[Role], None],
+    ) -> None:
+        """on_lead: the log is led; called before sends are taken."""
+        self._parts = parts
+        self._ha = ha
+        self._synchronize = synchronize
+        self._checks = checks
+        self._on_lead = on_lead
+        self._was_master = False
+        self._timers_deliver = False
+
+    def steps(self) -> RoleSteps:
+        to_master = (
+            RoleStep("the end of copying", self._stop_copying),
+            RoleStep("the lead of the log", self._lead),
+            RoleStep("topics and offsets of our own", self._own_tables),
+            RoleStep("consumer offsets of the others", self._take_offsets),
+            RoleStep("taking sends", self._take_sends),
+            RoleStep("delivery", self._start_appends),
+            RoleStep("registration", self._register),
+        )
+        to_slave = (
+            RoleStep("refusing sends", self._refuse_sends),
+            RoleStep("the end of delivery", self._stop_appends),
+            RoleStep("the end of the lead", self._step_down),
+            RoleStep("timers that follow", self._follow_timers),
+            RoleStep("copying", self._copy),
+            RoleStep("registration", self._register),
+        )
+        return RoleSteps(to_master, to_slave, self._close)
+
+    # ---- master ----
+
+    async def _stop_copying(self, role: Role) -> None:
+        self._synchronize.leave()
+
+    async def _lead(self, role: Role) -> None:
+        await self._blocking(functools.partial(self._ha.lead, role.epoch, sorted(role.sync_state_set.ids | {role.master_id})))
+        self._on_lead(role)
+
+    async def _own_tables(self, role: Role) -> None:
+        parts = self._parts
+        if not self._was_master:
+            list_unlisted(parts.topics, parts.store)  # first: it goes by when the table changed last
+            hold_offsets_back(parts)
+        parts.topics.lead(role.epoch)
+        await parts.saved.topics.save()
+
+    async def _take_offsets(self, role: Role) -> None:
+        """Before a client comes: the master before may have heard of more than was copied, and be there still."""
+        if self._was_master:
+            return
+        parts = self._parts
+        members = await group_members(parts.client, parts.registration.name_servers, parts.registration.identity)
+        await return_as_master(parts, {address for _, address in members})
+
+    async def _take_sends(self, role: Role) -> None:
+        self._set_role(SYNC_MASTER, MASTER_ID)
+
+    async def _start_appends(self, role: Role) -> None:
+        native = self._parts.native
+        native.start_delivery()
+        await self._run_timers(delivers=True)
+        native.start_revive()
+        self._was_master = True
+
+    # ---- slave ----
+
+    async def _refuse_sends(self, role: Role) -> None:
+        self._set_role(SLAVE, self._ha.broker_id)
+
+    async def _stop_appends(self, role: Role) -> None:
+        native = self._parts.native
+        await self._checks.end_rounds()
+        await self._blocking(native.stop_delivery)
+        await self._blocking(native.stop_revive)
+        if self._timers_deliver:
+            await self._blocking(native.stop_timers)
+        await self._parts.saved.delay_offsets.save_or_log()
+
+    async def _step_down(self, role: Role) -> None:
+        await self._blocking(self._ha.step_down)
+        self._was_master = False
+
+    async def _follow_timers(self, role: Role) -> None:
+        await self._run_timers(delivers=False)
+
+    async def _copy(self, role: Role) -> None:
+        self._parts.topics.follow()
+        self._synchronize.follow(role.master_address)
+
+    # ---- both ----
+
+    async def _register(self, role: Role) -> None:
+        """Under the new id; a name server that does not answer now hears of it with the next period."""
+        registration = self._parts.registration
+        registration.identity = replace(registration.identity, broker_id=MASTER_ID if role.is_master else self._ha.broker_id)
+        registration.is_isolated = False
+        registration.announce_all()
+        await registration.settled(REGISTER_WAIT_S)
+
+    async def _close(self) -> None:
+        self._set_role(SLAVE, self._ha.broker_id)
+
+    def _set_role(self, role: str, broker_id: int) -> None:
+        parts = self._parts
+        parts.config.override("brokerRole", role)
+        parts.config.override("brokerId", broker_id)
+        apply_changes(parts, {})
+
+    async def _run_timers(self, *, delivers: bool) -> None:
+        config, native = self._parts.config, self._parts.native
+        if not config.boolean("timerWheelEnable"):
+            return
+        if delivers != self._timers_deliver:
+            await self._blocking(native.stop_timers)
+        options = timer_options(config, delivers=delivers)
+        await self._blocking(functools.partial(native.start_timers, config.text("storePathRootDir"), **options))
+        self._timers_deliver = delivers
+
+    async def _blocking(self, work: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, work)

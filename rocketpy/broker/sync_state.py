@@ -1,0 +1,124 @@
+"""Which replicas a master has to wait for, and whether it may still call itself the master: decisions, with the clock passed in.
+RocketMQ: AutoSwitchHAService (5.3.3 store/ha/autoswitch/): maybeShrinkSyncStateSet, maybeExpandInSyncStateSet; the lease is ours.
+
+    slaves' acks ─► wanted set ─ differs ─► proposal ─ asked ─┬─ answered ───► the set of a new edition
+                                                              ├─ refused ────► the set as before
+                                                              └─ no answer ──► both, until an edition is known that is newer
+
+Set    a message is acknowledged by the set that the controller knows and by the one that it was asked to know: whichever of the two an
+       election goes by, who is elected has the message. A proposal without an answer may be carried out late, until the set has a newer
+       edition.
+Lease  a master that reaches neither the controller nor its set may have been replaced. It takes sends while, within the lease, the
+       controller called it the master or every other member of the set followed it: a member that was elected follows nobody, and nobody
+       else can be elected (but for enableElectUncleanMaster). So a master alone in its set goes on without a controller, and so does a
+       whole set.
+
+Threads  none: decisions only. Times in ms of one monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..remoting.replica_bodies import SyncStateSet
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A slave that is connected to this master's log."""
+
+    broker_id: int
+    caught_up_ms: int | None
+    """When it last said that it held all there was; None: it never did."""
+    may_join: bool = True
+    """It holds what is confirmed, and reached this epoch."""
+    is_learner: bool = False
+    """asyncLearner: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncStateRules:
+    """haMaxTimeSlaveNotCatchup; how long the lease lasts, 0: sends are taken whatever the controller says."""
+
+    behind_max_ms: int = 15_000
+    lease_ms: int = 10_000
+
+
+class SyncStates:
+    """Of one master in one epoch: made anew with each."""
+
+    def __init__(self, rules: SyncStateRules, own_id: int, known: SyncStateSet, confirmed_ms: int) -> None:
+        """confirmed_ms: when the request was sent whose answer made this broker the master."""
+        self._rules = rules
+        self._own_id = own_id
+        self.known = known
+        self._asked: frozenset[int] | None = None
+        self._unanswered: frozenset[int] = frozenset()
+        self._confirmed_ms = confirmed_ms
+
+    @property
+    def waited_for(self) -> frozenset[int]:
+        """Whose acknowledgement a message needs."""
+        return self.known.ids | self._unanswered | (self._asked or frozenset())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the set is what the controller said last, and nothing else can be."""
+        return self._asked is None and not self._unanswered
+
+    # ---- the set ----
+
+    def proposal(self, followers: Iterable[Follower], now_ms: int) -> SyncStateSet | None:
+        """The set to ask for, with the edition that it is to replace. None: it is as it should be, or one was asked for."""
+        if self._asked is not None:
+            return None
+        wanted = {self._own_id}
+        for follower in followers:
+            caught_up_ms, is_in = follower.caught_up_ms, follower.broker_id in self.known.ids
+            if caught_up_ms is None or follower.is_learner or now_ms - caught_up_ms > self._rules.behind_max_ms:
+                continue
+            if is_in or follower.may_join:
+                wanted.add(follower.broker_id)
+        if wanted == self.known.ids:
+            return None
+        self._asked = frozenset(wanted)
+        return SyncStateSet(self._asked, self.known.epoch)
+
+    def answered(self, known: SyncStateSet) -> None:
+        """The set as the controller has it."""
+        self._asked = None
+        self.take(known)
+
+    def refused(self) -> None:
+        """By an answer: it was not carried out."""
+        self._asked = None
+
+    def failed(self) -> None:
+        """No answer came: it may have been carried out, or may be yet."""
+        self._unanswered |= self._asked or frozenset()
+        self._asked = None
+
+    def take(self, known: SyncStateSet) -> bool:
+        """What the controller says without being asked for it. True when that is news."""
+        if known.epoch <= self.known.epoch:
+            return False
+        self.known, self._unanswered = known, frozenset()
+        return True
+
+    # ---- the lease ----
+
+    def confirmed(self, asked_ms: int) -> None:
+        """The controller calls us the master, in answer to a request that was sent then."""
+        self._confirmed_ms = max(self._confirmed_ms, asked_ms)
+
+    def lease_left_ms(self, followers: Iterable[Follower], now_ms: int) -> int | None:
+        """For how long sends may be taken; 0: no more. None: there is no lease."""
+        if not self._rules.lease_ms:
+            return None
+        heard = {follower.broker_id: follower.caught_up_ms or 0 for follower in followers}
+        others = self.waited_for - {self._own_id}
+        if not others:
+            return self._rules.lease_ms
+        followed_ms = min(heard.get(other, 0) for other in others)
+        return max(0, max(self._confirmed_ms, followed_ms) + self._rules.lease_ms - now_ms)

@@ -1,0 +1,250 @@
+"""A broker at a controller of the test's own: ids, roles, sets and leases, over a clock that the test turns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from rocketpy._core.errors import RocketpyError
+from rocketpy.broker.broker_metadata import BrokerMetadata, BrokerMetadataFiles
+from rocketpy.broker.controller_calls import ControllerCalls
+from rocketpy.broker.replica_state import Role
+from rocketpy.broker.replicas_manager import Replicas, ReplicaSettings
+from rocketpy.broker.role_switch import RoleStep, RoleSteps
+from rocketpy.remoting.codes import RequestCode
+
+from .running import eventually, run
+from .stand_in import CONTROLLER, Controller, Log
+
+ADDRESS = "127.0.0.1:10911"
+
+
+@dataclass
+class Bench:
+    """One broker's standing, and what it did."""
+
+    home: Path
+    controller: Controller = field(default_factory=Controller)
+    log: Log = field(default_factory=Log)
+    now_ms: int = 1000
+    roles: list[Role] = field(default_factory=list)
+    leases: list[int] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
+
+    def replicas(self) -> Replicas:
+        settings = ReplicaSettings("c", "b", ADDRESS, (CONTROLLER,), check_set_ms=0)
+        calls = ControllerCalls(self.controller, "c", "b", ADDRESS)
+        return Replicas(
+            settings, calls, self.files, self.log, self.leases.append, self.cuts.append, lambda: self.now_ms, lambda: 1_700_000_000_000
+        )
+
+    @property
+    def files(self) -> BrokerMetadataFiles:
+        return BrokerMetadataFiles(self.home / "brokerIdentity")
+
+    def steps(self, replicas: Replicas) -> RoleSteps:
+        async def lead(role: Role) -> None:
+            self.log.is_slave, self.log.last_epoch = False, role.epoch
+            replicas.led(role)
+            self.roles.append(role)
+
+        async def follow(role: Role) -> None:
+            self.log.is_slave = True
+            self.roles.append(role)
+
+        async def close() -> None: ...
+
+        return RoleSteps([RoleStep("lead", lead)], [RoleStep("follow", follow)], close)
+
+
+@asynccontextmanager
+async def started(bench: Bench) -> AsyncIterator[Replicas]:
+    replicas = bench.replicas()
+    await replicas.start(bench.steps(replicas))
+    try:
+        yield replicas
+    finally:
+        await replicas.stop()
+
+
+async def asked_again(bench: Bench, replicas: Replicas) -> None:
+    """The controller is asked once more for what it knows, and its answer is taken."""
+    count = bench.controller.requests.count(RequestCode.CONTROLLER_GET_REPLICA_INFO)
+    replicas.hint()
+    bench.now_ms += 200
+    replicas.hint()
+    await eventually(lambda: bench.controller.requests.count(RequestCode.CONTROLLER_GET_REPLICA_INFO) > count, "the request")
+
+
+def test_an_empty_store_becomes_the_master_and_keeps_its_id(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            assert bench.roles[0].is_master and bench.log.broker_id == 1
+            assert bench.files.read() == (BrokerMetadata("c", "b", 1), None)
+            assert bench.controller.ids == {1: f"{ADDRESS};1700000000000"}
+            beat = bench.controller.beats[0]
+            assert (beat["brokerId"], beat["maxOffset"], beat["confirmOffset"]) == ("1", "7", "5")
+            assert replicas.counters()["replicaState"] == "RUNNING"
+        bench.controller.requests.clear()
+        async with started(bench):
+            await eventually(lambda: len(bench.roles) > 1, "the role again")
+        assert RequestCode.CONTROLLER_APPLY_BROKER_ID not in bench.controller.requests
+
+    run(test)
+
+
+def test_an_id_whose_answer_was_lost_is_asked_for_again_by_its_code(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        bench.controller.loses_answers = {RequestCode.CONTROLLER_APPLY_BROKER_ID}
+        async with started(bench):
+            await eventually(lambda: bench.controller.ids, "the id at the controller")
+        assert bench.files.read()[0] is None and not bench.roles
+        bench.controller.loses_answers = set()
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+        assert set(bench.controller.ids) == {1} and bench.log.broker_id == 1
+
+    run(test)
+
+
+def test_an_id_that_was_given_away_is_replaced(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        bench.files.write_temporary(BrokerMetadata("c", "b", 1, "an old code"))
+        bench.controller.ids[1] = "another code"
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+        assert bench.log.broker_id == 2
+
+    run(test)
+
+
+def test_the_store_of_another_broker_ends_the_start(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        bench.files.write(BrokerMetadata("c", "other", 1))
+        with pytest.raises(RocketpyError, match="broker other"):
+            await bench.replicas().start(bench.steps(bench.replicas()))
+
+    run(test)
+
+
+def test_a_notice_is_only_a_hint(tmp_path: Path) -> None:
+    """Of a stranger's nothing comes; of a controller's, what the controller says."""
+
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            await asked_again(bench, replicas)
+            assert len(bench.roles) == 1
+            bench.controller.addresses[2] = "127.0.0.1:10921"
+            bench.controller.elect(2)
+            await asked_again(bench, replicas)
+            await eventually(lambda: len(bench.roles) == 2, "the new role")
+            assert not bench.roles[1].is_master and bench.roles[1].master_address == "127.0.0.1:10921"
+            replicas.heard_of_master("127.0.0.1:10911", "127.0.0.1:1")
+            replicas.heard_of_master("127.0.0.1:10921", "127.0.0.1:10922")
+            assert bench.log.followed == ["127.0.0.1:10922"], "whom the controller does not name is not followed"
+
+    run(test)
+
+
+def test_a_slave_joins_the_set_and_leaves_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench):
+            await eventually(lambda: bench.roles, "a role")
+            bench.log.slave(2)
+            await eventually(lambda: bench.controller.known.ids == {1, 2}, "the set")
+            await eventually(lambda: bench.log.sets[-1] == ("agreed", [1, 2]), "the set natively")
+            assert ("proposed", [1, 2]) in bench.log.sets
+            bench.log.slaves.clear()
+            bench.log.set_changed()
+            await eventually(lambda: bench.controller.known.ids == {1}, "the smaller set")
+
+    run(test)
+
+
+def test_a_set_whose_answer_was_lost_is_waited_for_until_the_controller_says(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.controller.loses_answers = {RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET}
+            bench.log.slave(2)
+            await eventually(lambda: bench.controller.known.ids == {1, 2}, "the set at the controller")
+            assert bench.log.sets[-1] == ("proposed", [1, 2])
+            bench.controller.loses_answers = set()
+            await asked_again(bench, replicas)
+            await eventually(lambda: bench.log.sets[-1] == ("agreed", [1, 2]), "the set natively")
+
+    run(test)
+
+
+def test_an_isolated_master_loses_its_lease_and_gets_it_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.log.slave(2)
+            await eventually(lambda: bench.log.sets[-1] == ("agreed", [1, 2]), "the set")
+            bench.controller.is_away = True
+            bench.now_ms += 20_000
+            bench.log.slave(2, age_ms=60_000)
+            await eventually(lambda: bench.leases[-1] == 0, "the lease's end")
+            bench.controller.is_away = False
+            bench.now_ms += 2000
+            replicas.hint()
+            await eventually(lambda: bench.leases[-1] > 0, "the lease")
+
+    run(test)
+
+
+def test_a_controller_that_has_forgotten_us_is_told_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path)
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.roles, "a role")
+            bench.controller.master = None
+            await asked_again(bench, replicas)
+            await eventually(lambda: len(bench.roles) == 2, "another election")
+            assert bench.roles[1].epoch == 2
+
+    run(test)
+
+
+def test_a_controller_whose_epochs_are_behind_the_log_gives_no_role(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path, log=Log(last_epoch=7))
+        async with started(bench) as replicas:
+            await eventually(lambda: replicas.state.role is not None, "the answer")
+            assert not bench.roles
+            bench.controller.epoch = 7
+            bench.controller.master = None
+            await asked_again(bench, replicas)
+            await eventually(lambda: bench.roles, "a role of an epoch that is later")
+
+    run(test)
+
+
+def test_a_log_that_its_master_does_not_have_is_cut_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        bench = Bench(tmp_path, controller=Controller(master=2, epoch=3, addresses={2: "127.0.0.1:1"}, ids={2: "code", 1: "code"}))
+        bench.files.write(BrokerMetadata("c", "b", 1))
+        bench.log.cut_offset = 77
+        async with started(bench) as replicas:
+            await eventually(lambda: bench.cuts, "the cut")
+            for _ in range(3):
+                replicas.hint()
+                await asked_again(bench, replicas)
+            assert bench.cuts == [77]
+
+    run(test)

@@ -1,0 +1,306 @@
+"""Two brokers behind a controller of the test's own, in this process: what runs, what is served and what is known changes with the role."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rocketpy._core.remoting import Command
+from rocketpy.broker import controlled
+from rocketpy.broker.controller_calls import ControllerCalls
+from rocketpy.broker.service import BrokerService
+from rocketpy.config import load_config
+from rocketpy.namesrv.service import NameServer
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.command import CommandError
+
+from .running import Peer, broker_config, eventually, run
+from .stand_in import CONTROLLER, Controller
+
+TOPIC, GROUP = "t", "g"
+TOPIC_FIELDS = {
+    "defaultTopic": "TBW102", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0,
+    "order": False,
+}  # fmt: skip
+
+
+@dataclass
+class Wire:
+    """The controller by a call, everybody else by the broker's own client."""
+
+    controller: Controller
+    client: Any
+
+    async def invoke(self, address: str, *request: Any, **limits: Any) -> Command:
+        target = self.controller if address == CONTROLLER else self.client
+        answer: Command = await target.invoke(address, *request, **limits)
+        return answer
+
+    async def invoke_oneway(self, address: str, *request: Any, **limits: Any) -> None:
+        await self.controller.invoke_oneway(address, *request, **limits)
+
+
+async def in_thread(work: Callable[[], object]) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+@dataclass
+class Replica:
+    """One broker and a client of it."""
+
+    service: BrokerService
+    peer: Peer
+
+    @property
+    def broker_id(self) -> int:
+        return int(self.service.runtime_table()["brokerControllerId"])
+
+    @property
+    def facts(self) -> dict[str, str]:
+        return self.service.runtime_table()
+
+    def hint(self) -> None:
+        assert self.service._replicas is not None
+        self.service._replicas.hint()
+
+    def has(self, count: int) -> bool:
+        if self.service.parts is None:
+            return False
+        return TOPIC in self.service.parts.topics and self.count() == count
+
+    def count(self) -> int:
+        """Messages in the topic's first queue."""
+        assert self.service.parts is not None
+        return self.service.parts.store.max_offset(TOPIC, 0)
+
+    def end(self) -> int:
+        assert self.service.parts is not None
+        return self.service.parts.ha.log_end()
+
+
+@dataclass
+class Both:
+    """Of broker-a; the first one was elected first."""
+
+    controller: Controller
+    namesrv: NameServer
+    replicas: list[Replica]
+
+    async def elect(self, chosen: Replica) -> None:
+        """Returns when both know, and the set is whole again."""
+        self.controller.elect(chosen.broker_id)
+        epoch = str(self.controller.epoch)
+        for each in self.replicas:
+            each.hint()
+        await eventually(lambda: all(each.facts["masterEpoch"] == epoch for each in self.replicas), "the epoch at both")
+        await eventually(lambda: self.controller.known.ids == {1, 2}, "both in sync")
+
+    async def in_sync(self) -> None:
+        await eventually(lambda: self.replicas[0].end() == self.replicas[1].end(), "equal logs")
+
+
+@asynccontextmanager
+async def both_started(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> AsyncIterator[Both]:
+    controller = Controller()
+    real = ControllerCalls
+    monkeypatch.setattr(controlled, "ControllerCalls", lambda client, *names: real(Wire(controller, client), *names))
+    monkeypatch.setattr("rocketpy.broker.replicas_manager.FIND_MS", 20)
+    namesrv = NameServer(
+        load_config("namesrv", None, {"listenPort": "0", "bindAddress": "127.0.0.1", "kvConfigPath": str(home / "kv.json")})
+    )
+    await namesrv.start()
+    both = Both(controller, namesrv, [])
+    given = {
+        "enableControllerMode": "true", "controllerAddr": CONTROLLER, "allAckInSyncStateSet": "true", "haSendHeartbeatInterval": "100",
+        "namesrvAddr": f"127.0.0.1:{namesrv.port}", "haListenPort": "0", "slaveReadEnable": "true", **settings,
+    }  # fmt: skip
+    try:
+        for name in ("one", "two"):
+            service = BrokerService(broker_config(home / name, **given))
+            both.replicas.append(Replica(service, Peer("")))
+            await service.start()
+            both.replicas[-1].peer.address = service.address
+        await eventually(lambda: controller.known.ids == {1, 2}, "both in sync")
+        yield both
+    finally:
+        for each in both.replicas:
+            await each.peer.client.stop()
+            await each.service.stop()
+        await namesrv.stop()
+
+
+def test_roles_change_back_and_forth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch) as both:
+            one, two = both.replicas
+            assert (one.broker_id, two.broker_id) == (1, 2)
+            bodies = []
+            for turn, (master, slave) in enumerate([(one, two), (two, one), (one, two)]):
+                if turn:
+                    await both.elect(master)
+                for number in range(3):
+                    bodies.append(f"{turn} {number}".encode())
+                    assert (await master.peer.send(TOPIC, bodies[-1])).code == 0, "both hold it"
+                assert (await slave.peer.send(TOPIC)).code != 0
+                assert (master.facts["brokerRole"], slave.facts["brokerRole"]) == ("SYNC_MASTER", "SLAVE")
+                assert master.facts["brokerActive"] == "true" and slave.facts["brokerActive"] == "false"
+                await eventually(
+                    lambda master=master, slave=slave: _ids(both) == {0: master.service.address, slave.broker_id: slave.service.address},
+                    "the name server's table",
+                )
+                await both.in_sync()
+                for each in (master, slave):
+                    await eventually(lambda each=each: each.has(len(bodies)), "topic and queue")
+                    answer = await each.peer.pull(GROUP, TOPIC)
+                    assert all(body in answer.body for body in bodies), turn
+            epochs = (await two.peer.value(RequestCode.GET_BROKER_EPOCH_CACHE))["epochList"]
+            assert [entry["epoch"] for entry in epochs] == [1, 2, 3]
+
+    run(test)
+
+
+def _ids(both: Both) -> dict[int, str]:
+    """Whom the name server knows by which id."""
+    data = both.namesrv.routes.cluster_info()["brokerAddrTable"].get("broker-a", {})
+    return {int(broker_id): address for broker_id, address in data.get("brokerAddrs", {}).items()}
+
+
+def test_delayed_messages_go_on_at_the_new_master_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 0.1)
+        async with both_started(tmp_path, monkeypatch, messageDelayLevel="1s 2s") as both:
+            one, two = both.replicas
+            assert (await one.peer.send(TOPIC, b"plain")).code == 0
+            assert (await one.peer.send(TOPIC, b"late", properties="DELAY\x011\x02")).code == 0
+            await both.elect(two)
+            await eventually(lambda: two.count() == 2, "the delivery")
+            first, second = one.service.parts, two.service.parts
+            assert first is not None and second is not None
+            await eventually(lambda: first.delay_offsets.offsets() == second.delay_offsets.offsets() == {1: 1}, "the copied position")
+            await both.elect(one)
+            await eventually(lambda: one.count() == 2, "the queue of the first one")
+            await both.in_sync()
+            assert one.count() == 2
+
+    run(test)
+
+
+def test_consumer_offsets_never_go_back_with_the_role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old master is there still and has heard of more than was copied."""
+
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 3600.0)
+        async with both_started(tmp_path, monkeypatch) as both:
+            one, two = both.replicas
+            for _ in range(5):
+                assert (await one.peer.send(TOPIC)).code == 0
+            await one.peer.heartbeat("client", GROUP, TOPIC)
+            fields = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "0"}
+            assert (await one.peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**fields, "commitOffset": "4"})).code == 0
+            await both.elect(two)
+            assert (await two.peer.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)).fields["offset"] == "4"
+
+    run(test)
+
+
+def test_a_master_that_was_ahead_of_its_successor_opens_anew_without_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch, allAckInSyncStateSet="false") as both:
+            one, two = both.replicas
+            assert (await one.peer.send(TOPIC, b"both")).code == 0
+            await eventually(lambda: two.has(1), "the copy")
+            assert two.service.parts is not None
+            monkeypatch.setattr(two.service.parts.ha, "follow", lambda address: None)
+            await in_thread(two.service.parts.ha._slave.let_go)
+            for number in range(3):
+                assert (await one.peer.send(TOPIC, f"alone {number}".encode())).code == 0
+            assert one.count() == 4
+            port, before = one.service.port, one.service.parts
+            await both.elect(two)
+            assert (await two.peer.send(TOPIC, b"after")).code == 0
+            await eventually(lambda: one.service.parts not in (None, before), "a store that was opened anew")
+            await eventually(lambda: one.has(2), "the successor's messages")
+            answer = await one.peer.pull(GROUP, TOPIC)
+            assert b"both" in answer.body and b"after" in answer.body and b"alone" not in answer.body
+            assert one.service.port == port
+            await both.in_sync()
+
+    run(test)
+
+
+def test_a_topic_is_acknowledged_when_the_slave_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr("rocketpy.broker.housekeeping.SLAVE_SYNCHRONIZE_S", 3600.0)
+        async with both_started(tmp_path, monkeypatch) as both:
+            one, two = both.replicas
+            assert two.service.parts is not None
+            made = {**TOPIC_FIELDS, "topic": "made"}
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, made)).code == 0
+            assert "made" in two.service.parts.topics
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, {"groupName": "grouped"})).code == 0
+            assert "grouped" in two.service.parts.groups
+
+            async def refuses() -> None:
+                raise CommandError(ResponseCode.SYSTEM_ERROR, "not now")
+
+            monkeypatch.setattr(two.service._synchronize, "catch_up", refuses)
+            answer = await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**made, "topic": "alone"})
+            assert answer.code == ResponseCode.SYSTEM_ERROR and "no replica in sync has it" in str(answer.remark)
+            one.service.config.update({"metadataAckMillis": "0"})
+            assert (await one.peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {**made, "topic": "other"})).code == 0
+
+    run(test)
+
+
+def test_a_master_that_hears_nobody_refuses_sends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch, controllerLeaseMillis="300", allAckInSyncStateSet="false") as both:
+            one, two = both.replicas
+            assert (await one.peer.send(TOPIC)).code == 0
+            both.controller.is_away = True
+            await two.service.stop()
+            await eventually(lambda: one.facts["leaseLeftMillis"] == "0", "the end of the lease")
+            answer = await one.peer.send(TOPIC)
+            assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE and "controller" in str(answer.remark), answer.remark
+            both.controller.is_away = False
+            one.hint()
+            await eventually(lambda: both.controller.known.ids == {1}, "the smaller set")
+            await eventually(lambda: int(one.facts["leaseLeftMillis"]) > 0, "the lease")
+            assert (await one.peer.send(TOPIC)).code == 0
+
+    run(test)
+
+
+def test_a_stranger_elects_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with both_started(tmp_path, monkeypatch) as both:
+            one = both.replicas[0]
+            notice = {"masterAddress": "127.0.0.1:1", "masterEpoch": "999", "syncStateSetEpoch": "999", "masterBrokerId": "7"}
+            assert (await one.peer.ask(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, notice, {"syncStateSet": [7]})).code == 0
+            ha = {"masterHaAddress": "127.0.0.1:1", "masterAddress": "127.0.0.1:1"}
+            assert (await both.replicas[1].peer.ask(RequestCode.EXCHANGE_BROKER_HA_INFO, ha)).code == 0
+            assert (await one.peer.send(TOPIC)).code == 0
+            await both.in_sync()
+
+    run(test)
+
+
+def test_without_a_controller_there_is_neither_an_epoch_nor_a_notice(tmp_path: Path) -> None:
+    async def test() -> None:
+        service = BrokerService(broker_config(tmp_path))
+        await service.start()
+        peer = Peer(service.address)
+        try:
+            assert (await peer.ask(RequestCode.GET_BROKER_EPOCH_CACHE)).code == ResponseCode.SYSTEM_ERROR
+            assert (await peer.ask(RequestCode.NOTIFY_BROKER_ROLE_CHANGED)).code == 0
+        finally:
+            await peer.client.stop()
+            await service.stop()
+
+    run(test)
