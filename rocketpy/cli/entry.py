@@ -53,7 +53,7 @@ def _open_closed_streams() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments and arguments[0] in ("namesrv", "broker"):
+    if arguments and arguments[0] in ("namesrv", "broker", "controller"):
         return _serve(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
     if arguments in (["version"], ["--version"], ["-V"]):
         from .version import print_version
@@ -77,6 +77,10 @@ def mqnamesrv() -> int:
 
 def mqbroker() -> int:
     return _guarded(lambda: _serve("broker", sys.argv[1:], "mqbroker"))
+
+
+def mqcontroller() -> int:
+    return _guarded(lambda: _serve("controller", sys.argv[1:], "mqcontroller"))
 
 
 def _serve(role: str, arguments: list[str], program: str) -> int:

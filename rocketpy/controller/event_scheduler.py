@@ -33,11 +33,10 @@ BUSY = Decision(ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} requests wait for the 
 
 
 class EventScheduler:
-    """The only writer of the log. `appended` is told of every append: whether it was committed, and after how many seconds."""
+    """The only writer of the log."""
 
-    def __init__(self, consensus: Consensus, appended: Callable[[str, float], None] = lambda status, seconds: None) -> None:
+    def __init__(self, consensus: Consensus) -> None:
         self._consensus = consensus
-        self._appended = appended
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._settled_term: int | None = None
@@ -78,21 +77,15 @@ class EventScheduler:
 
     async def _append(self, body: bytes) -> Decision | None:
         """None once it is committed, else what the asker is told."""
-        consensus, loop = self._consensus, asyncio.get_running_loop()
-        term, begun_s = consensus.term, loop.time()
+        consensus, term = self._consensus, self._consensus.term
         self._settled_term = None
-        status = "failed"
         try:
             async with asyncio.timeout(APPEND_WITHIN_S):
                 await consensus.append(body)
-            status = "success"
-        except TimeoutError:
-            status = "timeout"
-            return _not_committed(f"not committed within {APPEND_WITHIN_S:g} s: a majority of controllers does not answer")
-        except RocketpyError as error:
+        except (TimeoutError, RocketpyError) as error:
+            if not isinstance(error, RocketpyError):
+                return _not_committed(f"not committed within {APPEND_WITHIN_S:g} s")
             return _not_committed(str(error)) if consensus.is_leader else NOT_LEADER
-        finally:
-            self._appended(status, loop.time() - begun_s)
         self._settled_term = term
         return None
 

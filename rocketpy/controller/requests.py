@@ -54,8 +54,6 @@ Handler = Callable[["Request"], Response | Awaitable[Response]]
 class Effects:
     """What requests cause besides their answer."""
 
-    elected: Callable[[Decision], None]
-    """Told of every election that was asked for, whatever came of it."""
     notify: Callable[[RoleNotice], None]
     store_config: Callable[[Mapping[str, str]], Awaitable[None]]
     """Writes an update into the configuration's file. Raises RocketpyError."""
@@ -79,8 +77,10 @@ class ControllerRequests:
         self._tables = tables
         self._lives = lives
         self._effects = effects
-        self._decisions = Decisions(tables, lives.life, lambda: config.boolean("enableElectUncleanMaster"))
+        self._decisions = Decisions(tables, lives.life, lambda: self._unclean_is_allowed)
         self._reads_are_logged = config.boolean("isProcessReadEvent")
+        self._read_settings()
+        config.subscribe(lambda changes: self._read_settings())
         self.handlers: dict[int, Handler] = {
             RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: self.alter_sync_state_set,
             RequestCode.CONTROLLER_ELECT_MASTER: self.elect_master,
@@ -95,6 +95,12 @@ class ControllerRequests:
             RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: self.get_next_broker_id,
             RequestCode.CONTROLLER_APPLY_BROKER_ID: self.apply_broker_id,
         }
+
+    def _read_settings(self) -> None:
+        self._unclean_is_allowed = self._config.boolean("enableElectUncleanMaster")
+        self._brokers_are_told = self._config.boolean("notifyBrokerRoleChanged")
+        black_list = {name.strip() for name in self._config.text("configBlackList").split(";")}
+        self._black_list = _ALWAYS_BLACK | black_list
 
     # ---- the leader's ----
 
@@ -114,14 +120,13 @@ class ControllerRequests:
     async def elect(self, header: ElectMasterRequestHeader) -> Decision:
         """An election; whoever is elected is told."""
         decision = await self._scheduler.run(lambda: self._decisions.elect_master(header))
-        self._effects.elected(decision)
         if decision.notice is not None:
             said = logging.INFO if decision.remark is None else logging.WARNING
             text = "Elect new master %d for broker %s, master epoch %d%s"
             notice = decision.notice
             unclean = f": {decision.remark}" if decision.remark else ""
             log.log(said, text, notice.master_broker_id, notice.broker_name, notice.master_epoch, unclean)
-            if self._config.boolean("notifyBrokerRoleChanged"):
+            if self._brokers_are_told:
                 self._effects.notify(notice)
         return decision
 
@@ -196,8 +201,7 @@ class ControllerRequests:
             changes = {entry.key: entry.value for entry in read_properties(request.body.decode("utf-8"))}
         except UnicodeDecodeError as error:
             return Response(ResponseCode.SYSTEM_ERROR, f"UnsupportedEncodingException {error}")
-        black_list = _ALWAYS_BLACK | {name.strip() for name in self._config.text("configBlackList").split(";")}
-        if black_list & changes.keys():
+        if self._black_list & changes.keys():
             return Response(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
         try:
             self._config.update(changes)

@@ -57,10 +57,10 @@ class RoleNotices:
             if address and self._is_alive(broker):
                 self._pending[broker] = _Pending(Telling(broker, address, notice), self._clock())
 
-    def take_due(self) -> list[Telling]:
-        """Those whose time has come; each is under way until told or failed."""
+    def take_due(self, most: int) -> list[Telling]:
+        """Those whose time has come, `most` of them; each is under way until told or failed."""
         now_ms = self._clock()
-        due = [each for each in self._pending.values() if not each.is_under_way and each.due_ms <= now_ms]
+        due = [each for each in self._pending.values() if not each.is_under_way and each.due_ms <= now_ms][:most]
         for pending in due:
             pending.is_under_way = True
             pending.tries += 1
