@@ -67,7 +67,7 @@ class Controller:
         self._leads_since_ms = 0
         self._tries = max(1, config.integer("electMasterMaxRetryCount"))
         self._scheduler: EventScheduler | None = None
-        self._requests: ControllerRequests | None = None
+        self.requests: ControllerRequests | None = None
         self._log: LoneLog | None = None
         self._server: Server | None = None
         self._service: RemotingService | None = None
@@ -94,7 +94,7 @@ class Controller:
         self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
         scheduler = self._scheduler = EventScheduler(self._log)
         effects = Effects(self._post, self._stored_config.store)
-        requests = self._requests = ControllerRequests(config, self._log, scheduler, self.tables, self.lives, effects)
+        requests = self.requests = ControllerRequests(config, self._log, scheduler, self.tables, self.lives, effects)
         await scheduler.settle()
         self._leads_since_ms = _monotonic_ms()
         self._service = RemotingService(self._server, requests.handlers, on_closed=self._connection_closed)
@@ -204,10 +204,10 @@ class Controller:
 
     async def _elect(self, cluster_name: str, broker_name: str) -> None:
         """Tries again at once what the log did not take; the next scan does so later."""
-        assert self._requests is not None
+        assert self.requests is not None
         header = ElectMasterRequestHeader(cluster_name=cluster_name, broker_name=broker_name, broker_id=-1, designate_elect=False)
         for _ in range(self._tries):
-            decision = await self._requests.elect(header)
+            decision = await self.requests.elect(header)
             if decision.code not in (ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY):
                 break
         if decision.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,15 @@ def test_what_cannot_be_a_controller_is_refused_at_the_start(tmp_path: Path, set
         load_config("controller", None, overrides(tmp_path, **settings))
     with pytest.raises(ConfigError, match=complaint):
         load_config("namesrv", None, overrides(tmp_path, enableControllerInNamesrv="true", **settings))
+
+
+def test_the_page_and_the_handlers_agree(tmp_path: Path) -> None:
+    async def scenario() -> set[int]:
+        async with started(tmp_path) as controller:
+            assert controller.requests is not None
+            return set(controller.requests.handlers)
+
+    page = (Path(__file__).resolve().parents[3] / "docs" / "compatibility.md").read_text(encoding="utf-8")
+    section = page.split("## Controller")[1].split("\n## ")[0]
+    listed = {int(code): name for code, name in re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)}
+    assert listed == {int(code): RequestCode(code).name for code in asyncio.run(scenario())}
