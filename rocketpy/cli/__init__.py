@@ -1,1 +1,1 @@
-"""The command line: rocketpy up, namesrv, broker, bench, doctor, version; mqnamesrv and mqbroker as aliases."""
+"""The command line: rocketpy up, namesrv, broker, controller, bench, doctor, version; mqnamesrv, mqbroker and mqcontroller as aliases."""

@@ -95,6 +95,14 @@ def admin(context: typer.Context) -> None:
 
 
 @app.command(context_settings=_PASS_THROUGH)
+def controller(context: typer.Context) -> None:
+    """Run the controller, which elects masters: -c FILE, -p; as mqcontroller."""
+    from .servers import run_server
+
+    raise typer.Exit(run_server("controller", context.args, "rocketpy controller"))
+
+
+@app.command(context_settings=_PASS_THROUGH)
 def spark(context: typer.Context) -> None:
     """Pipelines on Spark: lake, traffic, lag, dlq, transform, copy, audit; and doctor."""
     from .spark import run_spark

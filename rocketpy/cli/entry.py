@@ -53,7 +53,7 @@ def _open_closed_streams() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments and arguments[0] in ("namesrv", "broker"):
+    if arguments and arguments[0] in ("namesrv", "broker", "controller"):
         return _serve(arguments[0], arguments[1:], f"rocketpy {arguments[0]}")
     if arguments and arguments[0] == "proxy":
         from .proxy import run_proxy
@@ -99,6 +99,10 @@ def _administer(arguments: list[str]) -> int:
     from .admin import run_admin
 
     return run_admin(arguments)
+
+
+def mqcontroller() -> int:
+    return _guarded(lambda: _serve("controller", sys.argv[1:], "mqcontroller"))
 
 
 def _serve(role: str, arguments: list[str], program: str) -> int:

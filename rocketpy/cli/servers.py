@@ -1,5 +1,5 @@
-"""`rocketpy namesrv` and `rocketpy broker`, with the options of mqnamesrv and mqbroker.
-RocketMQ: NamesrvStartup, BrokerStartup (5.3.3): same options, same boot lines.
+"""`rocketpy namesrv`, `rocketpy broker` and `rocketpy controller`, with the options of mqnamesrv, mqbroker and mqcontroller.
+RocketMQ: NamesrvStartup, BrokerStartup, ControllerStartup (5.3.3): same options, same boot lines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .proxy import ProxyBeside
 if TYPE_CHECKING:
     from ..broker.service import BrokerService
 
+SERVERS: dict[Role, str] = {"namesrv": "name server", "broker": "broker", "controller": "controller"}
 FLUSH_MEANING = {
     "ASYNC_FLUSH": "a send is answered when it is in the page cache, synced to disk every {interval} ms",
     "SYNC_FLUSH": "a send is answered when it is on disk, synced by {backend}",
@@ -32,9 +33,10 @@ ROLE_MEANING = {
 
 
 def parser_of(role: Role, program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=f"Runs the {'name server' if role == 'namesrv' else 'broker'}.")
+    parser = argparse.ArgumentParser(prog=program, description=f"Runs the {SERVERS[role]}.")
     parser.add_argument("-c", "--configFile", metavar="FILE", help="properties file, RocketMQ's keys")
-    parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
+    if role != "controller":
+        parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
     parser.add_argument("-p", "--printConfigItem", action="store_true", help="print all configuration items and exit")
     if role == "broker":
         parser.add_argument("-m", "--printImportantConfig", action="store_true", help="print the important configuration items and exit")
@@ -61,7 +63,7 @@ def overrides_of(role: Role, arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def run_server(role: str, arguments: Sequence[str], program: str) -> int:
-    known: Role = "namesrv" if role == "namesrv" else "broker"
+    known: Role = role if role in SERVERS else "broker"
     options = parser_of(known, program).parse_args(arguments)
     important = known == "broker" and options.printImportantConfig
     try:
@@ -79,8 +81,8 @@ def run_server(role: str, arguments: Sequence[str], program: str) -> int:
         except BrokenPipeError:  # the reader has seen enough: `rocketpy broker -p | head`
             forget_output()
         return 0
-    if known == "namesrv":
-        return run_namesrv(program, config)
+    if known != "broker":
+        return {"namesrv": run_namesrv, "controller": run_controller}[known](program, config)
     beside = ProxyBeside(lambda: config.text("namesrvAddr"), options.proxyConfigPath) if options.enable_proxy else None
     return run_broker(program, config, beside)
 
@@ -92,9 +94,24 @@ def run_namesrv(program: str, config: Config) -> int:
 
     def make(native_log: NativeLog) -> list[Service]:
         servers.append(NameServer(config, log_tap=native_log.tap))
-        return [*servers]
+        return [*servers, *controllers_within(config, native_log)]
 
     return run(program, [config], make, lambda: announce_namesrv(config, servers[0].port))
+
+
+def controllers_within(config: Config, native_log: NativeLog) -> list[Service]:
+    """A name server's controller, if it is to have one; both read one configuration."""
+    if not config.boolean("enableControllerInNamesrv"):
+        return []
+    from ..controller.service import Controller
+
+    return [Controller(config, log_tap=native_log.tap)]
+
+
+def run_controller(program: str, config: Config) -> int:
+    from ..controller.service import Controller
+
+    return run(program, [config], lambda native_log: [Controller(config, log_tap=native_log.tap)], lambda: announce_controller(config))
 
 
 def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -> int:
@@ -117,6 +134,14 @@ def run_broker(program: str, config: Config, proxy: ProxyBeside | None = None) -
 
 def announce_namesrv(config: Config, port: int) -> None:
     say(f"The Name Server boot success. serializeType=JSON, address {config.text('bindAddress')}:{port}")
+    if config.boolean("enableControllerInNamesrv"):
+        announce_controller(config)
+
+
+def announce_controller(config: Config) -> None:
+    """With what a controller that is alone means."""
+    say("The Controller Server boot success. serializeType=JSON")
+    say(f"Controller {config.text('controllerDLegerSelfId')} is alone in its group: while it is down, nobody elects a master")
 
 
 def announce_broker(config: Config, broker: BrokerService) -> None:

@@ -30,7 +30,7 @@ them for ISO-8859-1, so a value beyond ASCII that stands there as it is (a path,
   file). Others are checked, stored in the file and take effect at the next start. An update with one bad value changes nothing.
 * Keys that RocketMQ has and that change nothing here are listed with the reason; setting one is reported once at start. So is a key
   of something that this release does not have yet ("Not in this release" below). A switch that one relies on (ACL of 4.x, DLedger,
-  controller) and that is missing refuses the start instead.
+  enableControllerMode) and that is missing refuses the start instead.
 """
 
 
@@ -44,7 +44,11 @@ def render() -> str:
         ("Outgoing connections", "RocketMQ: NettyClientConfig.", CLIENT_KEYS),
         ("TLS", "RocketMQ: TlsSystemConfig, where they are system properties (`-Dtls.server.mode=…`).", TLS_KEYS),
         ("rocketpy's own", "RocketMQ knows none of these and ignores them.", OWN_KEYS),
-        ("Controller", "RocketMQ: ControllerConfig, JraftConfig.", CONTROLLER_KEYS),
+        (
+            "Controller",
+            "RocketMQ: ControllerConfig, JraftConfig. Also of a name server with `enableControllerInNamesrv=true`.",
+            CONTROLLER_KEYS,
+        ),
         ("Users and rights", "RocketMQ: AuthConfig.", AUTH_KEYS),
     )
     return HEAD + "".join("".join(_section(*section)) for section in sections)

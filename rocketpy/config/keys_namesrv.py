@@ -47,6 +47,9 @@ NAMESRV_KEYS: tuple[Key, ...] = (
     text("configBlackList", "configBlackList;configStorePath;kvConfigPath", "Keys that UPDATE_NAMESRV_CONFIG must not touch."),
 )
 
+ONE_FILE = "the log is one small file"
+NO_JRAFT = "controllerType=jRaft is refused"
+
 CONTROLLER_KEYS: tuple[Key, ...] = (
     text("rocketmqHome", rocketmq_home, "RocketMQ's installation (ROCKETMQ_HOME).", idle="nothing of an installation is needed"),
     text("configStorePath", lambda: _home_file("controller", "controller.properties"), "File that run-time changes go to."),
@@ -55,9 +58,14 @@ CONTROLLER_KEYS: tuple[Key, ...] = (
     number("controllerThreadPoolNums", 16, "Threads for requests.", idle=THREADS),
     number("controllerRequestThreadPoolQueueCapacity", 50000, "Requests that may wait.", idle=THREADS),
     text("controllerDLegerGroup", None, "Name of the controllers' group."),
-    text("controllerDLegerPeers", None, "Members of the group.", pattern="peers"),
+    text(
+        "controllerDLegerPeers",
+        None,
+        "Members of the group, such as n0-127.0.0.1:9878: one here. The controller listens on its own address among them.",
+        pattern="peers",
+    ),
     text("controllerDLegerSelfId", None, "Which member this is."),
-    number("mappedFileSize", 1024**3, "Size of a file of the controllers' log.", "bytes", least=4096),
+    number("mappedFileSize", 1024**3, "Size of a file of the controllers' log.", "bytes", least=4096, idle=ONE_FILE),
     text("controllerStorePath", "", "Directory of the controllers' log; empty is ~/DledgerController."),
     number("electMasterMaxRetryCount", 3, "Elections tried again before giving up.", least=0),
     switch("enableElectUncleanMaster", False, "Elect outside the in-sync set when it is empty. May lose messages.", live=True),
@@ -70,18 +78,18 @@ CONTROLLER_KEYS: tuple[Key, ...] = (
     long("metricGrpcExporterTimeOutInMills", 3000, "OTLP time-out.", "ms", idle=METRICS),
     long("metricGrpcExporterIntervalInMills", 60000, "OTLP interval.", "ms", idle=METRICS),
     long("metricLoggingExporterIntervalInMills", 10000, "Interval of logged metrics.", "ms", idle=METRICS),
-    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics.", most=65535),
-    text("metricsPromExporterHost", "", "Address of Prometheus metrics.", pattern="host"),
-    text("metricsLabel", "", "Labels added to every metric: key:value,key:value."),
+    number("metricsPromExporterPort", 5557, "Port of Prometheus metrics.", most=65535, idle=METRICS),
+    text("metricsPromExporterHost", "", "Address of Prometheus metrics.", pattern="host", idle=METRICS),
+    text("metricsLabel", "", "Labels added to every metric: key:value,key:value.", idle=METRICS),
     switch("metricsInDelta", False, "Deltas instead of totals.", idle=METRICS),
     text("configBlackList", "configBlackList;configStorePath", "Keys that UPDATE_CONTROLLER_CONFIG must not touch."),
-    number("jRaftElectionTimeoutMs", 1000, "Election time-out of jRaft.", "ms", least=1),
-    number("jRaftScanWaitTimeoutMs", 1000, "How long a scan waits for jRaft.", "ms", least=1),
-    number("jRaftSnapshotIntervalSecs", 3600, "Pause between snapshots of jRaft.", "s", least=1),
-    text("jRaftGroupId", "jRaft-Controller", "Name of the jRaft group."),
-    text("jRaftServerId", "localhost:9880", "This member of the jRaft group."),
-    text("jRaftInitConf", "localhost:9880,localhost:9881,localhost:9882", "First members of the jRaft group."),
-    text("jRaftControllerRPCAddr", "localhost:9770,localhost:9771,localhost:9772", "Addresses of the members for brokers."),
+    number("jRaftElectionTimeoutMs", 1000, "Election time-out of jRaft.", "ms", least=1, idle=NO_JRAFT),
+    number("jRaftScanWaitTimeoutMs", 1000, "How long a scan waits for jRaft.", "ms", least=1, idle=NO_JRAFT),
+    number("jRaftSnapshotIntervalSecs", 3600, "Pause between snapshots of jRaft.", "s", least=1, idle=NO_JRAFT),
+    text("jRaftGroupId", "jRaft-Controller", "Name of the jRaft group.", idle=NO_JRAFT),
+    text("jRaftServerId", "localhost:9880", "This member of the jRaft group.", idle=NO_JRAFT),
+    text("jRaftInitConf", "localhost:9880,localhost:9881,localhost:9882", "First members of the jRaft group.", idle=NO_JRAFT),
+    text("jRaftControllerRPCAddr", "localhost:9770,localhost:9771,localhost:9772", "Addresses of the members for brokers.", idle=NO_JRAFT),
 )
 
 EVERY_REQUEST = "every request is checked"

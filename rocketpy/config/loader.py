@@ -48,7 +48,7 @@ def _table(*sections: Iterable[Key]) -> dict[str, Key]:
 TABLES: dict[Role, dict[str, Key]] = {
     "namesrv": _table(NAMESRV_KEYS, server_keys(9876), CLIENT_KEYS, TLS_KEYS, OWN_KEYS, CONTROLLER_KEYS),
     "broker": _table(BROKER_KEYS, server_keys(10911), CLIENT_KEYS, TLS_KEYS, STORE_KEYS, AUTH_KEYS, OWN_KEYS),
-    "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, OWN_KEYS),
+    "controller": _table(CONTROLLER_KEYS, server_keys(9878), CLIENT_KEYS, TLS_KEYS, OWN_KEYS),
 }
 
 

@@ -16,7 +16,6 @@ VIP_PORT_DISTANCE = 2  # below the listener
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
     "enableDLegerCommitLog": (True, "messages would be on one machine only"),
-    "enableControllerInNamesrv": (True, "brokers would wait for a controller in vain"),
     "aclEnable": (True, "anybody could do anything; set authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
     "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),
@@ -33,6 +32,8 @@ def check_rules(role: str, values: Mapping[str, Value]) -> Iterator[tuple[str, s
         yield from _check_ports(name, values.get(name))
     if role == "broker":
         yield from _check_broker(values)
+    if role == "controller" or values.get("enableControllerInNamesrv"):
+        yield from _check_controller(values)
     for name, (value, consequence) in MISSING.items():
         if name in values and values[name] == value:
             shown = value if isinstance(value, str) else str(value).lower()
@@ -74,6 +75,22 @@ def _check_ports(name: str, value: Value) -> Iterator[tuple[str, str]]:
         port = address.strip().rpartition(":")[2]
         if port.isascii() and port.isdigit() and not 0 < int(port) <= PORT_MAX:
             yield name, f"{address.strip()!r} is not valid: expected a port from 1 to 65535"
+
+
+def _check_controller(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    if values["controllerType"] == "jRaft":
+        yield "controllerType", "jRaft is not supported by this release: set controllerType=DLedger, controllerDLegerPeers and -SelfId"
+        return
+    for name in ("controllerDLegerPeers", "controllerDLegerSelfId"):
+        if not values[name]:
+            yield name, "is needed by a controller, such as controllerDLegerPeers=n0-127.0.0.1:9878 and controllerDLegerSelfId=n0"
+            return
+    members = [peer.partition("-")[0].strip() for peer in str(values["controllerDLegerPeers"]).split(";") if peer.strip()]
+    if values["controllerDLegerSelfId"] not in members:
+        yield "controllerDLegerSelfId", f"{values['controllerDLegerSelfId']} is none of controllerDLegerPeers: {', '.join(members)}"
+    elif len(members) > 1:
+        yield "controllerDLegerPeers", "names several controllers, which this release cannot join (DLedger): one controller, or RocketMQ's"
+    yield from _check_ports("controllerDLegerPeers", values["controllerDLegerPeers"])
 
 
 def _check_broker(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:

@@ -49,6 +49,9 @@ class Product(ABC):
     def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]: ...
 
     @abstractmethod
+    def controller_command(self, home: Path, conf: Path) -> list[str]: ...
+
+    @abstractmethod
     def environment(self, home: Path) -> dict[str, str]:
         """Of both, beside that of the tests."""
 
@@ -64,6 +67,9 @@ class Rocketpy(Product):
 
     def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
         return [*ROCKETPY, "broker", "-c", str(conf), "-n", namesrv]
+
+    def controller_command(self, home: Path, conf: Path) -> list[str]:
+        return [*ROCKETPY, "controller", "-c", str(conf)]
 
     def environment(self, home: Path) -> dict[str, str]:
         return {"HOME": str(home), "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
@@ -94,6 +100,9 @@ class Peer(Product):
 
     def broker_command(self, home: Path, conf: Path, namesrv: str) -> list[str]:
         return self._command(home, "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf), "-n", namesrv)
+
+    def controller_command(self, home: Path, conf: Path) -> list[str]:
+        return self._command(home, "org.apache.rocketmq.controller.ControllerStartup", "-c", str(conf))
 
     def environment(self, home: Path) -> dict[str, str]:
         for name in ("logback_broker.xml", "logback_namesrv.xml"):  # 4.x does not start without them, 5.x has its own
@@ -145,6 +154,37 @@ class NameServer(Server):
         """broker name → {broker id: address}, as this name server knows it now."""
         table = wire.call(self.address, GET_BROKER_CLUSTER_INFO).json().get("brokerAddrTable") or {}
         return {name: data["brokerAddrs"] for name, data in table.items()}
+
+
+class Controller(Server):
+    """A controller that is alone in its group."""
+
+    def __init__(self, product: Product, home: Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.product, self.home = product, home
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self._conf = write_properties(
+            home / "conf/controller.conf",
+            {
+                "controllerDLegerGroup": "group1",
+                "controllerDLegerPeers": f"n0-{self.address}",
+                "controllerDLegerSelfId": "n0",
+                "controllerStorePath": home / "log",
+                "configStorePath": home / "controller.properties",
+                "rocketmqHome": home,
+                "bindAddress": "127.0.0.1",
+                "mappedFileSize": 16 << 20,
+                **(settings or {}),
+            },
+        )
+
+    def start(self) -> Controller:
+        command = self.product.controller_command(self.home, self._conf)
+        self.process = Process(
+            f"{self.product.name} controller", command, self.home / "stdout.log", self.product.environment(self.home), self.home
+        )
+        self.process.wait_until(lambda: port_accepts(self.port), self.product.starts_within, f"listening on {self.port}")
+        return self
 
 
 class Broker(Server):

@@ -1,0 +1,94 @@
+"""One decision after the other: decide on tables that are up to date, write the event, answer when it is committed.
+RocketMQ: DLedgerController.EventScheduler, ControllerEventHandler, RoleChangeHandler (5.3.3 controller/impl/).
+
+    request ─ wait for the turn ─ settled? ─ decide ─ append ─ committed and applied ─ answer
+                                     └─ no: append an empty entry, wait for it
+
+Settled is who leads in this term and has seen an entry of its own committed: then the tables hold all that was ever committed. It is over
+with the term, and with an append whose outcome is not known: such an event may still be committed, and the next decision must not be made
+beside it. RocketMQ goes on at once, and can accept two in-sync sets for one epoch.
+
+Threads  one event loop. Bounds: WAITING_MAX requests wait, then SYSTEM_BUSY; APPEND_WITHIN_S for an entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from .._core.errors import RocketpyError
+from ..remoting.codes import ResponseCode
+from .consensus import Consensus
+from .decisions import Decision
+from .events import encode_event
+
+log = logging.getLogger(__name__)
+
+WAITING_MAX = 1024
+APPEND_WITHIN_S = 5.0
+
+NOT_LEADER = Decision(ResponseCode.CONTROLLER_NOT_LEADER, "The controller is not in leader state")
+BUSY = Decision(ResponseCode.SYSTEM_BUSY, f"{WAITING_MAX} requests wait for the controllers' log")
+
+
+class EventScheduler:
+    """The only writer of the log."""
+
+    def __init__(self, consensus: Consensus) -> None:
+        self._consensus = consensus
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._settled_term: int | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this controller leads and its tables hold all that was committed."""
+        return self._consensus.is_leader and self._settled_term == self._consensus.term
+
+    async def run(self, decide: Callable[[], Decision], *, read_is_logged: bool = False) -> Decision:
+        """Decides and writes. `decide` is called with settled tables, and again nothing happens before its event is applied."""
+        if not self._consensus.is_leader:
+            return NOT_LEADER
+        if self._waiting >= WAITING_MAX:
+            return BUSY
+        self._waiting += 1
+        try:
+            async with self._turn:
+                return await self._decide_and_write(decide, read_is_logged)
+        finally:
+            self._waiting -= 1
+
+    async def settle(self) -> bool:
+        """Brings the tables up to date. False when this controller does not lead, or cannot."""
+        return (await self.run(Decision)).code == ResponseCode.SUCCESS
+
+    async def _decide_and_write(self, decide: Callable[[], Decision], read_is_logged: bool) -> Decision:
+        if not self._consensus.is_leader:
+            return NOT_LEADER
+        if not self.is_settled and (failed := await self._append(b"")) is not None:
+            return failed
+        decision = decide()
+        if decision.event is None:
+            return (await self._append(b"") or decision) if read_is_logged else decision
+        failed = await self._append(encode_event(decision.event))
+        log.log(logging.WARNING if failed else logging.INFO, "%s: %s", decision.event, "not committed" if failed else "committed")
+        return failed or decision
+
+    async def _append(self, body: bytes) -> Decision | None:
+        """None once it is committed, else what the asker is told."""
+        consensus, term = self._consensus, self._consensus.term
+        self._settled_term = None
+        try:
+            async with asyncio.timeout(APPEND_WITHIN_S):
+                await consensus.append(body)
+        except (TimeoutError, RocketpyError) as error:
+            if not isinstance(error, RocketpyError):
+                return _not_committed(f"not committed within {APPEND_WITHIN_S:g} s")
+            return _not_committed(str(error)) if consensus.is_leader else NOT_LEADER
+        self._settled_term = term
+        return None
+
+
+def _not_committed(cause: str) -> Decision:
+    return Decision(ResponseCode.SYSTEM_ERROR, f"the controllers' log did not take it: {cause}; whether it comes true later is open")

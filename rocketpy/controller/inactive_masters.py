@@ -1,0 +1,30 @@
+"""Which broker sets need an election: their master is down and somebody else lives, or they have none and somebody in sync is back.
+RocketMQ: ReplicasInfoManager.scanNeedReelectBrokerSets (5.3.3 controller/impl/manager/).
+
+A master that was heard here and is silent or disconnected is down. One that was not heard here yet gets HEARD_WITHIN_MS from the moment
+this controller leads: after a restart its slaves may simply have been quicker. RocketMQ's first look deposes it. Brokers
+of a set without master ask for an election themselves, once they are told that there is none; here they need not.
+"""
+
+from __future__ import annotations
+
+from .broker_lives import DEFAULT_TIMEOUT_MS, BrokerIdentity, BrokerLives
+from .replicas_info import BrokerSet, ReplicasInfo
+
+HEARD_WITHIN_MS = DEFAULT_TIMEOUT_MS
+
+
+def sets_without_master(tables: ReplicasInfo, lives: BrokerLives, leads_for_ms: int) -> list[BrokerSet]:
+    """The sets whose election a look at `leads_for_ms` after this controller began to lead asks for."""
+    return [found for found in tables.sets() if _needs_election(found, lives, leads_for_ms)]
+
+
+def _needs_election(found: BrokerSet, lives: BrokerLives, leads_for_ms: int) -> bool:
+    master, cluster, name = found.sync.master_broker_id, found.sync.cluster_name, found.sync.broker_name
+    if master is None:
+        return any(lives.life(cluster, name, broker_id) is not None for broker_id in found.sync.sync_state_set)
+    if lives.life(cluster, name, master) is not None:
+        return False
+    if leads_for_ms < HEARD_WITHIN_MS and not lives.has_gone(BrokerIdentity(cluster, name, master)):
+        return False
+    return any(lives.life(found.replicas.cluster_name, name, broker_id) is not None for broker_id in found.replicas.by_id)

@@ -1,0 +1,268 @@
+"""A running controller: native listener, its log, heartbeats, elections, and what tells brokers their new role.
+RocketMQ: ControllerManager, DLedgerController, BrokerHousekeepingService (5.3.3 controller/).
+
+    listener ─ RemotingService ─ ControllerRequests ─┬─ EventScheduler ─ log ─► tables
+       │                                             └─ BrokerLives
+       │ closed connection ─┐
+    silence (timer) ────────┼─ a master that is down ─► wanted elections ─ one after the other ─► RoleNotices ─ client ─► brokers
+    sets without master ────┘
+
+It listens on its own address among controllerDLegerPeers, as RocketMQ's; listenPort is not used.
+Threads  one event loop beside the reactors. Bounds: those of the parts; one election waits per set, TELLING_MAX brokers are told at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .._core.errors import RocketpyError
+from .._core.remoting import LogTap, Request, Server
+from ..config import Config, StoredConfig, home_directory
+from ..remoting.client import RemotingClient
+from ..remoting.codes import RequestCode, ResponseCode
+from ..remoting.headers import ElectMasterRequestHeader, NotifyBrokerRoleChangedRequestHeader
+from ..remoting.json_codec import write_fastjson
+from ..remoting.listen_address import numeric_address
+from ..remoting.service import RemotingService
+from ..remoting.tls import ListenerTls, client_context, tls_mode, tls_settings
+from .broker_lives import BrokerIdentity, BrokerLives
+from .decisions import RoleNotice
+from .event_scheduler import EventScheduler
+from .inactive_masters import sets_without_master
+from .lone_log import LoneLog
+from .replicas_info import ReplicasInfo
+from .requests import ControllerRequests, Effects
+from .role_notices import RoleNotices, Telling
+from .state_machine import ControllerStateMachine
+
+log = logging.getLogger(__name__)
+
+TELL_TIMEOUT_S = 3.0
+TELLING_MAX = 64
+DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Controller:
+    """`controller = Controller(load_config("controller", file)); await controller.start(); … await controller.stop()`."""
+
+    def __init__(self, config: Config, *, log_tap: LogTap | None = None) -> None:
+        self.config = config
+        self.tables = ReplicasInfo()
+        self.lives = BrokerLives(_monotonic_ms)
+        self._log_tap = log_tap
+        self._notices = RoleNotices(self.lives, _monotonic_ms)
+        self._stored_config = StoredConfig(config, Path(config.text("configStorePath")))
+        self._wanted: dict[tuple[str, str], None] = {}
+        self._wake_elector = asyncio.Event()
+        self._wake_teller = asyncio.Event()
+        self._leads_since_ms = 0
+        self._tries = max(1, config.integer("electMasterMaxRetryCount"))
+        self._scheduler: EventScheduler | None = None
+        self.requests: ControllerRequests | None = None
+        self._log: LoneLog | None = None
+        self._server: Server | None = None
+        self._service: RemotingService | None = None
+        self._client: RemotingClient | None = None
+        self._tls: ListenerTls | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._tellings: set[asyncio.Task[None]] = set()
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as its peers and brokers know it."""
+        member = self.config.text("controllerDLegerSelfId")
+        return parse_peers(self.config.text("controllerDLegerPeers"))[member]
+
+    async def start(self) -> None:
+        """Reads its log, binds, listens and answers. Raises NetworkError, and what LoneLog.open raises."""
+        config = self.config
+        tls = tls_settings(config)
+        client_tls = client_context(config, tls)
+        self._log = self._open_log()
+        self._server = self._make_server()
+        self._tls = ListenerTls(tls, [self._server])
+        await self._tls.start()
+        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
+        scheduler = self._scheduler = EventScheduler(self._log)
+        effects = Effects(self._post, self._stored_config.store)
+        requests = self.requests = ControllerRequests(config, self._log, scheduler, self.tables, self.lives, effects)
+        await scheduler.settle()
+        self._leads_since_ms = _monotonic_ms()
+        self._service = RemotingService(self._server, requests.handlers, on_closed=self._connection_closed)
+        self._service.start()
+        self._server.start()
+        create = asyncio.get_running_loop().create_task
+        not_active_s, inactive_s = (config.integer(key) / 1000 for key in ("scanNotActiveBrokerInterval", "scanInactiveMasterInterval"))
+        self._tasks = [
+            create(self._every(not_active_s, self._scan_not_active), name="scan not active brokers"),
+            create(self._every(inactive_s, self._scan_inactive_masters), name="scan inactive masters"),
+            create(self._elect_for_ever(), name="elect masters"),
+            create(self._tell_for_ever(), name="tell brokers their roles"),
+        ]
+
+    async def stop(self) -> None:
+        """Stops listening, then everything else. Idempotent."""
+        tasks, self._tasks = [*self._tasks, *self._tellings], []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._tls is not None:
+            await self._tls.stop()
+            self._tls = None
+        if self._service is not None:
+            await self._service.stop()
+            self._service = None
+        if self._client is not None:
+            await self._client.stop()
+            self._client = None
+        if self._server is not None:
+            server, self._server = self._server, None
+            await asyncio.get_running_loop().run_in_executor(None, server.close)
+        if self._log is not None:
+            await self._log.stop()
+            self._log = None
+
+    def _open_log(self) -> LoneLog:
+        config = self.config
+        member = config.text("controllerDLegerSelfId")
+        root = Path(config.text("controllerStorePath") or home_directory() / "DledgerController")
+        group = config.text("controllerDLegerGroup") or "default"
+        lone_log = LoneLog(root / f"dledger-{member}", group, member, self.address, ControllerStateMachine(self.tables).apply)
+        lone_log.open()
+        return lone_log
+
+    def _make_server(self) -> Server:
+        config = self.config
+        return Server(
+            log=self._log_tap,
+            bind_address=numeric_address("bindAddress", config.text("bindAddress")),
+            port=int(self.address.rpartition(":")[2]),
+            reactors=config.integer("reactorThreads") or min(os.cpu_count() or 1, 4),
+            spin_us=config.integer("reactorSpinMicros"),
+            frame_size_max=config.integer("frameSizeMax"),
+            connections_max=config.integer("connectionsMax"),
+            ring_capacity=config.integer("requestRingCapacity"),
+            memory_bytes_max=config.integer("bufferBytesMax"),
+            idle_timeout_ms=config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
+            stall_timeout_ms=config.integer("stallTimeoutMillis"),
+            output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
+            socket_send_buffer=config.integer("serverSocketSndBufSize"),
+            socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
+            tls_mode=tls_mode(config),
+            thread_name="controller",
+        )
+
+    # ---- brokers that go, elections ----
+
+    def _connection_closed(self, event: Request) -> None:
+        self._brokers_gone(self.lives.connection_closed(event.connection_id))
+
+    def _scan_not_active(self) -> None:
+        """Forgets brokers that were silent too long and closes their connections."""
+        gone = self.lives.expire()
+        for _, connection_id in gone:
+            if self._server is not None:
+                self._server.close_connection(connection_id)
+        self._brokers_gone(identity for identity, _ in gone)
+
+    def _brokers_gone(self, gone: Iterable[BrokerIdentity]) -> None:
+        for identity in gone:
+            log.warning("The broker with brokerId: %d in broker-set: %s has been inactive", identity.broker_id, identity.broker_name)
+            found = self.tables.get(identity.broker_name)
+            if found is not None and (found.sync.cluster_name, found.sync.master_broker_id) == (identity.cluster_name, identity.broker_id):
+                self._want_election(identity.cluster_name, identity.broker_name)
+
+    def _scan_inactive_masters(self) -> None:
+        for found in sets_without_master(self.tables, self.lives, _monotonic_ms() - self._leads_since_ms):
+            self._want_election(found.sync.cluster_name, found.sync.broker_name)
+
+    def _want_election(self, cluster_name: str, broker_name: str) -> None:
+        self._wanted[cluster_name, broker_name] = None
+        self._wake_elector.set()
+
+    async def _elect_for_ever(self) -> None:
+        while True:
+            await self._wake_elector.wait()
+            self._wake_elector.clear()
+            while self._wanted:
+                cluster_name, broker_name = next(iter(self._wanted))
+                del self._wanted[cluster_name, broker_name]
+                try:
+                    await self._elect(cluster_name, broker_name)
+                except Exception:  # outer edge: the other sets need their elections
+                    log.exception("election in broker-set %s failed", broker_name)
+
+    async def _elect(self, cluster_name: str, broker_name: str) -> None:
+        """Tries again at once what the log did not take; the next scan does so later."""
+        assert self.requests is not None
+        header = ElectMasterRequestHeader(cluster_name=cluster_name, broker_name=broker_name, broker_id=-1, designate_elect=False)
+        for _ in range(self._tries):
+            decision = await self.requests.elect(header)
+            if decision.code not in (ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY):
+                break
+        if decision.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
+            log.warning("Failed to elect a new master for broker %s: %s", broker_name, decision.remark)
+
+    # ---- telling brokers ----
+
+    def _post(self, notice: RoleNotice) -> None:
+        self._notices.post(notice)
+        self._wake_teller.set()
+
+    async def _tell_for_ever(self) -> None:
+        create = asyncio.get_running_loop().create_task
+        while True:
+            self._wake_teller.clear()
+            for telling in self._notices.take_due(TELLING_MAX - len(self._tellings)):
+                task = create(self._tell(telling), name=f"tell {telling.address}")
+                self._tellings.add(task)
+                task.add_done_callback(self._tellings.discard)
+            wait_ms = self._notices.wait_ms() if len(self._tellings) < TELLING_MAX else None
+            try:
+                async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                    await self._wake_teller.wait()
+            except TimeoutError:
+                continue
+
+    async def _tell(self, telling: Telling) -> None:
+        notice = telling.notice
+        header = NotifyBrokerRoleChangedRequestHeader(
+            master_address=notice.master_address,
+            master_epoch=notice.master_epoch,
+            sync_state_set_epoch=notice.sync_state_set_epoch,
+            master_broker_id=notice.master_broker_id,
+        )
+        body = write_fastjson({"syncStateSet": sorted(notice.sync_state_set), "syncStateSetEpoch": notice.sync_state_set_epoch})
+        try:
+            if self._client is None:
+                return
+            await self._client.call(telling.address, RequestCode.NOTIFY_BROKER_ROLE_CHANGED, header, body, timeout_s=TELL_TIMEOUT_S)
+            self._notices.told(telling)
+        except RocketpyError as error:
+            if not self._notices.failed(telling):
+                log.error("Failed to notify broker %s that role changed: %s", telling.address, error)
+        finally:
+            self._wake_teller.set()
+
+    async def _every(self, interval_s: float, look: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(interval_s)
+            try:
+                look()
+            except Exception:  # outer edge: the next look must come
+                log.exception("%s exception", look.__name__)
+
+
+def parse_peers(text: str) -> dict[str, str]:
+    """Addresses by member: "n0-127.0.0.1:9878;n1-…"; the key's pattern has checked it."""
+    return {member: address for member, _, address in (peer.partition("-") for peer in text.split(";")) if address}
