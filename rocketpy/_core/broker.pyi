@@ -26,7 +26,7 @@ class Broker(TimedMessages):
     def set_settings(self, **settings: Unpack[BrokerSettings]) -> None:
         """Those not given keep their value."""
     def renew_lease(self, ms: int) -> None:
-        """Sends are answered SERVICE_NOT_AVAILABLE when ms have gone by without a renewal: 0 at once, below, as at first, never."""
+        """Sends are refused (SERVICE_NOT_AVAILABLE) once ms go by without another renewal: 0 at once, negative, as at first, never."""
     def dismiss_pulls(self) -> None:
         """Before a stop: pulls that wait and those that still come are answered SYSTEM_BUSY, for good."""
     def settings(self) -> BrokerSettings:
