@@ -37,7 +37,7 @@ PYTHON_LEVELS = (
     {"_core"},
     {"config", "error_lines", "state_file"},
     {"remoting", "logs"},
-    {"auth", "namesrv", "broker", "ha", "store"},
+    {"auth", "namesrv", "broker", "ha", "store", "dledger"},
     {"cli", "spark", "__main__"},
     {"testing"},
 )
