@@ -209,14 +209,23 @@ class DLedgerNode:
     async def append(self, body: bytes) -> object:
         """What machine.apply returned for the entry, once it is committed; None for an empty one.
 
-        Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; after NotLeader of a leader that was, TimedOut or a
-        disk's error the entry may still be committed.""" if self._replica is None: raise self._fault or Closed("this member of the group
-        does not run") if not self.is_leader: raise self._not_leader("does not lead its group") if len(self._waiting) +
-        len(self._unwritten) >= self.settings.pending_max: raise Busy(f"{self.settings.pending_max} entries wait for a majority already")
-        if HEADER.size + len(body) > self.settings.entry_size_max: raise TooLarge(f"an entry of {len(body)} bytes is too large for the
-        group's log") future: asyncio.Future[object] = asyncio.get_running_loop().create_future() self._unwritten.append((bytes(body),
-        future)) self._turn_soon() done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000) if not done:
-        future.cancel() raise TimedOut(f"no majority had the entry within {self.settings.append_timeout_ms} ms; it may still be committed")
+        Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; but for Busy, TooLarge and the NotLeader of a member that
+        did not lead when asked, the entry may still be committed later."""
+        if self._replica is None:
+            raise self._fault or Closed("this member of the group does not run")
+        if not self.is_leader:
+            raise self._not_leader("does not lead its group")
+        if len(self._waiting) + len(self._unwritten) >= self.settings.pending_max:
+            raise Busy(f"{self.settings.pending_max} entries wait for a majority already")
+        if HEADER.size + len(body) > self.settings.entry_size_max:
+            raise TooLarge(f"an entry of {len(body)} bytes is too large for the group's log")
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._unwritten.append((bytes(body), future))
+        self._turn_soon()
+        done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        if not done:
+            future.cancel()
+            raise TimedOut(f"no majority had the entry within {self.settings.append_timeout_ms} ms; it may still be committed")
         return future.result()
 
     # ---- turns ----
@@ -349,7 +358,7 @@ class DLedgerNode:
             known = promises.read()
             if store.end_index >= 0 and (not known or promises.term < store.end_term):
                 raise StoreCorrupt(
-                    "there are entries of later terms than the member remembers to have been in; move its directory away and let it join anew",
+                    "there are entries of later terms than this member remembers; move its directory away and let it join anew",
                     file=str(promises.path),
                 )
             if store.begin_index > 0 or store.end_index < self._applied:

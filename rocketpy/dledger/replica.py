@@ -55,7 +55,7 @@ class Replica:
         return [Sent(peer, request, now) for peer, request in outbox]
 
     def append(self, bodies: Sequence[bytes]) -> int:
-        """Index of the first of the entries, which are on disk and not committed yet. Raises StoreReadOnly when this member does not lead."""
+        """Index of the first of the entries, on disk and not committed yet. Raises StoreReadOnly when this member does not lead."""
         if not self.member.is_leader:
             raise StoreReadOnly(f"{self.member.settings.self_id} does not lead its group")
         self._begin_leading()
