@@ -209,7 +209,7 @@ class DLedgerNode:
     async def append(self, body: bytes) -> object:
         """What machine.apply returned for the entry, once it is committed; None for an empty one.
 
-        Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; but for Busy, TooLarge and the NotLeader of a member that
+        Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; but for Busy, TooLarge and NotLeader of one that
         did not lead when asked, the entry may still be committed later."""
         if self._replica is None:
             raise self._fault or Closed("this member of the group does not run")

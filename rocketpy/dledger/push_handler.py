@@ -72,9 +72,8 @@ class PushHandler:
 
     def _truncate(self, entry: Entry) -> None:
         member_log = self._member.log
-        if (entry.index == 0 and self._matched == -1 and self._local(0) is None) or (
-            entry.index == 0 and self._matched == -1 and self._member.committed == -1 and not entry.is_same_as(member_log.get(0))
-        ):
+        first = self._local(0)
+        if entry.index == 0 and self._matched == -1 and (first is None or not entry.is_same_as(first)):  # nothing here is the leader's
             self._append_behind(-1, (entry,))
         else:
             self._check_same(entry)

@@ -28,8 +28,8 @@ class _Follower:
         self.is_appending = False
         self.matched = -1
         self.next_index = 0
-        self.in_flight: dict[int, int] = {}
-        """Sizes of the entries on their way, by index."""
+        self.in_flight: dict[int, PushRequest] = {}
+        """Entries on their way, by index; what is answered of an earlier window says nothing about this one."""
         self.is_asked = False
         self.quiet_until = 0
         self.told_commit = -1
@@ -82,10 +82,12 @@ class Pusher:
     def _append_answered(self, follower: _Follower, request: PushRequest, response: PushResponse | None, now: int) -> None:
         assert request.entry is not None
         index = request.entry.index
-        follower.in_flight.pop(index, None)
+        is_current = follower.in_flight.get(index) is request
+        if is_current:
+            del follower.in_flight[index]
         if response is not None and response.code == DLedgerResponseCode.SUCCESS:
             follower.matched = max(follower.matched, index)
-        elif follower.is_appending:
+        elif is_current:
             if response is None or response.code != DLedgerResponseCode.INCONSISTENT_STATE:
                 follower.quiet_until = now + RETRY_MS
             follower.compare_again()
@@ -124,22 +126,22 @@ class Pusher:
             follower.is_asked = True
             self._send(peer, PushType.COMPARE, follower.compare_at)
             return
-        flying = sum(follower.in_flight.values())
+        flying = sum(len(each.entry.body) for each in follower.in_flight.values() if each.entry is not None)
         while follower.next_index <= self._member.log.end_index and len(follower.in_flight) < WINDOW and flying < WINDOW_BYTES:
-            size = self._send(peer, PushType.APPEND, follower.next_index)
-            follower.in_flight[follower.next_index] = size
+            request = self._send(peer, PushType.APPEND, follower.next_index)
+            follower.in_flight[follower.next_index] = request
             follower.next_index += 1
-            follower.told_commit, follower.told_at = self._member.committed, now
-            flying += size
+            follower.told_commit, follower.told_at = min(self._member.committed, follower.next_index - 1), now
+            flying += len(request.entry.body) if request.entry is not None else 0
         commit = min(self._member.committed, follower.matched)
         if not follower.in_flight and (commit > follower.told_commit or now - follower.told_at >= COMMIT_INTERVAL_MS):
             follower.told_commit, follower.told_at = commit, now
             self._member.send(peer, PushRequest(type=PushType.COMMIT, commit_index=self._member.committed))
 
-    def _send(self, peer: str, kind: PushType, index: int) -> int:
-        entry = self._member.log.get(index)
-        self._member.send(peer, PushRequest(type=kind, commit_index=self._member.committed, entry=entry))
-        return entry.size
+    def _send(self, peer: str, kind: PushType, index: int) -> PushRequest:
+        request = PushRequest(type=kind, commit_index=self._member.committed, entry=self._member.log.get(index))
+        self._member.send(peer, request)
+        return request
 
     def _advance(self) -> None:
         member = self._member
