@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.dledger.simulation import MemoryLog, MemoryPromises, Simulation, Violation
 
-SEEDS = 8
+SEEDS = 4
 
 
 @pytest.mark.parametrize("size", [3, 5])
