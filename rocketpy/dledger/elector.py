@@ -1,0 +1,193 @@
+"""Who leads: votes, heartbeats, and a leader's knowledge that it still does. DLedger: DLedgerLeaderElector (0.3.2), as Raft has it.
+
+    CANDIDATE ─ majority of a ballot ─► LEADER ─ no majority heard of for silence_max, or a later term ─► CANDIDATE
+        │ ▲ silence of the leader, a later term
+        ▼ │
+    FOLLOWER ◄─ heartbeat or entry of this term's leader
+
+Other than DLedger: a later term is entered at once, and the vote asked for in it may be given; the first ballot after a start, or of a
+leader that stepped down, is of a new term, so that one term never has two logs; a leader counts from when it asked, not from when it was
+answered, so that it stops to lead no later than the first of its followers may vote for another.
+
+Time  milliseconds of the caller's clock, which has to go forward only.
+"""
+
+from __future__ import annotations
+
+import random
+
+from .bodies import HeartBeatRequest, HeartBeatResponse, VoteRequest, VoteResponse
+from .codes import DLedgerResponseCode, VoteResult
+from .member import Member, Role
+from .term_file import TERM_MAX
+
+BALLOT_MS = 2000
+NOT_READY_MS = 50
+SMALLER_LOG = (VoteResult.REJECT_EXPIRED_LEDGER_TERM, VoteResult.REJECT_SMALL_LEDGER_END_INDEX)
+TERM_STEP_MAX = 1 << 32
+"""Nobody is so far ahead: a term above is not followed, or one message would use up all the terms there are."""
+
+
+class Elector:
+    def __init__(self, member: Member, chance: random.Random, now: int) -> None:
+        self._member = member
+        self._chance = chance
+        self._settings = member.settings
+        self._ballot: dict[str, VoteResult] | None = None
+        self._ballot_until = 0
+        self._next_ballot = now + self._pause()
+        self._needs_new_term = True
+        self._heard_of_leader = now
+        self._last_heartbeats = 0
+        self._confirmed: dict[str, int] = {}
+        """By other member, when the last heartbeat was sent that it has agreed to."""
+
+    def tick(self, now: int) -> None:
+        member = self._member
+        if member.is_leader:
+            self._tick_as_leader(now)
+        elif member.role is Role.FOLLOWER:
+            if now - self._heard_of_leader > self._settings.silence_max_ms:
+                self._stand_down(now)
+        elif self._ballot is not None:
+            if now >= self._ballot_until:
+                self._count(now, is_over=True)
+        elif now >= self._next_ballot:
+            self._hold_ballot(now)
+
+    def is_ours(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
+        """Takes a message of a leader for its sign of life; SUCCESS when it leads this member's term."""
+        member = self._member
+        if leader_id not in self._settings.peers:
+            return DLedgerResponseCode.UNKNOWN_MEMBER
+        if leader_id == self._settings.self_id:
+            return DLedgerResponseCode.UNEXPECTED_MEMBER
+        if term < member.term:
+            return DLedgerResponseCode.EXPIRED_TERM
+        if term > member.term and not self._follow_term(term):
+            return DLedgerResponseCode.TERM_NOT_READY
+        if member.leader_id not in (None, leader_id):
+            return DLedgerResponseCode.INCONSISTENT_LEADER
+        self._ballot = None
+        self._heard_of_leader = now
+        member.become(Role.FOLLOWER, leader_id)
+        return DLedgerResponseCode.SUCCESS
+
+    def handle_heart_beat(self, request: HeartBeatRequest, now: int) -> HeartBeatResponse:
+        code = self.is_ours(request.leader_id, request.term, now)
+        return HeartBeatResponse(code=code, term=self._member.term)
+
+    def handle_vote(self, request: VoteRequest, now: int) -> VoteResponse:
+        result = self._judge(request, now)
+        return VoteResponse(group=request.group, leader_id=request.leader_id, term=self._member.term, vote_result=result)
+
+    def vote_answered(self, peer: str, request: VoteRequest, response: VoteResponse | None, now: int) -> None:
+        """response is None when there was none in time."""
+        if request.term != self._member.term or self._ballot is None:
+            return
+        result = response.vote_result if response is not None else VoteResult.UNKNOWN
+        if response is not None and response.term > self._member.term and self._follow_term(response.term):
+            self._await_ballot(now)
+            return
+        self._ballot[peer] = result
+        self._count(now, is_over=len(self._ballot) == len(self._settings.peers))
+
+    def heart_beat_answered(self, peer: str, request: HeartBeatRequest, response: HeartBeatResponse | None, sent: int, now: int) -> None:
+        if response is None or request.term != self._member.term or not self._member.is_leader:
+            return
+        if response.code == DLedgerResponseCode.SUCCESS:
+            self._confirmed[peer] = max(sent, self._confirmed.get(peer, sent))
+        elif response.code == DLedgerResponseCode.TERM_NOT_READY:
+            self._last_heartbeats = min(self._last_heartbeats, now - self._settings.heartbeat_interval_ms + NOT_READY_MS)
+        elif response.term > self._member.term or response.code == DLedgerResponseCode.INCONSISTENT_LEADER:
+            self._stand_down(now)
+            self._follow_term(response.term)
+
+    def _tick_as_leader(self, now: int) -> None:
+        if now - self._last_heartbeats >= self._settings.heartbeat_interval_ms:
+            self._last_heartbeats = now
+            for peer in self._settings.others:
+                self._member.send(peer, HeartBeatRequest())
+        oldest = now - self._settings.silence_max_ms
+        alive = 1 + sum(self._confirmed.get(peer, 0) > oldest for peer in self._settings.others)
+        if alive < self._settings.majority:
+            self._stand_down(now)
+
+    def _stand_down(self, now: int) -> None:
+        self._needs_new_term = True
+        self._member.become(Role.CANDIDATE, None)
+        self._await_ballot(now)
+
+    def _follow_term(self, term: int) -> bool:
+        member = self._member
+        if not member.term < term <= min(TERM_MAX - 1, member.term + TERM_STEP_MAX):
+            return False
+        member.enter_term(term)
+        self._ballot = None
+        self._needs_new_term = True
+        return True
+
+    def _judge(self, request: VoteRequest, now: int) -> VoteResult:
+        member, log = self._member, self._member.log
+        if request.leader_id not in self._settings.peers:
+            return VoteResult.REJECT_UNKNOWN_LEADER
+        if request.leader_id == self._settings.self_id:
+            return VoteResult.REJECT_UNEXPECTED_LEADER
+        if request.ledger_end_term < log.end_term:
+            return VoteResult.REJECT_EXPIRED_LEDGER_TERM
+        if request.ledger_end_term == log.end_term and request.ledger_end_index < log.end_index:
+            return VoteResult.REJECT_SMALL_LEDGER_END_INDEX
+        if request.term < member.term:
+            return VoteResult.REJECT_EXPIRED_VOTE_TERM
+        if request.term > member.term:
+            if not self._follow_term(request.term):
+                return VoteResult.REJECT_TERM_NOT_READY
+            self._await_ballot(now)
+        if member.vote not in (None, request.leader_id):
+            return VoteResult.REJECT_ALREADY_VOTED if member.leader_id is None else VoteResult.REJECT_ALREADY_HAS_LEADER
+        member.give_vote(str(request.leader_id))
+        self._await_ballot(now)
+        return VoteResult.ACCEPT
+
+    def _hold_ballot(self, now: int) -> None:
+        member = self._member
+        if self._needs_new_term:
+            member.enter_term(member.term + 1)
+            self._needs_new_term = False
+        if member.vote not in (None, self._settings.self_id):
+            self._needs_new_term = True
+            self._await_ballot(now)
+            return
+        member.give_vote(self._settings.self_id)
+        self._ballot = {self._settings.self_id: VoteResult.ACCEPT}
+        self._ballot_until = now + BALLOT_MS
+        for peer in self._settings.others:
+            member.send(peer, VoteRequest(ledger_end_index=member.log.end_index, ledger_end_term=member.log.end_term))
+        self._count(now, is_over=len(self._settings.peers) == 1)
+
+    def _count(self, now: int, *, is_over: bool) -> None:
+        results = list((self._ballot or {}).values())
+        if results.count(VoteResult.ACCEPT) >= self._settings.majority:
+            self._lead(now)
+        elif is_over:
+            willing = results.count(VoteResult.ACCEPT) + results.count(VoteResult.REJECT_TERM_NOT_READY)
+            heard = [result for result in results if result is not VoteResult.UNKNOWN]
+            self._needs_new_term = len(heard) >= self._settings.majority  # else nobody was there: their terms need not move
+            self._await_ballot(now, is_behind=any(result in SMALLER_LOG for result in heard))
+            if willing >= self._settings.majority:  # DLedger enters a term in answer to the first vote asked for, and gives the second
+                self._needs_new_term, self._next_ballot = False, now + NOT_READY_MS
+
+    def _lead(self, now: int) -> None:
+        self._ballot = None
+        self._needs_new_term = True
+        self._confirmed = dict.fromkeys(self._settings.others, now)
+        self._last_heartbeats = now - self._settings.heartbeat_interval_ms
+        self._member.become(Role.LEADER, self._settings.self_id)
+        self._tick_as_leader(now)
+
+    def _await_ballot(self, now: int, *, is_behind: bool = False) -> None:
+        self._ballot = None
+        self._next_ballot = now + self._pause() + (self._settings.vote_interval_max_ms if is_behind else 0)
+
+    def _pause(self) -> int:
+        return self._chance.randrange(self._settings.vote_interval_min_ms, self._settings.vote_interval_max_ms)

@@ -1,0 +1,440 @@
+"""A member of a DLedger group that runs: its port, its calls to the others, its disk, and the state machine behind it.
+RocketMQ: DLedgerServer, DLedgerRpcNettyService, StateMachineCaller (DLedger 0.3.2).
+
+    node = DLedgerNode(settings, machine)
+    await node.start()
+    result = await node.append(body)        # of machine.apply, once a majority has the entry on disk; raises NotLeader, TimedOut, …
+
+    listener ─ RemotingService ─ handlers ─┐                        ┌─ outbox ─► RemotingClient ─► other members
+    timer, append() ───────────────────────┴─► Replica ─ store, term┴─ committed ─► machine.apply ─► append()'s caller
+
+An append() that raised may have been written, and be committed later. Appends of one turn of the event loop share one sync. A disk that
+fails makes the member say so, give up leading and answer the others DISK_ERROR; every heal_interval it opens its log anew, as a restart
+would.
+
+Threads  one event loop, which waits for the disk: entries are small and few. Bounds: pending_max appends waiting, APPLY_MAX entries
+         applied a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from .._core.errors import Busy, Closed, ProtocolError, RocketpyError, StoreCorrupt, TimedOut, TooLarge
+from .._core.remoting import Request as Command
+from .._core.remoting import Server
+from ..remoting.client import RemotingClient, split_address
+from ..remoting.command import Response
+from ..remoting.service import Handler, RemotingService
+from .bodies import (
+    Answer,
+    HeartBeatRequest,
+    HeartBeatResponse,
+    Message,
+    MetadataResponse,
+    PushRequest,
+    PushResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from .codes import DLedgerRequestCode, DLedgerResponseCode
+from .entry import HEADER
+from .entry_store import EntryStore
+from .member import Role
+from .replica import Replica, Sent
+from .settings import GroupSettings
+from .term_file import TermFile
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.02
+HEAL_MS = 10_000
+CHECKPOINT_MS = 3000
+APPLY_MAX = 256
+ANSWERS: Mapping[type, tuple[DLedgerRequestCode, type[VoteResponse] | type[HeartBeatResponse] | type[PushResponse]]] = {
+    VoteRequest: (DLedgerRequestCode.VOTE, VoteResponse),
+    HeartBeatRequest: (DLedgerRequestCode.HEART_BEAT, HeartBeatResponse),
+    PushRequest: (DLedgerRequestCode.PUSH, PushResponse),
+}
+
+
+class StateMachine(Protocol):
+    def apply(self, index: int, body: bytes) -> object:
+        """Called once for each committed entry that has a body, in order, on the node's event loop; from entry 0 on after every start.
+        What it returns or raises is what append() of this node returns or raises."""
+        ...
+
+
+class NotLeader(RocketpyError):
+    """This member does not lead, or stopped to before the entry was committed; whether it will be is open then."""
+
+    def __init__(self, message: str, leader_id: str | None = None, leader_address: str | None = None) -> None:
+        super().__init__(message)
+        self.leader_id = leader_id
+        self.leader_address = leader_address
+
+
+class DLedgerNode:
+    def __init__(
+        self,
+        settings: GroupSettings,
+        machine: StateMachine,
+        *,
+        serves: bool = True,
+        bind_address: str = "0.0.0.0",
+        clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+        chance: random.Random | None = None,
+    ) -> None:
+        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it."""
+        self.settings = settings
+        self.on_role_change: list[Callable[[Role, int], None]] = []
+        """Called on the event loop with the role and its term. A leader may append at once; what earlier terms left is applied before."""
+        self._machine = machine
+        self._serves = serves
+        self._bind_address = bind_address
+        self._clock = clock
+        self._chance = chance or random.Random()
+        self._store: EntryStore | None = None
+        self._replica: Replica | None = None
+        self._fault: RocketpyError | None = None
+        self._heal_at = 0
+        self._checkpoint_at = 0
+        self._applied = -1
+        self._unwritten: list[tuple[bytes, asyncio.Future[object]]] = []
+        self._waiting: dict[int, tuple[int, asyncio.Future[object]]] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+        self._turn_due = False
+        self._server: Server | None = None
+        self._service: RemotingService | None = None
+        self._client: RemotingClient | None = None
+        self._ticker: asyncio.Task[None] | None = None
+
+    @property
+    def role(self) -> Role:
+        return self._replica.member.role if self._replica is not None else Role.CANDIDATE
+
+    @property
+    def is_leader(self) -> bool:
+        return self.role is Role.LEADER
+
+    @property
+    def group(self) -> str:
+        return self.settings.group
+
+    @property
+    def peers(self) -> Mapping[str, str]:
+        return self.settings.peers
+
+    @property
+    def term(self) -> int:
+        return self._replica.member.term if self._replica is not None else -1
+
+    @property
+    def leader_id(self) -> str | None:
+        return self._replica.member.leader_id if self._replica is not None else None
+
+    @property
+    def leader_address(self) -> str | None:
+        leader = self.leader_id
+        return self.settings.peers.get(leader) if leader is not None else None
+
+    @property
+    def committed_index(self) -> int:
+        return self._replica.member.committed if self._replica is not None else -1
+
+    @property
+    def applied_index(self) -> int:
+        return self._applied
+
+    @property
+    def fault(self) -> RocketpyError | None:
+        """Why this member takes no part just now; None while it does."""
+        return self._fault
+
+    @property
+    def handlers(self) -> dict[int, Handler]:
+        """What the port of a member answers."""
+        return {
+            DLedgerRequestCode.VOTE: lambda command: self._answer(VoteRequest, command),
+            DLedgerRequestCode.HEART_BEAT: lambda command: self._answer(HeartBeatRequest, command),
+            DLedgerRequestCode.PUSH: lambda command: self._answer(PushRequest, command),
+            DLedgerRequestCode.METADATA: self._metadata,
+            DLedgerRequestCode.APPEND: _unsupported,
+            DLedgerRequestCode.GET: _unsupported,
+            DLedgerRequestCode.PULL: _unsupported,
+            DLedgerRequestCode.LEADERSHIP_TRANSFER: _unsupported,
+        }
+
+    async def start(self) -> None:
+        """Recovers the log, listens, takes part. Raises what EntryStore.open and a taken port raise."""
+        self._open()
+        try:
+            self._client = RemotingClient()
+            if self._serves:
+                _, port = split_address(self.settings.peers[self.settings.self_id])
+                self._server = Server(bind_address=self._bind_address, port=port, thread_name="dledger")
+                self._service = RemotingService(self._server, self.handlers)
+                self._service.start()
+                self._server.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._ticker = asyncio.get_running_loop().create_task(self._tick_for_ever(), name="dledger ticks")
+
+    async def stop(self) -> None:
+        """Appends that wait fail with Closed. Idempotent."""
+        tasks = [*self._asking, *([self._ticker] if self._ticker is not None else [])]
+        self._ticker = None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._service is not None:
+            await self._service.stop()
+            self._service = None
+        if self._client is not None:
+            await self._client.stop()
+            self._client = None
+        if self._server is not None:
+            server, self._server = self._server, None
+            await asyncio.get_running_loop().run_in_executor(None, server.close)
+        self._fail_waiting(Closed("this member of the group was stopped"))
+        self._close(write_checkpoint=True)
+
+    async def append(self, body: bytes) -> object:
+        """What machine.apply returned for the entry, once it is committed; None for an empty one.
+
+        Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; but for Busy, TooLarge and NotLeader of one that
+        did not lead when asked, the entry may still be committed later."""
+        if self._replica is None:
+            raise self._fault or Closed("this member of the group does not run")
+        if not self.is_leader:
+            raise self._not_leader("does not lead its group")
+        if len(self._waiting) + len(self._unwritten) >= self.settings.pending_max:
+            raise Busy(f"{self.settings.pending_max} entries wait for a majority already")
+        if HEADER.size + len(body) > self.settings.entry_size_max:
+            raise TooLarge(f"an entry of {len(body)} bytes is too large for the group's log")
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._unwritten.append((bytes(body), future))
+        self._turn_soon()
+        done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
+        if not done:
+            future.cancel()
+            raise TimedOut(f"no majority had the entry within {self.settings.append_timeout_ms} ms; it may still be committed")
+        return future.result()
+
+    # ---- turns ----
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._turn()
+
+    def _turn_soon(self) -> None:
+        if not self._turn_due:
+            self._turn_due = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Writes what is to be appended, lets the replica decide, sends, applies."""
+        self._turn_due = False
+        now = self._clock()
+        if self._replica is None:
+            if self._fault is not None and now >= self._heal_at:
+                self._heal(now)
+            return
+        try:
+            self._write_appends()
+            self._replica.tick(now)
+            self._send(now)
+            self._apply()
+            if now >= self._checkpoint_at and self._store is not None:
+                self._checkpoint_at = now + CHECKPOINT_MS
+                self._store.write_checkpoint(self.committed_index)
+        except (RocketpyError, OSError) as error:
+            self._fail(error)
+
+    def _write_appends(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        wanted = [(body, future) for body, future in unwritten if not future.done()]
+        if not wanted or self._replica is None:
+            return
+        if not self.is_leader:
+            for _, future in wanted:
+                future.set_exception(self._not_leader("stopped to lead before the entry was written"))
+            return
+        self._unwritten = wanted  # theirs to be failed, should the disk fail now
+        first = self._replica.append([body for body, _ in wanted])
+        self._unwritten = []
+        for number, (_, future) in enumerate(wanted):
+            self._waiting[first + number] = (self.term, future)
+
+    def _send(self, now: int) -> None:
+        assert self._replica is not None
+        for sent in self._replica.take_outbox(now):
+            task = asyncio.get_running_loop().create_task(self._ask(self._replica, sent))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, replica: Replica, sent: Sent) -> None:
+        code, kind = ANSWERS[type(sent.request)]
+        answer: Answer | None = None
+        try:
+            assert self._client is not None
+            timeout_s = self.settings.push_timeout_ms / 1000
+            response = await self._client.invoke(self.settings.peers[sent.peer], code, None, sent.request.encode(), timeout_s=timeout_s)
+            answer = kind.decode(response.body)
+        except (RocketpyError, OSError) as error:
+            log.debug("%s to %s: %s", code.name, sent.peer, error)
+        if replica is not self._replica:
+            return
+        try:
+            replica.answered(sent, answer, self._clock())
+        except (RocketpyError, OSError) as error:
+            self._fail(error)
+            return
+        self._turn_soon()
+
+    def _apply(self) -> None:
+        assert self._store is not None
+        last = min(self.committed_index, self._applied + APPLY_MAX)
+        while self._applied < last:
+            entry = self._store.get(self._applied + 1)
+            self._applied = entry.index
+            result: object = None
+            error: Exception | None = None
+            if entry.body:
+                try:
+                    result = self._machine.apply(entry.index, entry.body)
+                except Exception as failure:  # outer edge: the machine's own; the entries behind it are committed all the same
+                    log.exception("applying entry %d failed", entry.index)
+                    error = failure
+            term, future = self._waiting.pop(entry.index, (entry.term, None))
+            if future is None or future.done():
+                continue
+            if term != entry.term:
+                error = self._not_leader("lost the entry to another leader")
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+        if self._applied < self.committed_index:
+            self._turn_soon()
+
+    # ---- requests ----
+
+    def _answer(self, kind: type[VoteRequest] | type[HeartBeatRequest] | type[PushRequest], command: Command) -> Response:
+        try:
+            request = kind.decode(command.body)
+        except ProtocolError as error:
+            log.warning("%s from %s refused: %s", kind.__name__, command.remote_address, error)
+            return _response(Message(code=DLedgerResponseCode.UNEXPECTED_ARGUMENT))
+        _, answer_kind = ANSWERS[kind]
+        if self._replica is not None:
+            try:
+                answer = self._replica.handle(request, self._clock())
+            except (RocketpyError, OSError) as error:
+                self._fail(error)
+            else:
+                self._turn_soon()
+                return _response(answer)
+        return _response(answer_kind(group=self.group, code=DLedgerResponseCode.DISK_ERROR))
+
+    def _metadata(self, command: Command) -> Response:
+        return _response(MetadataResponse(group=self.group, leader_id=self.leader_id, term=self.term, peers=dict(self.peers)))
+
+    # ---- the disk ----
+
+    def _open(self) -> None:
+        store = EntryStore(self.settings)
+        store.open()
+        try:
+            promises = TermFile(self.settings.directory / "currterm")
+            known = promises.read()
+            if store.end_index >= 0 and (not known or promises.term < store.end_term):
+                raise StoreCorrupt(
+                    "there are entries of later terms than this member remembers; move its directory away and let it join anew",
+                    file=str(promises.path),
+                )
+            if store.begin_index > 0 or store.end_index < self._applied:
+                raise StoreCorrupt(
+                    f"the log holds {store.begin_index} to {store.end_index}, but entries from {self._applied + 1} on are needed",
+                    file=str(self.settings.directory),
+                )
+        except BaseException:
+            store.close()
+            raise
+        self._store = store
+        self._replica = Replica(self.settings, store, promises, self._chance, self._clock())
+        self._replica.member.on_role_change.append(self._role_changed)
+
+    def _close(self, *, write_checkpoint: bool) -> None:
+        if self._store is not None:
+            if write_checkpoint:
+                try:
+                    self._store.write_checkpoint(self.committed_index)
+                except RocketpyError as error:
+                    log.error("the checkpoint was not written: %s", error)
+            self._store.close()
+        self._store = self._replica = None
+
+    def _fail(self, error: Exception) -> None:
+        """Out of the group until the log can be opened anew: what is on disk is unknown."""
+        was = self.role
+        self._fault = error if isinstance(error, RocketpyError) else StoreCorrupt(f"the log of the group failed: {error}")
+        log.error("%s of group %s takes no part until its log can be opened again: %s", self.settings.self_id, self.group, error)
+        term = self.term
+        self._close(write_checkpoint=False)
+        self._heal_at = self._clock() + HEAL_MS
+        self._fail_waiting(self._fault)
+        if was is not Role.CANDIDATE:
+            self._tell(Role.CANDIDATE, term)
+
+    def _heal(self, now: int) -> None:
+        try:
+            self._open()
+        except (RocketpyError, OSError) as error:
+            self._heal_at = now + HEAL_MS
+            log.error("the log of group %s cannot be opened yet: %s", self.group, error)
+            return
+        log.warning("%s takes part in group %s again", self.settings.self_id, self.group)
+        self._fault = None
+
+    # ---- roles ----
+
+    def _role_changed(self, role: Role, term: int) -> None:
+        log.info("%s of group %s is %s in term %d, leader %s", self.settings.self_id, self.group, role, term, self.leader_id)
+        if role is not Role.LEADER:
+            self._fail_waiting(self._not_leader("stopped to lead before the entry was committed, which it may still be"))
+        self._tell(role, term)
+
+    def _tell(self, role: Role, term: int) -> None:
+        for callback in self.on_role_change:
+            try:
+                callback(role, term)
+            except Exception:  # outer edge: the others have to hear of it too
+                log.exception("a listener for roles failed")
+
+    def _fail_waiting(self, error: RocketpyError) -> None:
+        futures = [future for _, future in self._waiting.values()] + [future for _, future in self._unwritten]
+        self._waiting.clear()
+        self._unwritten.clear()
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+
+    def _not_leader(self, message: str) -> NotLeader:
+        return NotLeader(f"{self.settings.self_id} {message}", self.leader_id, self.leader_address)
+
+
+def _response(message: Message) -> Response:
+    return Response(DLedgerResponseCode.SUCCESS, body=message.encode())
+
+
+def _unsupported(command: Command) -> Response:
+    return _response(Message(code=DLedgerResponseCode.UNSUPPORTED))

@@ -1,0 +1,43 @@
+"""The term this member is in and whom it voted for there, on disk before they are said. DLedger: MemberState (0.3.2), file `currterm`.
+
+DLedger writes neither synced nor in one step; a vote that is forgotten can be given twice, and then two lead in one term.
+
+Errors  StoreIOError, DiskFull, StoreCorrupt for a file that is there and does not say both.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .._core.errors import StoreCorrupt
+from .entry_files import read_properties, write_file
+
+TERM_MAX = (1 << 63) - 1
+
+
+class TermFile:
+    """What was said last; write() before saying more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.term = 0
+        self.vote: str | None = None
+
+    def read(self) -> bool:
+        """False when there is none."""
+        values = read_properties(self.path)
+        if values is None:
+            return False
+        term = values.get("currTerm", "")
+        if not term.isascii() or not term.isdigit() or int(term) > TERM_MAX or "voteLeader" not in values:
+            raise StoreCorrupt(
+                "the member's term and vote cannot be read, and what it has promised is unknown; to let it join anew without a log, "
+                "move its directory away while a majority of the others is up",
+                file=str(self.path),
+            )
+        self.term, self.vote = int(term), values["voteLeader"] or None
+        return True
+
+    def write(self, term: int, vote: str | None) -> None:
+        write_file(self.path, f"currTerm={term}\nvoteLeader={vote or ''}\n")
+        self.term, self.vote = term, vote
