@@ -32,7 +32,9 @@ T = TypeVar("T")
 
 
 class Cached(Generic[T]):
-    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once."""
+    """Answers that are asked for again when they are older than refresh_s; a question under way is asked once.
+
+    Failures are not kept: their tracebacks hold the requests of all who waited."""
 
     def __init__(self, ask: Callable[[str], Awaitable[T]], refresh_s: float, most: int) -> None:
         self._ask = ask
@@ -40,15 +42,24 @@ class Cached(Generic[T]):
         self._most = most
         self._known: dict[str, tuple[float, asyncio.Future[T]]] = {}
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     async def get(self, key: str) -> T:
         now_s = time.monotonic()
         known = self._known.get(key)
-        if known is None or now_s - known[0] >= self._refresh_s or (known[1].done() and known[1].exception() is not None):
+        if known is None or now_s - known[0] >= self._refresh_s:
             self._known.pop(key, None)
             while len(self._known) >= self._most:
                 del self._known[next(iter(self._known))]
-            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask(key)))
+            asked = asyncio.ensure_future(self._ask(key))
+            known = self._known[key] = (now_s, asked)
+            asked.add_done_callback(lambda task: self._asked(key, task))
         return await asyncio.shield(known[1])
+
+    def _asked(self, key: str, task: asyncio.Future[T]) -> None:
+        if (task.cancelled() or task.exception() is not None) and self._known.get(key, (0.0, None))[1] is task:
+            del self._known[key]
 
 
 @dataclass(frozen=True, slots=True)

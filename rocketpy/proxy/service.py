@@ -32,12 +32,14 @@ from .routing import Routing
 from .sending import Sending
 from .settings import ProxySettings
 from .status import ProxyError, status_of
-from .telemetry import Telemetry
+from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
 log = logging.getLogger(__name__)
 
 EXPIRE_S: Final = 10.0
+GRACE_S: Final = 2
+"""For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
 STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
 Unary = Callable[[Context, Any], Awaitable[Any]]
@@ -117,15 +119,17 @@ class ProxyService:
         await self._front.start(self._server)
 
     async def stop(self) -> None:
-        """Idempotent: calls under way are answered, or have grpc_shutdown_time_seconds to be; then what clients had is let go."""
+        """Idempotent: streams end, calls under way have GRACE_S to be answered; then what clients had is let go."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         server, self._server = self._server, None
         await self._front.stop()
+        for client in self._clients:
+            client.tell(ENDS)
         if server is not None:
-            await server.stop(min(self.settings.grpc_shutdown_time_seconds, 5))
+            await server.stop(min(self.settings.grpc_shutdown_time_seconds, GRACE_S))
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             if self._receiving is not None:

@@ -21,6 +21,8 @@ from .validation import group_of, topic_of
 
 log = logging.getLogger(__name__)
 
+ENDS: Final = object()
+"""In place of a command: the proxy stops, and the client finds itself another."""
 _PRODUCERS: Final = ("PRODUCER",)
 _CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER")
 
@@ -43,6 +45,8 @@ class Telemetry:
                 told = asyncio.ensure_future(stream.get())
                 await asyncio.wait((told, reader), return_when=asyncio.FIRST_COMPLETED)
                 if told.done():
+                    if told.result() is ENDS:
+                        return
                     yield told.result()
                     continue
                 told.cancel()
