@@ -114,9 +114,9 @@ async def _handle(command: CommandRow, given: Given, out: Output, environment: M
         return session.troubles
 
 
-def may_go_on(command: CommandRow, given: Given, answers: TextIO, questions: TextIO) -> bool:
+def may_go_on(command: CommandRow, given: Given, answers: TextIO | None, questions: TextIO) -> bool:
     """A person at a terminal is asked before something is lost; a script is not, as mqadmin asks nobody."""
-    if not command.asks or given.has("yes") or not answers.isatty():
+    if not command.asks or given.has("yes") or answers is None or not answers.isatty():
         return True
     questions.write(f"{given.asked(command.asks)} [y/N] ")
     questions.flush()

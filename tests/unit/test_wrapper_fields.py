@@ -18,8 +18,8 @@ BY_HAND = {
     "rp_message_store_options": {"root_path", "clock", "file_ops", "log"},
     "rp_broker_options": {"store", "log"},
     "rp_timer_options": {"root_path", "clock", "file_ops"},
-    "rp_ha_master_options": {"commit_log", "clock", "log", "on_acked", "on_in_sync", "context"},
-    "rp_ha_slave_options": {"commit_log", "clock", "log"},
+    "rp_ha_master_options": {"commit_log", "clock", "log", "on_acked", "on_in_sync", "context", "epochs"},
+    "rp_ha_slave_options": {"commit_log", "clock", "log", "epochs"},
     "rp_load_options": {"start_offsets"},
     "rp_load_result": {"totals", "error_codes", "latency"},
 }

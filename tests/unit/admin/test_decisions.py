@@ -109,13 +109,14 @@ class Terminal(io.StringIO):
         (["-t", "T", "-c", "C"], Terminal(""), False),
         (["-t", "T", "-c", "C", "--yes"], Terminal(""), True),
         (["-t", "T", "-c", "C"], io.StringIO(""), True),
+        (["-t", "T", "-c", "C"], None, True),
     ],
 )
-def test_a_person_is_asked_and_a_script_is_not(words: list[str], answers: io.StringIO, goes_on: bool) -> None:
+def test_a_person_is_asked_and_a_script_is_not(words: list[str], answers: io.StringIO | None, goes_on: bool) -> None:
     command, questions = find_command("deleteTopic"), io.StringIO()
     assert command is not None
     assert may_go_on(command, parse(command, words), answers, questions) is goes_on
-    if answers.isatty() and "--yes" not in words:
+    if answers is not None and answers.isatty() and "--yes" not in words:
         assert questions.getvalue() == "Delete topic T and its messages from cluster C? [y/N] "
 
 
