@@ -219,9 +219,9 @@ async def broker_consume_stats(session: Session, given: Given, out: Output) -> N
         for group, listed in sorted(table.items()):
             for each in listed or ():
                 for queue, end, at, _, last in ConsumeStats.from_json(each).rows():
-                    if end - at < least:
+                    if end - at < least or last <= 0:  # as mqadmin: a queue of which nothing was consumed has no row
                         continue
-                    when = Shown(last, human_second(last) if last > 0 else "-")
+                    when = Shown(last, human_second(last))
                     named = (front(queue["topic"], 64), group, front(queue["brokerName"], 32), queue["queueId"])
                     out.row(IN_BROKER, *named, end, at, end - at, when)
     out.line(f"\nDiff Total: {value.get('totalDiff', 0)}")
