@@ -62,7 +62,7 @@ def broker(peer: Product, home: Path, namesrv: NameServer, controller: Controlle
         "allAckInSyncStateSet": True,
         "syncBrokerMetadataPeriod": 500,
         "checkSyncStateSetPeriod": 500,
-        "controllerHeartBeatTimeoutMills": 3000,
+        "controllerHeartBeatTimeoutMills": 10_000,
         "brokerHeartbeatInterval": 500,
     }
     return Broker(peer, home, namesrv.address, settings, NAME)
