@@ -4,6 +4,7 @@ RocketMQ: ReplicasInfoManager's requests (5.3.3 controller/impl/manager/): same 
 What is stricter here, each because a stranger's request could otherwise take a broker set away from its brokers:
   * the first master must be a broker of the set: RocketMQ elects any number it is given;
   * that nobody could be elected is written once, and never about a set that had no master yet: it would end the right to a first master;
+  * nobody in particular (brokerId -1) cannot be asked for by name: in RocketMQ that deposes a master that lives;
   * brokers are not cleaned out of a set so that nobody in sync is left: such a half set takes no requests any more, in RocketMQ for good;
   * brokerControllerIdsToClean counts with isCleanLivingBroker too: RocketMQ forgets the whole set then;
   * names, addresses and codes have TEXT_MAX characters, the tables BROKER_SETS_MAX sets of REPLICAS_MAX brokers;
@@ -233,7 +234,7 @@ class Decisions:
             others,
             lambda broker_id: self._life(found.replicas.cluster_name, found.replicas.broker_name, broker_id),
             master=sync.master_broker_id,
-            wanted=asker if header.designate_elect else None,
+            wanted=asker if header.designate_elect and asker != -1 else None,
         )
         if chosen is not None and chosen.broker_id == sync.master_broker_id:
             return _master_stays(found)

@@ -17,11 +17,11 @@ from .javaenv import Jvm
 from .mqadmin import MqAdmin, checked
 from .products import Broker, Controller, NameServer, Product
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 GET_SYNC_STATE_DATA, GET_REPLICA_INFO, GET_NEXT_BROKER_ID, ELECT_MASTER = 1006, 1004, 1012, 1002
 NAME = "broker-a"
-PATIENT_S = 100.0
+PATIENT_S = 150.0  # a broker of Java starts behind it
 
 
 @dataclass
@@ -62,7 +62,7 @@ def broker(peer: Product, home: Path, namesrv: NameServer, controller: Controlle
         "allAckInSyncStateSet": True,
         "syncBrokerMetadataPeriod": 500,
         "checkSyncStateSetPeriod": 500,
-        "controllerHeartBeatTimeoutMills": 3000,
+        "controllerHeartBeatTimeoutMills": 10_000,
         "brokerHeartbeatInterval": 500,
     }
     return Broker(peer, home, namesrv.address, settings, NAME)
@@ -94,9 +94,9 @@ def send(address: str, body: bytes) -> int:
 
 def test_a_killed_master_is_followed_by_its_slave_and_comes_back_as_one(controlled: Controlled) -> None:
     one, two = controlled.brokers
-    one.start()
+    one.launch()
     controlled.await_master(one)
-    two.start()
+    two.launch()
     controlled.await_in_sync(one, two)
     assert sorted(each["brokerId"] for each in controlled.replicas()["inSyncReplicas"]) == [1, 2]
     wait_until(lambda: send(one.address, b"first") == 0, PATIENT_S, "a send acknowledged", every=0.2)
@@ -106,16 +106,16 @@ def test_a_killed_master_is_followed_by_its_slave_and_comes_back_as_one(controll
     assert controlled.master_epoch() > epoch
     assert controlled.in_sync() == {two.address}
     wait_until(lambda: send(two.address, b"second") == 0, PATIENT_S, "the new master takes sends", every=0.2)
-    one.start()
+    one.launch()
     controlled.await_in_sync(one, two)
     assert controlled.master() == two.address
 
 
 def test_a_controller_that_was_killed_remembers_and_its_brokers_stay_what_they_were(controlled: Controlled) -> None:
     one, two = controlled.brokers
-    one.start()
+    one.launch()
     controlled.await_master(one)
-    two.start()
+    two.launch()
     controlled.await_in_sync(one, two)
     before = controlled.replicas()
     controlled.controller.kill()
@@ -129,9 +129,9 @@ def test_a_controller_that_was_killed_remembers_and_its_brokers_stay_what_they_w
 
 def test_mqadmin_looks_at_a_controller_and_changes_it(controlled: Controlled, jvm: Callable[..., Jvm]) -> None:
     one, two = controlled.brokers
-    one.start()
+    one.launch()
     controlled.await_master(one)
-    two.start()
+    two.launch()
     controlled.await_in_sync(one, two)
     admin, address = MqAdmin(jvm(), controlled.namesrv.address), controlled.controller.address
 

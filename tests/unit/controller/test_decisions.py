@@ -198,6 +198,7 @@ def test_the_first_master_is_a_broker_of_the_set_and_no_stranger_ends_the_right_
 
 
 def test_an_operator_chooses_among_those_in_sync(model: Model) -> None:
+    assert model.elect(-1, designate=True).code == ResponseCode.CONTROLLER_MASTER_STILL_EXIST
     model.alter(1, 2)
     assert model.elect(3, designate=True).code == ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     assert model.elect(2, designate=True).code == ResponseCode.SUCCESS
