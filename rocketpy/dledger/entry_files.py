@@ -34,7 +34,7 @@ class EntryFiles:
         return sorted(self._descriptors)
 
     def open(self) -> None:
-        with _store_errors(self.directory):
+        with store_errors(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             names = sorted(path.name for path in self.directory.iterdir())
             for name in names:
@@ -57,13 +57,13 @@ class EntryFiles:
         base = offset - offset % self.file_size
         if offset < 0 or base not in self._descriptors:
             return b""
-        with _store_errors(self._path(base)):
+        with store_errors(self._path(base)):
             return os.pread(self._descriptors[base], min(size, base + self.file_size - offset), offset - base)
 
     def write(self, offset: int, data: bytes) -> None:
         """Within one file, which is made when it is not there yet."""
         base = offset - offset % self.file_size
-        with _store_errors(self._path(base)):
+        with store_errors(self._path(base)):
             if base not in self._descriptors:
                 self._open_file(base)
                 sync_directory(self.directory)
@@ -75,7 +75,7 @@ class EntryFiles:
 
     def sync(self) -> None:
         for base in sorted(self._unsynced):
-            with _store_errors(self._path(base)):
+            with store_errors(self._path(base)):
                 os.fdatasync(self._descriptors[base])
         self._unsynced.clear()
 
@@ -83,7 +83,7 @@ class EntryFiles:
         """Leaves zeros from offset on, on disk. Later files go first, the last of them before: kill -9 leaves a row."""
         for base in reversed(self.offsets):
             path = self._path(base)
-            with _store_errors(path):
+            with store_errors(path):
                 if base >= offset and base > 0:
                     os.close(self._descriptors.pop(base))
                     self._unsynced.discard(base)
@@ -118,7 +118,7 @@ def sync_directory(path: Path) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Puts text in the place of the file: the old text or the new is there at every moment, the new when this returns."""
-    with _store_errors(path):
+    with store_errors(path):
         temporary = path.with_name(path.name + ".tmp")
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w") as file:
@@ -132,7 +132,7 @@ def write_file(path: Path, text: str) -> None:
 def read_properties(path: Path) -> dict[str, str] | None:
     """Lines of name=value as Java's Properties writes them; None when there is no file. A damaged one gives what can be read of it."""
     try:
-        with _store_errors(path):
+        with store_errors(path):
             text = path.read_bytes().decode("utf-8", "replace")
     except StoreIOError as error:
         if error.os_errno == errno.ENOENT:
@@ -143,7 +143,8 @@ def read_properties(path: Path) -> dict[str, str] | None:
 
 
 @contextmanager
-def _store_errors(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
+    """What the system refuses in there becomes an error that names the file."""
     try:
         yield
     except StoreIOError:

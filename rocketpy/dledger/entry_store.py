@@ -20,7 +20,7 @@ import os
 
 from .._core.errors import NotFound, ProtocolError, StoreCorrupt, StoreLocked, TooLarge
 from .entry import BLANK_MAGIC, HEADER, INDEX_UNIT, Entry, crc_of, decode_entry
-from .entry_files import EntryFiles, read_properties, write_file
+from .entry_files import EntryFiles, read_properties, store_errors, write_file
 from .settings import GroupSettings
 
 log = logging.getLogger(__name__)
@@ -212,11 +212,12 @@ class EntryStore:
         return self._data.read(pos, 4) == BLANK_MAGIC.to_bytes(4, "big", signed=True)
 
     def _take_lock(self) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        path = self._directory / "lock"
+        with store_errors(path):
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(self._lock)
-            self._lock = -1
+            self.close()
             raise StoreLocked("another process runs this member", file=str(self._directory)) from None

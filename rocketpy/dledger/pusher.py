@@ -136,10 +136,11 @@ class Pusher:
         commit = min(self._member.committed, follower.matched)
         if not follower.in_flight and (commit > follower.told_commit or now - follower.told_at >= COMMIT_INTERVAL_MS):
             follower.told_commit, follower.told_at = commit, now
-            self._member.send(peer, PushRequest(type=PushType.COMMIT, commit_index=self._member.committed))
+            self._member.send(peer, PushRequest(type=PushType.COMMIT, commit_index=commit))
 
     def _send(self, peer: str, kind: PushType, index: int) -> PushRequest:
-        request = PushRequest(type=kind, commit_index=self._member.committed, entry=self._member.log.get(index))
+        # Not above what the follower has by then: DLedger's applies as far as it is told, fails where its log ends, and begins anew.
+        request = PushRequest(type=kind, commit_index=min(self._member.committed, index), entry=self._member.log.get(index))
         self._member.send(peer, request)
         return request
 
