@@ -3,6 +3,7 @@
 Both are paced, the producers as an open loop (a message counts from when it was due): the question is whether readers stall them, not
 who gets the processor. Therefore the generator's threads that read run only when nobody else wants to (SCHED_IDLE): consumers have hosts
 of their own. The backlog's pages are dropped before each round (posix_fadvise), so its bytes come from the disk; how many is printed.
+Once as it is by default, once with a limit for what a group may read from the disk (coldDataFlowControlEnable).
 """
 
 from __future__ import annotations
@@ -32,13 +33,21 @@ READ_MS = 4000  # of a round
 READ_A_QUEUE = int(READ_RATE * READ_MS / 1000) // QUEUES + 1000  # messages, at most, of a round
 FED_BYTES = 3 * GIB // 2  # of a round, see fed_memory: what is read from the disk goes through sockets, each into new pages
 WAIT_S = 120  # for threads that run only when nobody else wants to
+LIMIT_MIB_S = 10  # for the readers' group, where there is one
 WANTED = 0.20  # the p99 with readers is at most this much above that without
 
 
+@pytest.fixture(scope="module", params=[0, LIMIT_MIB_S], ids=["unlimited", "limited"])
+def limit_mib_s(request: pytest.FixtureRequest) -> int:
+    """For what a group reads from the disk; 0: there is none."""
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, size: Size) -> Iterator[RocketpyServer]:
+def broker(tmp_path_factory: pytest.TempPathFactory, size: Size, limit_mib_s: int) -> Iterator[RocketpyServer]:
     """With a backlog on disk."""
-    with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON").running(BACKLOG, QUEUES) as server:
+    keys = {"coldDataFlowControlEnable": "true", "cgColdReadThreshold": 5 * limit_mib_s << 20} if limit_mib_s else {}
+    with RocketpyServer(tmp_path_factory.mktemp("backlog"), Durability(), "JSON", keys).running(BACKLOG, QUEUES) as server:
         server.make_topic(FRESH, QUEUES)
         messages = size.of(500, QUEUES * READ_A_QUEUE * ROUNDS)
         run_load(address=server.address, topic=BACKLOG, mode=SEND, connections=16, in_flight=32, count=messages)
@@ -105,7 +114,9 @@ def readers_of_round(address: str, size: Size, number: int) -> Load:
     )
 
 
-def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, broker: RocketpyServer, size: Size, figures: Figures) -> None:
+def test_readers_of_a_backlog_leave_producers_their_latency(
+    benchmark: Any, broker: RocketpyServer, limit_mib_s: int, size: Size, figures: Figures
+) -> None:
     quiet, beside, read, pulled = [], [], 0, 0
     producers_p99_ms(broker.address, size)
     for number in range(size.of(1, ROUNDS)):
@@ -122,9 +133,10 @@ def test_readers_of_a_backlog_leave_producers_their_latency(benchmark: Any, brok
     change = median(beside) / median(quiet) - 1
     benchmark.extra_info |= {"quiet_p99_ms": quiet, "beside_p99_ms": beside, "change": change, "pulled": pulled, "read_bytes": read}
     assert pulled > 0
+    who = f", limited to {limit_mib_s} MiB/s" if limit_mib_s else ""
     figures.rows.append(
         Figure(
-            f"p99 of {RATE:,.0f} sends/s beside cold readers ({change:+.0%}, ≤ {WANTED:+.0%})",
+            f"p99 of {RATE:,.0f} sends/s beside cold readers{who} ({change:+.0%}, ≤ {WANTED:+.0%})",
             median(beside),
             median(quiet),
             "ms",
