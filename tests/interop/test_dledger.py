@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pytest
 
 from rocketpy.dledger import DLedgerNode, GroupSettings, NotLeader
 from rocketpy.dledger.entry_store import EntryStore
-from tests.interop.javaenv import MODULE_OPTIONS, QUICK_JVM, classes, java, library
+from tests.interop.javaenv import MODULE_OPTIONS, QUICK_JVM, UTF_8, java, library
 from tests.processes import PATIENCE_S, Process, free_port
 
 pytestmark = pytest.mark.slow
 
+SOURCE = Path(__file__).resolve().parent / "dledger" / "DLedgerMember.java"
 FILE_SIZE = 1 << 20
 INDEX_FILE_SIZE = 32 * 5 * 1024 * 1024
 PATIENCE = 2 * PATIENCE_S
@@ -55,9 +57,17 @@ class Group:
         peers = ";".join(f"{member}-{address}" for member, address in self.peers.items())
         arguments = ["g", self_id, peers, str(self.home), str(FILE_SIZE), "500", str(appends)]
         self._starts += 1
-        path = os.pathsep.join([str(classes()), *names])
+        path = os.pathsep.join([str(self._compiled(names)), *names])
         command = [java(), *QUICK_JVM, "-Xmx256m", *MODULE_OPTIONS, "-cp", path, "rocketpy.interop.DLedgerMember", *arguments]
         return Process(f"DLedger {self_id}", command, self.home / f"{self_id}-{self._starts}.log")
+
+    def _compiled(self, jars: list[str]) -> Path:
+        """Apart from the other programs: clients of 4.x come without a DLedger."""
+        target = self.home / "classes"
+        if not target.exists():
+            command = ["javac", "-nowarn", "-d", str(target), "-cp", os.pathsep.join(jars), str(SOURCE)]
+            subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **UTF_8})
+        return target
 
     def bodies(self, self_id: str) -> list[tuple[int, int, bytes]]:
         """What is in a stopped member's files."""
