@@ -1,4 +1,4 @@
-"""What a controller needs of the log it shares with the other controllers. LoneLog is one, tests have another.
+"""What a controller needs of the log it shares with the other controllers. DLedgerNode is one, tests have another.
 
 An entry that append() has returned for is on a majority and applied here. One that raised may still be committed later: whoever goes on
 has to append something behind it first (event_scheduler.py).

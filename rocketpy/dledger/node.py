@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -87,16 +88,19 @@ class DLedgerNode:
         *,
         serves: bool = True,
         bind_address: str = "0.0.0.0",
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         chance: random.Random | None = None,
     ) -> None:
-        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it."""
+        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it. tls: of its own
+        requests to the other members."""
         self.settings = settings
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term. A leader may append at once; what earlier terms left is applied before."""
         self._machine = machine
         self._serves = serves
         self._bind_address = bind_address
+        self._tls = tls
         self._clock = clock
         self._chance = chance or random.Random()
         self._store: EntryStore | None = None
@@ -174,7 +178,7 @@ class DLedgerNode:
         """Recovers the log, listens, takes part. Raises what EntryStore.open and a taken port raise."""
         self._open()
         try:
-            self._client = RemotingClient()
+            self._client = RemotingClient(tls=self._tls)
             if self._serves:
                 _, port = split_address(self.settings.peers[self.settings.self_id])
                 self._server = Server(bind_address=self._bind_address, port=port, thread_name="dledger")

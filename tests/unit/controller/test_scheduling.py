@@ -182,6 +182,18 @@ def test_brokers_are_told_until_they_answer_die_or_something_newer_is_to_be_told
     assert notices.wait_ms() is None
 
 
+def test_who_leads_no_more_tells_nobody() -> None:
+    clock = Clock()
+    lives = BrokerLives(clock)
+    hear(lives, 1, 2)
+    notices = RoleNotices(lives, clock)
+    notices.post(notice(1))
+    (one,) = notices.take_due(1)
+    notices.clear()
+    assert notices.failed(one), "given up without a word"
+    assert (notices.take_due(9), notices.wait_ms()) == ([], None)
+
+
 def test_no_more_are_told_at_once_than_asked_for() -> None:
     lives = BrokerLives(Clock())
     hear(lives, 1, 2, 3)
