@@ -36,3 +36,7 @@ class Consensus(Protocol):
     async def append(self, body: bytes) -> object:
         """Returns once the entry is committed and applied here. Raises RocketpyError."""
         ...
+
+    async def confirm(self) -> None:
+        """Returns once it is certain that nobody else led at the call. Raises RocketpyError."""
+        ...

@@ -184,6 +184,9 @@ class StandIn:
         if self.is_full:
             raise DiskFull("as asked")
 
+    async def confirm(self) -> None:
+        pass
+
 
 def test_a_leader_begins_once_its_log_takes_an_entry_and_ends_with_its_term(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leadership, "AGAIN_AFTER_S", 0.0)
