@@ -124,6 +124,17 @@ def test_a_killed_leader_and_a_killed_master_are_both_followed(product: Product,
         group.await_replicas(two, one, two)
         assert len(group.running) == 3 and group.leader() is not None
         wait_until(lambda: send(two.address, b"fourth") == 0, PATIENT_S, "a send acknowledged by both", every=0.2)
+
+        third, theirs = group.leader(), group.members[2]
+        third.kill()
+        group.leader()
+        third.start()
+        theirs.kill()
+        theirs.product = product  # in the directory of RocketMQ's
+        theirs.start()
+        next(each for each in group.members if each is not theirs).kill()
+        known = group.await_replicas(two, one, two)
+        assert known["masterEpoch"] == promoted["masterEpoch"]
     finally:
         for broker in (one, two):
             broker.kill()

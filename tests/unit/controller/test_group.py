@@ -34,15 +34,17 @@ from .test_service import beat, elect, join, overrides
 class Group:
     """Three members; `up` are those that run."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **settings: str) -> None:
         self._home = home
+        self._settings = settings
         self.addresses = {f"n{number}": f"127.0.0.1:{free_port()}" for number in range(3)}
         self.up: dict[str, Controller] = {}
 
     async def start(self, *members: str) -> None:
         peers = ";".join(f"{member}-{address}" for member, address in self.addresses.items())
         for member in members:
-            settings = overrides(self._home / member, controllerDLegerPeers=peers, controllerDLegerSelfId=member)
+            own = {"controllerDLegerPeers": peers, "controllerDLegerSelfId": member}
+            settings = overrides(self._home / member, **own, **self._settings)
             self.up[member] = Controller(load_config("controller", None, settings))
             await self.up[member].start()
 
@@ -149,6 +151,17 @@ def test_a_follower_refuses_what_only_the_leader_may_answer_and_hears_heartbeats
                     assert (refused.code, refused.remark) == (ResponseCode.CONTROLLER_NOT_LEADER, "The controller is not in leader state")
                 heard = await beat(client, address, 1)
                 assert (heard.code, dict(heard.fields)) == (ResponseCode.SUCCESS, {})
+
+    asyncio.run(scenario())
+
+
+def test_members_of_a_group_speak_tls_where_nothing_else_is_let_in(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        group = Group(tmp_path, **{"tls.server.mode": "enforcing", "tls.config.file": "/dev/null"})
+        async with group.running() as in_the_clear:
+            await until(lambda: any(controller.is_leader for controller in group.up.values()))
+            with pytest.raises(RocketpyError):
+                await metadata(in_the_clear, group.addresses["n0"])
 
     asyncio.run(scenario())
 
