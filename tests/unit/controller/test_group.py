@@ -155,6 +155,28 @@ def test_a_follower_refuses_what_only_the_leader_may_answer_and_hears_heartbeats
     asyncio.run(scenario())
 
 
+def test_who_was_alone_is_joined_by_two_who_learn_what_it_knows(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        group = Group(tmp_path)
+        whole, group.addresses = group.addresses, {"n0": group.addresses["n0"]}
+        async with group.running() as client:
+            await join(client, whole["n0"], 1, "127.0.0.1:1")
+            await elect(client, whole["n0"], 1)
+            known = shown(await replica_info(client, whole["n0"]))
+        group.addresses = whole
+        try:
+            async with RemotingClient() as client:
+                await group.start("n0", "n1")
+                assert await group.leader(client) == "n0", "the other one knows less"
+                await group.start("n2")
+                await until(lambda: all(controller.tables.get("a") is not None for controller in group.up.values()))
+                assert shown(await group.ask(client, lambda address: replica_info(client, address))) == known
+        finally:
+            await group.stop(*group.up)
+
+    asyncio.run(scenario())
+
+
 def test_members_of_a_group_speak_tls_where_nothing_else_is_let_in(tmp_path: Path) -> None:
     async def scenario() -> None:
         group = Group(tmp_path, **{"tls.server.mode": "enforcing", "tls.config.file": "/dev/null"})
