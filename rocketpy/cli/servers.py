@@ -139,9 +139,13 @@ def announce_namesrv(config: Config, port: int) -> None:
 
 
 def announce_controller(config: Config) -> None:
-    """With what a controller that is alone means."""
+    """With what it takes to elect a master."""
     say("The Controller Server boot success. serializeType=JSON")
-    say(f"Controller {config.text('controllerDLegerSelfId')} is alone in its group: while it is down, nobody elects a master")
+    member, count = config.text("controllerDLegerSelfId"), config.text("controllerDLegerPeers").strip(";").count(";") + 1
+    if count == 1:
+        say(f"Controller {member} is alone in its group: while it is down, nobody elects a master")
+    else:
+        say(f"Controller {member} is one of {count}: masters are elected while {count // 2 + 1} of them are up")
 
 
 def announce_broker(config: Config, broker: BrokerService) -> None:

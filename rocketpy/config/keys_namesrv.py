@@ -47,7 +47,6 @@ NAMESRV_KEYS: tuple[Key, ...] = (
     text("configBlackList", "configBlackList;configStorePath;kvConfigPath", "Keys that UPDATE_NAMESRV_CONFIG must not touch."),
 )
 
-ONE_FILE = "the log is one small file"
 NO_JRAFT = "controllerType=jRaft is refused"
 
 CONTROLLER_KEYS: tuple[Key, ...] = (
@@ -61,11 +60,11 @@ CONTROLLER_KEYS: tuple[Key, ...] = (
     text(
         "controllerDLegerPeers",
         None,
-        "Members of the group, such as n0-127.0.0.1:9878: one here. The controller listens on its own address among them.",
+        "Members of the group, such as n0-10.0.0.1:9878;n1-10.0.0.2:9878. The controller listens on its own address among them.",
         pattern="peers",
     ),
     text("controllerDLegerSelfId", None, "Which member this is."),
-    number("mappedFileSize", 1024**3, "Size of a file of the controllers' log.", "bytes", least=4096, idle=ONE_FILE),
+    number("mappedFileSize", 1024**3, "Size of a file of the controllers' log, one for the whole group.", "bytes", least=4096),
     text("controllerStorePath", "", "Directory of the controllers' log; empty is ~/DledgerController."),
     number("electMasterMaxRetryCount", 3, "Elections tried again before giving up.", least=0),
     switch("enableElectUncleanMaster", False, "Elect outside the in-sync set when it is empty. May lose messages.", live=True),

@@ -88,8 +88,10 @@ def _check_controller(values: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
     members = [peer.partition("-")[0].strip() for peer in str(values["controllerDLegerPeers"]).split(";") if peer.strip()]
     if values["controllerDLegerSelfId"] not in members:
         yield "controllerDLegerSelfId", f"{values['controllerDLegerSelfId']} is none of controllerDLegerPeers: {', '.join(members)}"
-    elif len(members) > 1:
-        yield "controllerDLegerPeers", "names several controllers, which this release cannot join (DLedger): one controller, or RocketMQ's"
+    addresses = [peer.partition("-")[2].strip() for peer in str(values["controllerDLegerPeers"]).split(";") if peer.strip()]
+    for what, given in (("member", members), ("address", addresses)):
+        for each in sorted({each for each in given if given.count(each) > 1}):
+            yield "controllerDLegerPeers", f"names the {what} {each} twice"
     yield from _check_ports("controllerDLegerPeers", values["controllerDLegerPeers"])
 
 

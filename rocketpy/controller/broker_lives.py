@@ -102,6 +102,11 @@ class BrokerLives:
             self._forget(identity)
         return gone
 
+    def forget_gone(self) -> None:
+        """Who is down has only not been heard yet: for a controller that begins to lead. Whoever lives goes on living."""
+        self.expire()
+        self._gone.clear()
+
     def active_counts(self) -> dict[tuple[str, str], int]:
         """Brokers that live, by cluster and set."""
         counts: dict[tuple[str, str], int] = {}

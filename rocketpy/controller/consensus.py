@@ -1,4 +1,4 @@
-"""What a controller needs of the log it shares with the other controllers. LoneLog is one, tests have another.
+"""What a controller needs of the log it shares with the other controllers. DLedgerNode is one, tests have another.
 
 An entry that append() has returned for is on a majority and applied here. One that raised may still be committed later: whoever goes on
 has to append something behind it first (event_scheduler.py).
@@ -35,4 +35,8 @@ class Consensus(Protocol):
 
     async def append(self, body: bytes) -> object:
         """Returns once the entry is committed and applied here. Raises RocketpyError."""
+        ...
+
+    async def confirm(self) -> None:
+        """Returns once it is certain that nobody else led at the call. Raises RocketpyError."""
         ...

@@ -1,12 +1,16 @@
 """One decision after the other: decide on tables that are up to date, write the event, answer when it is committed.
 RocketMQ: DLedgerController.EventScheduler, ControllerEventHandler, RoleChangeHandler (5.3.3 controller/impl/).
 
-    request ─ wait for the turn ─ settled? ─ decide ─ append ─ committed and applied ─ answer
+    request ─ wait for the turn ─ settled? ─ decide ─┬─ append ─ committed and applied ─ answer
+                                     │                └─ no event: a majority says that we lead ─ answer
                                      └─ no: append an empty entry, wait for it
 
 Settled is who leads in this term and has seen an entry of its own committed: then the tables hold all that was ever committed. It is over
 with the term, and with an append whose outcome is not known: such an event may still be committed, and the next decision must not be made
 beside it. RocketMQ goes on at once, and can accept two in-sync sets for one epoch.
+
+What is answered without an event is confirmed: another may lead already, and a master whose lease such an answer renews must not hear from
+the past that it is one. RocketMQ asks nobody, or writes an empty entry for every read (isProcessReadEvent), as here too.
 
 Threads  one event loop. Bounds: WAITING_MAX requests wait, then SYSTEM_BUSY; APPEND_WITHIN_S for an entry.
 """
@@ -55,7 +59,8 @@ class EventScheduler:
         self._waiting += 1
         try:
             async with self._turn:
-                return await self._decide_and_write(decide, read_is_logged)
+                decision, is_certain = await self._decide_and_write(decide, read_is_logged)
+            return decision if is_certain else await self._confirm() or decision
         finally:
             self._waiting -= 1
 
@@ -63,17 +68,27 @@ class EventScheduler:
         """Brings the tables up to date. False when this controller does not lead, or cannot."""
         return (await self.run(Decision)).code == ResponseCode.SUCCESS
 
-    async def _decide_and_write(self, decide: Callable[[], Decision], read_is_logged: bool) -> Decision:
+    async def _decide_and_write(self, decide: Callable[[], Decision], read_is_logged: bool) -> tuple[Decision, bool]:
+        """Also whether the answer may be given as it is."""
         if not self._consensus.is_leader:
-            return NOT_LEADER
-        if not self.is_settled and (failed := await self._append(b"")) is not None:
-            return failed
+            return NOT_LEADER, True
+        was_settled = self.is_settled
+        if not was_settled and (failed := await self._append(b"")) is not None:
+            return failed, True
         decision = decide()
         if decision.event is None:
-            return (await self._append(b"") or decision) if read_is_logged else decision
+            return (await self._append(b"") or decision, True) if read_is_logged else (decision, not was_settled)
         failed = await self._append(encode_event(decision.event))
         log.log(logging.WARNING if failed else logging.INFO, "%s: %s", decision.event, "not committed" if failed else "committed")
-        return failed or decision
+        return failed or decision, True
+
+    async def _confirm(self) -> Decision | None:
+        """None once it is certain that this controller led when it decided, else what the asker is told."""
+        try:
+            await self._consensus.confirm()
+        except RocketpyError as error:
+            return Decision(ResponseCode.SYSTEM_ERROR, f"is it the leader? {error}") if self._consensus.is_leader else NOT_LEADER
+        return None
 
     async def _append(self, body: bytes) -> Decision | None:
         """None once it is committed, else what the asker is told."""

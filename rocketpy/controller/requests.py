@@ -4,7 +4,7 @@ RocketMQ: ControllerRequestProcessor (5.3.3 controller/processor/).
 Heartbeats, the group's metadata and the configuration are answered by every controller, the rest by the leader alone.
 
 Better than there: a heartbeat that is no oneway request is answered by a leader with who leads the set, in which epochs
-(masterBrokerId, masterEpoch, syncStateSetEpoch). A master that hears its own epoch knows that it still was the master when it asked.
+(masterBrokerId, masterEpoch, syncStateSetEpoch), as it knows them: unlike the other answers this one is not confirmed (event_scheduler.py).
 """
 
 from __future__ import annotations

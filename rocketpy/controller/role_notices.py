@@ -84,6 +84,10 @@ class RoleNotices:
         pending.due_ms = self._clock() + RETRY_MS
         return True
 
+    def clear(self) -> None:
+        """Nobody is to be told any more: another controller leads."""
+        self._pending.clear()
+
     def wait_ms(self) -> int | None:
         """How long until the next is due; None when nobody waits."""
         due = [pending.due_ms for pending in self._pending.values() if not pending.is_under_way]

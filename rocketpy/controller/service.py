@@ -1,13 +1,15 @@
-"""A running controller: native listener, its log, heartbeats, elections, and what tells brokers their new role.
+"""A running controller: native listener, its member of the group, heartbeats, elections, and what tells brokers their new role.
 RocketMQ: ControllerManager, DLedgerController, BrokerHousekeepingService (5.3.3 controller/).
 
-    listener ─ RemotingService ─ ControllerRequests ─┬─ EventScheduler ─ log ─► tables
-       │                                             └─ BrokerLives
+    listener ─ RemotingService ─┬─ ControllerRequests ─┬─ EventScheduler ─► DLedgerNode ─ committed ─► tables
+       │                        │                      └─ BrokerLives
+       │                        └─ the other members' requests ─► DLedgerNode ─ role ─► Leadership
        │ closed connection ─┐
     silence (timer) ────────┼─ a master that is down ─► wanted elections ─ one after the other ─► RoleNotices ─ client ─► brokers
     sets without master ────┘
 
-It listens on its own address among controllerDLegerPeers, as RocketMQ's; listenPort is not used.
+It listens on its own address among controllerDLegerPeers, for brokers and for the other members, as RocketMQ's; listenPort is not used.
+Only a leader elects and tells; one that stops to lead forgets what it was about to do, and the next one finds it anew.
 Threads  one event loop beside the reactors. Bounds: those of the parts; one election waits per set, TELLING_MAX brokers are told at once.
 """
 
@@ -18,11 +20,13 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from .._core.errors import RocketpyError
 from .._core.remoting import LogTap, Request, Server
 from ..config import Config, StoredConfig, home_directory
+from ..dledger import DLedgerNode, GroupSettings, parse_peers
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import ElectMasterRequestHeader, NotifyBrokerRoleChangedRequestHeader
@@ -34,7 +38,7 @@ from .broker_lives import BrokerIdentity, BrokerLives
 from .decisions import RoleNotice
 from .event_scheduler import EventScheduler
 from .inactive_masters import sets_without_master
-from .lone_log import LoneLog
+from .leadership import Leadership
 from .replicas_info import ReplicasInfo
 from .requests import ControllerRequests, Effects
 from .role_notices import RoleNotices, Telling
@@ -45,6 +49,11 @@ log = logging.getLogger(__name__)
 TELL_TIMEOUT_S = 3.0
 TELLING_MAX = 64
 DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
+ENTRY_MAX = 4 << 20
+ALONE_WITHIN_S = 5.0
+"""A controller without others leads at once: what it is asked first is answered."""
+ALONE_VOTE_MS = (1, 2)
+"""For the ballot of a member that nobody can compete with."""
 
 
 def _monotonic_ms() -> int:
@@ -64,11 +73,10 @@ class Controller:
         self._wanted: dict[tuple[str, str], None] = {}
         self._wake_elector = asyncio.Event()
         self._wake_teller = asyncio.Event()
-        self._leads_since_ms = 0
         self._tries = max(1, config.integer("electMasterMaxRetryCount"))
-        self._scheduler: EventScheduler | None = None
         self.requests: ControllerRequests | None = None
-        self._log: LoneLog | None = None
+        self._node: DLedgerNode | None = None
+        self._leadership: Leadership | None = None
         self._server: Server | None = None
         self._service: RemotingService | None = None
         self._client: RemotingClient | None = None
@@ -82,22 +90,32 @@ class Controller:
         member = self.config.text("controllerDLegerSelfId")
         return parse_peers(self.config.text("controllerDLegerPeers"))[member]
 
+    @property
+    def is_leader(self) -> bool:
+        """Whether its group has elected it."""
+        return self._node is not None and self._node.is_leader
+
     async def start(self) -> None:
-        """Reads its log, binds, listens and answers. Raises NetworkError, and what LoneLog.open raises."""
+        """Reads its log, binds, listens and answers; who leads is found out after it, but by a controller that is alone.
+        Raises NetworkError, and what DLedgerNode.start raises."""
         config = self.config
         tls = tls_settings(config)
         client_tls = client_context(config, tls)
-        self._log = self._open_log()
+        node = self._node = DLedgerNode(self._group_settings(), ControllerStateMachine(self.tables), serves=False, tls=client_tls)
+        scheduler = EventScheduler(node)
+        leadership = self._leadership = Leadership(node, scheduler, _monotonic_ms, self._begin_to_lead, self._forget)
+        node.on_role_change.append(lambda role, term: leadership.role_changed())
+        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
+        await node.start()
+        effects = Effects(self._post, self._stored_config.store)
+        requests = self.requests = ControllerRequests(config, node, scheduler, self.tables, self.lives, effects)
         self._server = self._make_server()
         self._tls = ListenerTls(tls, [self._server])
         await self._tls.start()
-        self._client = RemotingClient(connect_timeout_s=config.integer("connectTimeoutMillis") / 1000, tls=client_tls)
-        scheduler = self._scheduler = EventScheduler(self._log)
-        effects = Effects(self._post, self._stored_config.store)
-        requests = self.requests = ControllerRequests(config, self._log, scheduler, self.tables, self.lives, effects)
-        await scheduler.settle()
-        self._leads_since_ms = _monotonic_ms()
-        self._service = RemotingService(self._server, requests.handlers, on_closed=self._connection_closed)
+        if len(node.peers) == 1 and not await leadership.wait_begun(ALONE_WITHIN_S):
+            log.warning("The controller is alone and does not lead yet: %s", node.fault or "its log took no entry")
+        handlers = {**requests.handlers, **node.handlers}
+        self._service = RemotingService(self._server, handlers, on_closed=self._connection_closed)
         self._service.start()
         self._server.start()
         create = asyncio.get_running_loop().create_task
@@ -122,24 +140,34 @@ class Controller:
         if self._service is not None:
             await self._service.stop()
             self._service = None
+        if self._leadership is not None:
+            self._leadership.stop()
+            self._leadership = None
+        if self._node is not None:
+            await self._node.stop()
+            self._node = None
         if self._client is not None:
             await self._client.stop()
             self._client = None
         if self._server is not None:
             server, self._server = self._server, None
             await asyncio.get_running_loop().run_in_executor(None, server.close)
-        if self._log is not None:
-            await self._log.stop()
-            self._log = None
 
-    def _open_log(self) -> LoneLog:
+    def _group_settings(self) -> GroupSettings:
         config = self.config
-        member = config.text("controllerDLegerSelfId")
-        root = Path(config.text("controllerStorePath") or home_directory() / "DledgerController")
-        group = config.text("controllerDLegerGroup") or "default"
-        lone_log = LoneLog(root / f"dledger-{member}", group, member, self.address, ControllerStateMachine(self.tables).apply)
-        lone_log.open()
-        return lone_log
+        peers = parse_peers(config.text("controllerDLegerPeers"))
+        settings = GroupSettings(
+            config.text("controllerDLegerGroup") or "default",
+            config.text("controllerDLegerSelfId"),
+            peers,
+            Path(config.text("controllerStorePath") or home_directory() / "DledgerController"),
+            data_file_size=config.integer("mappedFileSize"),
+            entry_size_max=min(ENTRY_MAX, config.integer("mappedFileSize") // 2),
+        )
+        if len(peers) > 1:
+            return settings
+        least, most = ALONE_VOTE_MS
+        return replace(settings, vote_interval_min_ms=least, vote_interval_max_ms=most)
 
     def _make_server(self) -> Server:
         config = self.config
@@ -162,6 +190,20 @@ class Controller:
             thread_name="controller",
         )
 
+    # ---- leading ----
+
+    def _begin_to_lead(self) -> None:
+        """Who went while another led may only have been out of our reach; all have their time to be heard."""
+        self.lives.forget_gone()
+        self._scan_inactive_masters()
+
+    def _forget(self) -> None:
+        """Another leads, or nobody does."""
+        self._wanted.clear()
+        self._notices.clear()
+        for telling in self._tellings:
+            telling.cancel()
+
     # ---- brokers that go, elections ----
 
     def _connection_closed(self, event: Request) -> None:
@@ -183,12 +225,17 @@ class Controller:
                 self._want_election(identity.cluster_name, identity.broker_name)
 
     def _scan_inactive_masters(self) -> None:
-        for found in sets_without_master(self.tables, self.lives, _monotonic_ms() - self._leads_since_ms):
+        since_ms = self._leadership.since_ms if self._leadership is not None else None
+        if since_ms is None:
+            return
+        for found in sets_without_master(self.tables, self.lives, _monotonic_ms() - since_ms):
             self._want_election(found.sync.cluster_name, found.sync.broker_name)
 
     def _want_election(self, cluster_name: str, broker_name: str) -> None:
-        self._wanted[cluster_name, broker_name] = None
-        self._wake_elector.set()
+        """What a leader does not find yet, its next scan does."""
+        if self._leadership is not None and self._leadership.since_ms is not None:
+            self._wanted[cluster_name, broker_name] = None
+            self._wake_elector.set()
 
     async def _elect_for_ever(self) -> None:
         while True:
@@ -216,8 +263,9 @@ class Controller:
     # ---- telling brokers ----
 
     def _post(self, notice: RoleNotice) -> None:
-        self._notices.post(notice)
-        self._wake_teller.set()
+        if self.is_leader:
+            self._notices.post(notice)
+            self._wake_teller.set()
 
     async def _tell_for_ever(self) -> None:
         create = asyncio.get_running_loop().create_task
@@ -261,8 +309,3 @@ class Controller:
                 look()
             except Exception:  # outer edge: the next look must come
                 log.exception("%s exception", look.__name__)
-
-
-def parse_peers(text: str) -> dict[str, str]:
-    """Addresses by member: "n0-127.0.0.1:9878;n1-…"; the key's pattern has checked it."""
-    return {member: address for member, _, address in (peer.partition("-") for peer in text.split(";")) if address}

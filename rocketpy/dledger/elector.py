@@ -77,6 +77,15 @@ class Elector:
         code = self.is_ours(request.leader_id, request.term, now)
         return HeartBeatResponse(code=code, term=self._member.term)
 
+    def ask_around(self, now: int) -> None:
+        """The next tick of a leader sends heartbeats, whenever the last ones went."""
+        self._last_heartbeats = min(self._last_heartbeats, now - self._settings.heartbeat_interval_ms)
+
+    def led_at(self) -> int | None:
+        """Nobody of a later term led when a heartbeat of this time was sent; None of who does not lead, or has no others to ask."""
+        others = sorted(self._confirmed.values(), reverse=True)
+        return others[self._settings.majority - 2] if self._member.is_leader and others else None
+
     def handle_vote(self, request: VoteRequest, now: int) -> VoteResponse:
         result = self._judge(request, now)
         return VoteResponse(group=request.group, leader_id=request.leader_id, term=self._member.term, vote_result=result)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -53,6 +54,8 @@ from .term_file import TermFile
 log = logging.getLogger(__name__)
 
 TICK_S = 0.02
+ROUND_S = 0.002
+"""How long those who want to know whether this member still leads gather for one round of heartbeats."""
 HEAL_MS = 10_000
 CHECKPOINT_MS = 3000
 APPLY_MAX = 256
@@ -87,16 +90,19 @@ class DLedgerNode:
         *,
         serves: bool = True,
         bind_address: str = "0.0.0.0",
+        tls: ssl.SSLContext | None = None,
         clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         chance: random.Random | None = None,
     ) -> None:
-        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it."""
+        """serves: listens on the port of its own address; without it the owner of a server routes `handlers` to it. tls: of its own
+        requests to the other members."""
         self.settings = settings
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term. A leader may append at once; what earlier terms left is applied before."""
         self._machine = machine
         self._serves = serves
         self._bind_address = bind_address
+        self._tls = tls
         self._clock = clock
         self._chance = chance or random.Random()
         self._store: EntryStore | None = None
@@ -107,6 +113,8 @@ class DLedgerNode:
         self._applied = -1
         self._unwritten: list[tuple[bytes, asyncio.Future[object]]] = []
         self._waiting: dict[int, tuple[int, asyncio.Future[object]]] = {}
+        self._unconfirmed: list[tuple[int, asyncio.Future[object]]] = []
+        self._round_is_due = False
         self._asking: set[asyncio.Task[None]] = set()
         self._turn_due = False
         self._server: Server | None = None
@@ -174,7 +182,7 @@ class DLedgerNode:
         """Recovers the log, listens, takes part. Raises what EntryStore.open and a taken port raise."""
         self._open()
         try:
-            self._client = RemotingClient()
+            self._client = RemotingClient(tls=self._tls)
             if self._serves:
                 _, port = split_address(self.settings.peers[self.settings.self_id])
                 self._server = Server(bind_address=self._bind_address, port=port, thread_name="dledger")
@@ -211,10 +219,7 @@ class DLedgerNode:
 
         Raises NotLeader, TimedOut, Busy, TooLarge, Closed and what the disk raises; but for Busy, TooLarge and NotLeader of one that
         did not lead when asked, the entry may still be committed later."""
-        if self._replica is None:
-            raise self._fault or Closed("this member of the group does not run")
-        if not self.is_leader:
-            raise self._not_leader("does not lead its group")
+        self._check_leads()
         if len(self._waiting) + len(self._unwritten) >= self.settings.pending_max:
             raise Busy(f"{self.settings.pending_max} entries wait for a majority already")
         if HEADER.size + len(body) > self.settings.entry_size_max:
@@ -222,10 +227,32 @@ class DLedgerNode:
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._unwritten.append((bytes(body), future))
         self._turn_soon()
+        return await self._outcome(future, "had the entry", "; it may still be committed")
+
+    async def confirm(self) -> None:
+        """Returns once a majority, asked after this call, has agreed that this member leads: what was applied here at the call was all
+        that was committed then. Raises NotLeader, TimedOut, Busy, Closed."""
+        self._check_leads()
+        if not self.settings.others:
+            return
+        if len(self._unconfirmed) >= self.settings.pending_max:
+            raise Busy(f"{self.settings.pending_max} wait for a majority's word already")
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._unconfirmed.append((self._clock(), future))
+        self._round_soon()
+        await self._outcome(future, "said that this member leads")
+
+    def _check_leads(self) -> None:
+        if self._replica is None:
+            raise self._fault or Closed("this member of the group does not run")
+        if not self.is_leader:
+            raise self._not_leader("does not lead its group")
+
+    async def _outcome(self, future: asyncio.Future[object], wanted: str, otherwise: str = "") -> object:
         done, _ = await asyncio.wait([future], timeout=self.settings.append_timeout_ms / 1000)
         if not done:
             future.cancel()
-            raise TimedOut(f"no majority had the entry within {self.settings.append_timeout_ms} ms; it may still be committed")
+            raise TimedOut(f"no majority {wanted} within {self.settings.append_timeout_ms} ms{otherwise}")
         return future.result()
 
     # ---- turns ----
@@ -253,11 +280,41 @@ class DLedgerNode:
             self._replica.tick(now)
             self._send(now)
             self._apply()
+            self._confirm()
             if now >= self._checkpoint_at and self._store is not None:
                 self._checkpoint_at = now + CHECKPOINT_MS
                 self._store.write_checkpoint(self.committed_index)
         except (RocketpyError, OSError) as error:
             self._fail(error)
+
+    def _round_soon(self) -> None:
+        if not self._round_is_due:
+            self._round_is_due = True
+            asyncio.get_running_loop().call_later(ROUND_S, self._ask_around)
+
+    def _ask_around(self) -> None:
+        """One round of heartbeats for all that ask; who asked in this very millisecond gets the next."""
+        self._round_is_due = False
+        if self._replica is None or not self._unconfirmed:
+            return
+        now = self._clock()
+        self._replica.ask_around(now)
+        self._turn()
+        if any(asked >= now for asked, _ in self._unconfirmed):
+            self._round_soon()
+
+    def _confirm(self) -> None:
+        if self._replica is None or not self._unconfirmed:
+            return
+        led_at, waiting = self._replica.led_at(), self._unconfirmed
+        self._unconfirmed = []
+        for asked, future in waiting:
+            if future.done():
+                continue
+            if led_at is not None and led_at > asked:
+                future.set_result(None)
+            else:
+                self._unconfirmed.append((asked, future))
 
     def _write_appends(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
@@ -421,8 +478,9 @@ class DLedgerNode:
                 log.exception("a listener for roles failed")
 
     def _fail_waiting(self, error: RocketpyError) -> None:
-        futures = [future for _, future in self._waiting.values()] + [future for _, future in self._unwritten]
+        futures = [future for _, future in (*self._waiting.values(), *self._unwritten, *self._unconfirmed)]
         self._waiting.clear()
+        self._unconfirmed.clear()
         self._unwritten.clear()
         for future in futures:
             if not future.done():

@@ -61,6 +61,13 @@ class Replica:
         self._begin_leading()
         return self._pusher.append(list(bodies))
 
+    def ask_around(self, now: int) -> None:
+        self._elector.ask_around(now)
+
+    def led_at(self) -> int | None:
+        """A majority has agreed to a heartbeat that was sent then."""
+        return self._elector.led_at()
+
     def handle(self, request: Request, now: int) -> Answer:
         code = self._address_fault(request)
         if isinstance(request, VoteRequest):

@@ -157,29 +157,27 @@ class NameServer(Server):
 
 
 class Controller(Server):
-    """A controller that is alone in its group."""
+    """A controller, alone in its group as long as `settings` name no other peers."""
 
     def __init__(self, product: Product, home: Path, settings: Mapping[str, Any] | None = None) -> None:
         self.product, self.home = product, home
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self._conf = write_properties(
-            home / "conf/controller.conf",
-            {
-                "controllerDLegerGroup": "group1",
-                "controllerDLegerPeers": f"n0-{self.address}",
-                "controllerDLegerSelfId": "n0",
-                "controllerStorePath": home / "log",
-                "configStorePath": home / "controller.properties",
-                "rocketmqHome": home,
-                "bindAddress": "127.0.0.1",
-                "mappedFileSize": 16 << 20,
-                **(settings or {}),
-            },
-        )
+        self.settings: dict[str, Any] = {
+            "controllerDLegerGroup": "group1",
+            "controllerDLegerPeers": f"n0-{self.address}",
+            "controllerDLegerSelfId": "n0",
+            "controllerStorePath": home / "log",
+            "configStorePath": home / "controller.properties",
+            "rocketmqHome": home,
+            "bindAddress": "127.0.0.1",
+            "mappedFileSize": 16 << 20,
+            **(settings or {}),
+        }
 
     def start(self) -> Controller:
-        command = self.product.controller_command(self.home, self._conf)
+        conf = write_properties(self.home / "conf/controller.conf", self.settings)
+        command = self.product.controller_command(self.home, conf)
         self.process = Process(
             f"{self.product.name} controller", command, self.home / "stdout.log", self.product.environment(self.home), self.home
         )

@@ -31,21 +31,27 @@ SHIPPED: dict[str, dict[str, str]] = {
         for name in "ab"
     },
 }
+MEMBERS = {"controllerDLegerGroup": "group1", "controllerDLegerPeers": "n0-127.0.0.1:9878;n1-127.0.0.1:9868;n2-127.0.0.1:9858"}
+CONTROLLERS = {
+    f"controller/cluster-3n-independent/controller-{member}.conf": {**MEMBERS, "controllerDLegerSelfId": member}
+    for member in ("n0", "n1", "n2")
+}
+EXPECTED = {**{name: {**BROKER, **keys} for name, keys in SHIPPED.items()}, **CONTROLLERS}
 
 
 def role_of(path: Path) -> Role:
-    return "namesrv" if path.name.startswith("namesrv") else "broker"
+    roles: tuple[Role, ...] = ("namesrv", "controller")
+    return next((role for role in roles if path.name.startswith(role)), "broker")
 
 
 def test_rocketmqs_samples_are_all_there() -> None:
-    assert {str(path.relative_to(CONF)) for path in SAMPLES} >= {*SHIPPED, "namesrv.conf"}
+    assert {str(path.relative_to(CONF)) for path in SAMPLES} >= {*EXPECTED, "namesrv.conf"}
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", EXPECTED)
 def test_a_sample_sets_what_rocketmqs_sets(name: str) -> None:
     set_here = {entry.key: entry.value for entry in read_properties((CONF / name).read_text(encoding="utf-8"))}
-    expected = {**BROKER, **SHIPPED[name]}
-    assert {key: set_here.get(key) for key in expected} == expected
+    assert {key: set_here.get(key) for key in EXPECTED[name]} == EXPECTED[name]
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.relative_to(CONF)))

@@ -44,6 +44,21 @@ def test_a_broker_lives_as_long_as_it_said_and_is_gone_behind_that() -> None:
     assert not lives.has_gone(identity())
 
 
+def test_for_a_new_leader_nobody_has_gone_yet_and_who_lives_goes_on_living() -> None:
+    clock = Clock()
+    lives = BrokerLives(clock)
+    lives.hear(beat(1, heartbeat_timeout_mills=50), 7)
+    lives.hear(beat(2), 8)
+    lives.hear(beat(3), 9)
+    lives.connection_closed(8)
+    clock.now_ms += 51
+    lives.forget_gone()
+    assert not lives.has_gone(identity(1)) and not lives.has_gone(identity(2))
+    assert lives.active_counts() == {("c", "a"): 1}
+    lives.connection_closed(9)
+    assert lives.has_gone(identity(3))
+
+
 def test_a_time_out_that_was_not_said_is_ten_seconds_and_none_lasts_for_ever() -> None:
     clock = Clock()
     lives = BrokerLives(clock)

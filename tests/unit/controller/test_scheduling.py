@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from rocketpy._core.errors import StoreIOError
+from rocketpy._core.errors import StoreIOError, TimedOut
 from rocketpy.controller import event_scheduler, role_notices
 from rocketpy.controller.broker_lives import BrokerIdentity, BrokerLives
 from rocketpy.controller.decisions import Decision, RoleNotice
@@ -31,6 +31,8 @@ class StandIn:
         self.term = 1
         self.entries: list[bytes] = []
         self.fault: Exception | None = None
+        self.confirmed = 0
+        self.doubt: Exception | None = None
 
     async def append(self, body: bytes) -> None:
         self.entries.append(body)
@@ -38,6 +40,11 @@ class StandIn:
         if self.fault is not None:
             fault, self.fault = self.fault, None
             raise fault
+
+    async def confirm(self) -> None:
+        self.confirmed += 1
+        if self.doubt is not None:
+            raise self.doubt
 
 
 def event(epoch: int = 0) -> Decision:
@@ -64,6 +71,26 @@ def test_tables_are_settled_once_a_term_and_again_after_an_outcome_that_is_not_k
         assert not scheduler.is_settled
         assert await scheduler.settle()
         assert log.entries[-1] == b""
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_without_an_event_needs_a_majority_that_says_who_leads() -> None:
+    async def scenario() -> None:
+        log = StandIn()
+        scheduler = EventScheduler(log)
+        assert await scheduler.settle()
+        await scheduler.run(event)
+        await scheduler.run(Decision, read_is_logged=True)
+        assert log.confirmed == 0, "what the log took needs no more"
+        assert (await scheduler.run(Decision)).code == ResponseCode.SUCCESS
+        assert log.confirmed == 1
+        log.doubt = TimedOut("nobody answers")
+        doubtful = await scheduler.run(Decision)
+        assert doubtful.code == ResponseCode.SYSTEM_ERROR
+        assert doubtful.remark is not None and "nobody answers" in doubtful.remark
+        log.is_leader = False
+        assert (await scheduler.run(Decision)).code == ResponseCode.CONTROLLER_NOT_LEADER
 
     asyncio.run(scenario())
 
@@ -180,6 +207,18 @@ def test_brokers_are_told_until_they_answer_die_or_something_newer_is_to_be_told
         assert notices.take_due(9) == [newer[1]]
     assert not notices.failed(newer[1])
     assert notices.wait_ms() is None
+
+
+def test_who_leads_no_more_tells_nobody() -> None:
+    clock = Clock()
+    lives = BrokerLives(clock)
+    hear(lives, 1, 2)
+    notices = RoleNotices(lives, clock)
+    notices.post(notice(1))
+    (one,) = notices.take_due(1)
+    notices.clear()
+    assert notices.failed(one), "given up without a word"
+    assert (notices.take_due(9), notices.wait_ms()) == ([], None)
 
 
 def test_no_more_are_told_at_once_than_asked_for() -> None:

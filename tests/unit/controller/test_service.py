@@ -38,6 +38,7 @@ def overrides(home: Path, **settings: str) -> dict[str, str]:
         "controllerStorePath": str(home / "log"),
         "configStorePath": str(home / "controller.properties"),
         "bindAddress": "127.0.0.1",
+        "mappedFileSize": "65536",
         **settings,
     }
 
@@ -214,7 +215,8 @@ def test_configuration_is_shown_changed_and_kept(tmp_path: Path) -> None:
         ({"controllerDLegerPeers": ""}, "is needed by a controller"),
         ({"controllerDLegerSelfId": ""}, "is needed by a controller"),
         ({"controllerDLegerSelfId": "n7"}, "n7 is none of controllerDLegerPeers"),
-        ({"controllerDLegerPeers": "n0-127.0.0.1:9878;n1-127.0.0.1:9879"}, "names several controllers"),
+        ({"controllerDLegerPeers": "n0-127.0.0.1:9878;n0-127.0.0.1:9879"}, "names the member n0 twice"),
+        ({"controllerDLegerPeers": "n0-127.0.0.1:9878;n1-127.0.0.1:9878"}, "names the address 127.0.0.1:9878 twice"),
         ({"controllerDLegerPeers": "n0-127.0.0.1:99999"}, "expected a port"),
     ],
 )

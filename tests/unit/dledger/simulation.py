@@ -118,6 +118,7 @@ class Simulation:
         self.now = 0
         self.committed: dict[int, tuple[int, bytes]] = {}
         self.leaders: dict[int, str] = {}
+        self._began: dict[int, int] = {}
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._blocked: set[tuple[str, str]] = set()
@@ -261,11 +262,23 @@ class Simulation:
         state = member.replica.member
         if state.is_leader and self.leaders.setdefault(state.term, name) != name:
             raise Violation(f"{name} and {self.leaders[state.term]} both lead term {state.term}")
+        if state.is_leader:
+            self._check_certainty(name, member, state.term)
         while member.checked < state.committed:
             member.checked += 1
             entry = member.log.get(member.checked)
             if self.committed.setdefault(entry.index, (entry.term, entry.body)) != (entry.term, entry.body):
                 raise Violation(f"{name} committed another entry {entry.index} than {self.committed[entry.index]}")
+
+    def _check_certainty(self, name: str, member: SimulatedMember, term: int) -> None:
+        assert member.replica is not None
+        began = member.clock(self._began.setdefault(term, self.now))
+        led_at = member.replica.led_at()
+        if led_at is None or led_at <= began:  # nobody asks before it leads
+            return
+        for later, start in self._began.items():
+            if later > term and led_at > member.clock(start):
+                raise Violation(f"{name} of term {term} was certain to lead at {led_at}, term {later} began at {member.clock(start)}")
 
     def _check_healed(self, appended: int) -> None:
         logs = [member.log.entries for member in self.members.values()]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocketpy._core.errors import InvalidArgument, StoreIOError
+from rocketpy._core.errors import Closed, InvalidArgument, StoreIOError
 from rocketpy.dledger import DLedgerNode, GroupSettings, NotLeader, Role, parse_peers
 from rocketpy.dledger.bodies import HeartBeatResponse, Message, MetadataResponse, PushResponse, VoteRequest, VoteResponse
 from rocketpy.dledger.codes import DLedgerRequestCode, DLedgerResponseCode, VoteResult
@@ -119,6 +119,42 @@ def test_three_members_agree_and_go_on_without_their_leader(tmp_path: Path) -> N
                 await until(lambda: once_each(machine.bodies) == [b"first", b"second"])
             for node, applied in pairs:
                 await until(lambda node=node, applied=applied: node is leader or once_each(applied.bodies) == [b"first", b"second"])
+
+    asyncio.run(scenario())
+
+
+def test_a_leader_is_certain_that_it_leads_while_a_majority_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        peers = peers_of(3)
+        nodes = [node_of(tmp_path, peers, name)[0] for name in peers]
+        async with running(*nodes):
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    try:
+                        leader = await append_to(nodes, b"one")
+                        await asyncio.gather(*(leader.confirm() for _ in range(100)))
+                        break
+                    except NotLeader:
+                        continue
+            rest = [node for node in nodes if node is not leader]
+            with pytest.raises(NotLeader):
+                await rest[0].confirm()
+            for node in rest:
+                await node.stop()
+            with pytest.raises(NotLeader):
+                await leader.confirm()
+
+    asyncio.run(scenario())
+
+
+def test_who_is_alone_is_certain_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        node, _ = node_of(tmp_path, peers_of(1))
+        async with running(node):
+            await until(lambda: node.is_leader)
+            await node.confirm()
+        with pytest.raises(Closed):
+            await node.confirm()
 
     asyncio.run(scenario())
 

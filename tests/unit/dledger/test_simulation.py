@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rocketpy.dledger.elector import Elector
 from tests.unit.dledger.simulation import MemoryLog, MemoryPromises, Simulation, Violation
 
 SEEDS = 4
@@ -50,6 +51,11 @@ def finds(make_log: type[MemoryLog], make_promises: type[MemoryPromises]) -> boo
 
 def test_an_acknowledgement_before_the_sync_is_found() -> None:
     assert finds(UnsyncedLog, MemoryPromises)
+
+
+def test_a_leader_that_is_certain_without_a_majority_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Elector, "led_at", lambda elector: elector._last_heartbeats)
+    assert finds(MemoryLog, MemoryPromises)
 
 
 def test_a_vote_that_is_forgotten_is_found() -> None:
