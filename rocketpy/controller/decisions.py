@@ -34,7 +34,7 @@ from ..remoting.headers import (
     RegisterBrokerToControllerRequestHeader,
     RegisterBrokerToControllerResponseHeader,
 )
-from ..remoting.json_codec import write_fastjson
+from ..remoting.json_codec import write_fastjson, write_json
 from .broker_lives import BrokerLife
 from .elect_policy import elect
 from .events import AlterSyncStateSetEvent, ApplyBrokerIdEvent, CleanBrokerDataEvent, ElectMasterEvent, Event, UpdateBrokerAddressEvent
@@ -291,6 +291,7 @@ def _elected(found: BrokerSet, broker_id: int, *, is_unclean: bool = False) -> D
         sync_state_set_epoch=sync.sync_state_set_epoch + 1,
         sync_state_set=in_sync,
     )
+    # Ids in quotes: mqadmin 5.5.0 passes over this object with fastjson 2, which refuses bare ones, its own controller's too.
     group = {"brokerAddrs": notice.addresses, "brokerName": replicas.broker_name, "cluster": replicas.cluster_name}
     unclean = f"unclean election: broker {broker_id} was not in sync ({sorted(sync.sync_state_set)} were), messages may be lost"
     return Decision(
@@ -301,7 +302,7 @@ def _elected(found: BrokerSet, broker_id: int, *, is_unclean: bool = False) -> D
             master_epoch=notice.master_epoch,
             sync_state_set_epoch=notice.sync_state_set_epoch,
         ),
-        body=write_fastjson({"brokerMemberGroup": group, "syncStateSet": sorted(in_sync)}),
+        body=write_json({"brokerMemberGroup": group, "syncStateSet": sorted(in_sync)}),
         event=ElectMasterEvent(replicas.broker_name, broker_id),
         notice=notice,
     )
