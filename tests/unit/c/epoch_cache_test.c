@@ -6,7 +6,7 @@
 #include "check.h"
 #include "store_fixture.h"
 
-static char directory[128], path[256], backup[256];
+static char directory[128], path[256], backup[256 + 4];
 
 static rp_epoch_cache *open_at(const rp_file_ops *ops) {
     rp_epoch_cache_options options = {.path = path, .file_ops = ops};
