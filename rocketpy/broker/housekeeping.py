@@ -119,7 +119,7 @@ class Housekeeping:
 
     def warn_of_stalled_queues(self) -> None:
         """Once of each queue whose messages a live group does not come for, until it does."""
-        if (after_ms := self._parts.config.integer("queueStalledAfterMillis")) > 0:
+        if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
             for warning in self._stalled.news(self._parts.native.stalled_queues(after_ms)):
                 log.warning("%s", warning)
 

@@ -115,7 +115,7 @@ class BrokerMetrics:
             if topic in parts.topics and parts.consumers.is_consumed(group, topic):
                 behind[group, topic] += max(0, parts.store.max_offset(topic, queue) - committed)
                 in_flight[group, topic] += max(0, parts.offsets.query_pull(group, topic, queue) - committed)
-        if (after_ms := parts.config.integer("queueStalledAfterMillis")) > 0:
+        if (after_ms := parts.settings.queue_stalled_after_ms) > 0:
             stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
             queues = [(self._lag_labels(group, topic), count) for (group, topic), count in stalled.items()]
             yield self._gauge("rocketmq_consumer_stalled_queues", "Queues with messages that a live group does not come for", queues)

@@ -63,6 +63,8 @@ class BrokerSettings:
     unique_query_max: int = 32
     """Messages looked at for one unique key."""
     clean_offsets: bool = False
+    queue_stalled_after_ms: int = 60_000
+    """0: no queue is called stalled."""
     memory_ratio_max: int = 40
     """Percent of the memory: a message no further behind the newest one counts as in memory."""
     lock_majority: int = 1
@@ -111,6 +113,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         query_max=config.integer("maxMsgsNumBatch"),
         unique_query_max=config.integer("defaultQueryMaxNum"),
         clean_offsets=config.boolean("enableCleanExpiredOffset"),
+        queue_stalled_after_ms=config.integer("queueStalledAfterMillis"),
         memory_ratio_max=config.integer("accessMessageInMemoryMaxRatio"),
         lock_majority=replicas // 2 + 1 if is_strict else 1,
         metadata_ack_ms=config.integer("metadataAckMillis"),
