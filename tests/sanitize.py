@@ -87,11 +87,11 @@ def run_python_tests() -> list[str]:
 
 
 def run_all() -> list[str]:
-    """The Python tests mostly wait, for processes and clocks: they run beside the programs under ThreadSanitizer."""
-    failed = run_programs("address")
+    """The Python tests mostly wait, for processes and clocks: they run beside the programs."""
+    build_library("address")  # which both need
     with ThreadPoolExecutor(1) as pool:
         of_wrappers = pool.submit(run_python_tests)
-        failed += run_programs("thread")
+        failed = run_programs("address") + run_programs("thread")
         return failed + of_wrappers.result()
 
 
