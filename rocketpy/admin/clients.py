@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..broker.names import RETRY_PREFIX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import (
     GetConsumerConnectionListRequestHeader,
@@ -15,7 +16,7 @@ from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
 from .running_info import blocked_queues, has_same_subscriptions, running_text
-from .session import RETRY_PREFIX, Session
+from .session import Session
 from .texts import version_text
 
 CONSUMERS = Columns(

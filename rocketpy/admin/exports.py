@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from ..broker.names import DLQ_PREFIX, RETRY_PREFIX, SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from ..remoting.codes import CURRENT_VERSION, RequestCode
 from ..remoting.json_codec import write_fastjson
 from ..remoting.route import MASTER_ID
@@ -19,26 +20,11 @@ from .errors import AdminError, UsageError
 from .groups import groups_at
 from .output import Output
 from .properties import settings_of
-from .session import DLQ_PREFIX, RETRY_PREFIX, Session
+from .session import Session
 from .stats import broker_stats, day_sum, minute_rate
 from .texts import version_text
 
 DIRECTORY = "/tmp/rocketmq/export"
-SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
-SYSTEM_TOPIC_PREFIX = "rmq_sys_"
-SYSTEM_TOPICS = frozenset(
-    (
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-    )
-)
 PREDEFINED_GROUPS = frozenset(
     (
         "DEFAULT_CONSUMER",

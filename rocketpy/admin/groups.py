@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from ..remoting.codes import RequestCode
 from ..remoting.headers import DeleteSubscriptionGroupRequestHeader
 from ..remoting.json_codec import JsonError, read_object, write_fastjson, write_json
@@ -11,7 +12,7 @@ from .cluster import address_of
 from .command_line import Given
 from .errors import AdminError, UsageError
 from .output import Output
-from .session import DLQ_PREFIX, RETRY_PREFIX, Session
+from .session import Session
 from .texts import java
 from .topics import attributes_of, forget_topic, read_list, remove_topic
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from ..broker.names import RETRY_PREFIX
 from .clients import connections_in, consumers_of, running_info
 from .command_line import Given
 from .errors import AdminError
 from .output import Output
 from .progress import ConsumeStats, consume_stats
 from .running_info import blocked_queues, has_same_subscriptions
-from .session import RETRY_PREFIX, Session
+from .session import Session
 from .texts import human_second
 
 ROUND_S = 60

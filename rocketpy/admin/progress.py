@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..broker.names import RETRY_PREFIX
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import GetConsumeStatsInBrokerHeader, GetConsumeStatsRequestHeader
 from ..remoting.route import TopicRoute
@@ -17,7 +18,7 @@ from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
-from .session import RETRY_PREFIX, SLOW_TIMES, Session
+from .session import SLOW_TIMES, Session
 from .texts import front, human_second, version_text
 
 WHEEL_TIMER = "rmq_sys_wheel_timer"

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.remoting import Command
+from ..broker.names import RETRY_PREFIX
 from ..remoting.bodies import BodyError
 from ..remoting.client import RemotingClient, split_address
 from ..remoting.codes import RequestCode, ResponseCode
@@ -25,7 +26,6 @@ from .command_line import Given
 from .errors import AdminError, UsageError, refused, unanswered
 
 TIMEOUT_S = 5.0
-RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 """What the topics of a group begin with."""
 SLOW_TIMES = 3
 """So many times timeout_s get requests that walk over all of a broker's groups (DefaultMQAdminExtImpl)."""

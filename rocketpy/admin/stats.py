@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from ..remoting.codes import RequestCode
 from ..remoting.headers import ViewBrokerStatsDataRequestHeader
 from ..remoting.route import MASTER_ID
@@ -11,7 +12,7 @@ from .command_line import Given
 from .errors import AdminError
 from .output import Columns, Output, Shown
 from .progress import consume_stats
-from .session import DLQ_PREFIX, RETRY_PREFIX, Session
+from .session import Session
 from .texts import front
 from .topics import groups_of
 

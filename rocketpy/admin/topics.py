@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..broker.names import DLQ_PREFIX, RETRY_PREFIX
 from ..remoting.bodies import TopicConfig
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import (
@@ -22,7 +23,7 @@ from .errors import AdminError, UsageError
 from .name_values import delete_value, get_value, merged_order, put_value
 from .output import Columns, Output, Shown
 from .queues import by_queue, queue_key
-from .session import DLQ_PREFIX, RETRY_PREFIX, Session
+from .session import Session
 from .texts import front, human_time, java, java_map, perm_text
 
 DEFAULT_TOPIC = "TBW102"

@@ -12,17 +12,13 @@ from .._core.broker import BrokerOptions
 from .._core.broker import BrokerSettings as NativeSettings
 from .._core.liburing import liburing_path
 from .._core.options import TimerOptions
-from .._core.remoting import ServerOptions
 from .._core.store import MessageStoreOptions
 from ..config import Config
 from ..ha.service import HaSettings
-from ..remoting.listen_address import numeric_address
-from ..remoting.tls import tls_mode
 from .settings import ROLES
 
 FLUSH_MODES = ("ASYNC_FLUSH", "SYNC_FLUSH")
 FLUSH_BACKENDS = ("AUTO", "SYSCALL", "IO_URING")
-DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 REACTORS_MAX = 16
 
 
@@ -150,26 +146,6 @@ def timer_options(config: Config, *, delivers: bool) -> TimerOptions:
         "flush_interval_ms": config.integer("timerFlushIntervalMs"),
         "progress_interval_ms": config.integer("timerProgressLogIntervalMs"),
         "delivers": int(delivers),
-    }
-
-
-def server_options(config: Config, port: int, *, reactors: int, thread_name: str) -> ServerOptions:
-    return {
-        "bind_address": numeric_address("bindAddress", config.text("bindAddress")),
-        "port": port,
-        "reactors": reactors,
-        "frame_size_max": config.integer("frameSizeMax"),
-        "connections_max": config.integer("connectionsMax"),
-        "idle_timeout_ms": config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
-        "stall_timeout_ms": config.integer("stallTimeoutMillis"),
-        "output_bytes_max": config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
-        "memory_bytes_max": config.integer("bufferBytesMax"),
-        "ring_capacity": config.integer("requestRingCapacity"),
-        "spin_us": config.integer("reactorSpinMicros"),
-        "socket_send_buffer": config.integer("serverSocketSndBufSize"),
-        "socket_receive_buffer": config.integer("serverSocketRcvBufSize"),
-        "tls_mode": tls_mode(config),
-        "thread_name": thread_name,
     }
 
 

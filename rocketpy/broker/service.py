@@ -38,6 +38,7 @@ from ..ha.service import HaService, HaSettings
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.listen_address import numeric_address
+from ..remoting.listener_options import server_options
 from ..remoting.service import Handler, RemotingService
 from ..remoting.tls import ListenerTls, client_context, tls_settings
 from . import unsupported
@@ -68,7 +69,6 @@ from .native_options import (
     native_settings,
     physical_memory_bytes,
     reactor_count,
-    server_options,
     store_options,
 )
 from .parts import Parts, SettingsHolder, monotonic_ms, now_ms

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -31,9 +30,9 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode, ResponseCode
 from ..remoting.headers import ElectMasterRequestHeader, NotifyBrokerRoleChangedRequestHeader
 from ..remoting.json_codec import write_fastjson
-from ..remoting.listen_address import numeric_address
+from ..remoting.listener_options import few_reactors, server_options
 from ..remoting.service import RemotingService
-from ..remoting.tls import ListenerTls, client_context, tls_mode, tls_settings
+from ..remoting.tls import ListenerTls, client_context, tls_settings
 from .broker_lives import BrokerIdentity, BrokerLives
 from .decisions import RoleNotice
 from .event_scheduler import EventScheduler
@@ -48,7 +47,6 @@ log = logging.getLogger(__name__)
 
 TELL_TIMEOUT_S = 3.0
 TELLING_MAX = 64
-DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 ENTRY_MAX = 4 << 20
 ALONE_WITHIN_S = 5.0
 """A controller without others leads at once: what it is asked first is answered."""
@@ -173,21 +171,7 @@ class Controller:
         config = self.config
         return Server(
             log=self._log_tap,
-            bind_address=numeric_address("bindAddress", config.text("bindAddress")),
-            port=int(self.address.rpartition(":")[2]),
-            reactors=config.integer("reactorThreads") or min(os.cpu_count() or 1, 4),
-            spin_us=config.integer("reactorSpinMicros"),
-            frame_size_max=config.integer("frameSizeMax"),
-            connections_max=config.integer("connectionsMax"),
-            ring_capacity=config.integer("requestRingCapacity"),
-            memory_bytes_max=config.integer("bufferBytesMax"),
-            idle_timeout_ms=config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
-            stall_timeout_ms=config.integer("stallTimeoutMillis"),
-            output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
-            socket_send_buffer=config.integer("serverSocketSndBufSize"),
-            socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
-            tls_mode=tls_mode(config),
-            thread_name="controller",
+            **server_options(config, int(self.address.rpartition(":")[2]), reactors=few_reactors(config), thread_name="controller"),
         )
 
     # ---- leading ----

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,9 +24,9 @@ from ..config import Config, StoredConfig, Value
 from ..remoting.client import RemotingClient
 from ..remoting.codes import RequestCode
 from ..remoting.headers import NotifyMinBrokerIdChangeRequestHeader
-from ..remoting.listen_address import numeric_address
+from ..remoting.listener_options import few_reactors, server_options
 from ..remoting.service import RemotingService
-from ..remoting.tls import ListenerTls, client_context, tls_mode, tls_settings
+from ..remoting.tls import ListenerTls, client_context, tls_settings
 from .events import Departure, MinBrokerIdNotice, RouteSettings
 from .kv_config import ORDER_TOPIC_CONFIG, KvConfig
 from .requests import Effects, NamesrvRequests, request_settings
@@ -37,7 +36,6 @@ log = logging.getLogger(__name__)
 
 NOTIFY_TIMEOUT_S = 0.3
 NOTIFICATIONS_MAX = 1024
-DEFAULT_OUTPUT_BYTES = 8 * 1024 * 1024
 
 
 def _monotonic_ms() -> int:
@@ -89,22 +87,7 @@ class NameServer:
         tls = tls_settings(config)
         client_tls = client_context(config, tls)
         server = self._server = Server(
-            log=self._log_tap,
-            bind_address=numeric_address("bindAddress", config.text("bindAddress")),
-            port=config.integer("listenPort"),
-            reactors=config.integer("reactorThreads") or min(os.cpu_count() or 1, 4),
-            spin_us=config.integer("reactorSpinMicros"),
-            frame_size_max=config.integer("frameSizeMax"),
-            connections_max=config.integer("connectionsMax"),
-            ring_capacity=config.integer("requestRingCapacity"),
-            memory_bytes_max=config.integer("bufferBytesMax"),
-            idle_timeout_ms=config.milliseconds("serverChannelMaxIdleTimeSeconds", unit=1000),
-            stall_timeout_ms=config.integer("stallTimeoutMillis"),
-            output_bytes_max=config.integer("writeBufferHighWaterMark") or DEFAULT_OUTPUT_BYTES,
-            socket_send_buffer=config.integer("serverSocketSndBufSize"),
-            socket_receive_buffer=config.integer("serverSocketRcvBufSize"),
-            tls_mode=tls_mode(config),
-            thread_name="namesrv",
+            log=self._log_tap, **server_options(config, config.integer("listenPort"), reactors=few_reactors(config), thread_name="namesrv")
         )
         self._tls = ListenerTls(tls, [server])
         await self._tls.start()

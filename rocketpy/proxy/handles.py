@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .._core.errors import ProtocolError
+from ..broker.names import RETRY_PREFIX
 from .status import ProxyError
 from .stored import StoredMessage
 
-RETRY_PREFIX: Final = "%RETRY%"
 TEXT_MAX: Final = 512
 SHOWN_MAX: Final = 100
 _NUMBER: Final = r"(-?[0-9]{1,18})"

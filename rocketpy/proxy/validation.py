@@ -5,27 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ..broker.names import SYSTEM_GROUP_PREFIX, SYSTEM_TOPIC_PREFIX, SYSTEM_TOPICS
 from .status import ProxyError
 
 TOPIC_MAX: Final = 127
 GROUP_MAX: Final = 255
 _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-SYSTEM_TOPICS: Final = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CID_RMQ_SYS_",
-    }
-)
-SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
-SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
