@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.errors import RocketpyError
 from .._core.results import Message
-from .._core.store import decode_message
+from ..remoting.records import read_records
 from .errors import AdminError
 from .texts import java_map
 
@@ -19,7 +19,6 @@ COMPRESSION_SHIFT, COMPRESSION_MASK = 8, 0x7
 ZLIB = (0, 3)
 """Of the compression bits; older producers set none. LZ4 and ZSTD have no reader in Python's library."""
 INFLATED_MAX = 64 << 20
-RECORD_LEAST = 8
 UNIQUE_ID = "UNIQ_KEY"
 
 
@@ -131,15 +130,7 @@ def place_of(message_id: str) -> tuple[str, int] | None:
 
 def records_in(body: bytes, broker_name: str | None = None) -> list[FoundMessage]:
     """The messages of records that lie one behind the other. Raises AdminError for bytes that are none."""
-    found = []
-    begin = 0
-    while begin < len(body):
-        size = int.from_bytes(body[begin : begin + 4], "big")
-        if size < RECORD_LEAST or begin + size > len(body):
-            raise AdminError(f"a message of {size} bytes at byte {begin} of {len(body)}")
-        try:
-            found.append(FoundMessage(decode_message(body[begin : begin + size], check_crc=False), broker_name))
-        except RocketpyError as error:
-            raise AdminError(f"the message at byte {begin} cannot be read: {error}") from error
-        begin += size
-    return found
+    try:
+        return [FoundMessage(message, broker_name) for message in read_records(body)]
+    except RocketpyError as error:
+        raise AdminError(str(error)) from error

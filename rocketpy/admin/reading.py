@@ -16,12 +16,15 @@ from ..remoting.codes import ResponseCode
 from .command_line import Given
 from .errors import AdminError, UsageError
 from .finding import TOOLS_GROUP, Pulled, pull
-from .found_message import RECORD_LEAST, FoundMessage
+from .found_message import FoundMessage
 from .messages import charset_of
 from .output import Output
 from .queues import max_offset, min_offset, offset_at, queue_of, queue_text
 from .session import Session
 from .texts import time_of
+
+RECORD_LEAST = 8
+"""Bytes of a record: its size and its magic."""
 
 PULL_COUNT = 32
 STATUSES = {

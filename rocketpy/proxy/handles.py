@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from .._core.errors import ProtocolError
+from .._core.results import Message
 from ..broker.names import RETRY_PREFIX
 from .status import ProxyError
-from .stored import StoredMessage
 
 TEXT_MAX: Final = 512
 SHOWN_MAX: Final = 100
@@ -79,8 +79,13 @@ class ReceiptHandle:
 class Popped:
     """A message and the handle it is spoken of by."""
 
-    message: StoredMessage
+    message: Message
     handle: ReceiptHandle
+
+    @property
+    def message_id(self) -> str:
+        """What its producer called it."""
+        return self.message.properties.get("UNIQ_KEY", "")
 
 
 def _by_queue(text: str | None) -> dict[tuple[str, str], str]:
@@ -93,7 +98,7 @@ def _kind(topic: str) -> str:
     return "0" if not topic.startswith(RETRY_PREFIX) else "2" if "+" in topic else "1"
 
 
-def popped(fields: Mapping[str, str], messages: Iterable[StoredMessage], broker: str, topic: str) -> list[Popped]:
+def popped(fields: Mapping[str, str], messages: Iterable[Message], broker: str, topic: str) -> list[Popped]:
     """The messages of a broker's answer to a pop of `topic`. Raises ProtocolError."""
     starts, counts = _by_queue(fields.get("startOffsetInfo")), _by_queue(fields.get("orderCountInfo"))
     found = []
@@ -102,14 +107,14 @@ def popped(fields: Mapping[str, str], messages: Iterable[StoredMessage], broker:
         for message in messages:
             queue, kind = str(message.queue_id), _kind(message.topic)
             if (known := message.properties.get("POP_CK")) is not None:
-                handle = replace(ReceiptHandle.parse(known), log_offset=message.log_offset)
+                handle = replace(ReceiptHandle.parse(known), log_offset=message.commit_log_offset)
             else:
                 start = int(starts.get((kind, queue), message.queue_offset))
                 handle = ReceiptHandle(
-                    start, pop_ms, invisible_ms, revive, kind, broker, message.queue_id, message.queue_offset, message.log_offset
+                    start, pop_ms, invisible_ms, revive, kind, broker, message.queue_id, message.queue_offset, message.commit_log_offset
                 )
             times = int(counts.get((kind, f"qo{queue}%{message.queue_offset}"), counts.get((kind, queue), 0)))
-            found.append(Popped(replace(message, topic=topic, reconsume_times=times or message.reconsume_times), handle))
+            found.append(Popped(message._replace(topic=topic, reconsume_times=times or message.reconsume_times), handle))
     except (KeyError, ValueError, ProxyError) as error:
         raise ProtocolError(f"{broker} answered a pop with fields that cannot be read: {error!r}") from error
     return found

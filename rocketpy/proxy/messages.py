@@ -8,11 +8,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from .._core.results import Message
 from . import schema
+from .encoding import COMPRESSED
 from .handles import Popped
 from .settings import ProxySettings
 from .status import ProxyError
-from .stored import COMPRESSED, StoredMessage
 from .validation import check_text, has_control, millis, set_millis
 
 _SYSTEM: Final = """TRACE_ON MSG_REGION KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
@@ -142,7 +143,7 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
-def grpc_message(stored: StoredMessage, handle: str = "", now_ms: int = 0) -> Any:
+def grpc_message(stored: Message, handle: str = "", now_ms: int = 0) -> Any:
     """A message for a client; `handle` of a popped one."""
     properties = stored.properties
     user = {name: value for name, value in properties.items() if name not in SYSTEM_PROPERTIES}
@@ -152,14 +153,14 @@ def grpc_message(stored: StoredMessage, handle: str = "", now_ms: int = 0) -> An
         system.tag = properties["TAGS"]
     if "KEYS" in properties:
         system.keys.extend(key for key in properties["KEYS"].split(" ") if key)
-    system.message_id = stored.message_id
+    system.message_id = properties.get("UNIQ_KEY", "")
     system.body_digest.type = schema.number("DigestType", "MD5")
     system.body_digest.checksum = hashlib.md5(stored.body, usedforsecurity=False).hexdigest().upper()
     system.body_encoding = schema.number("Encoding", "GZIP" if stored.sys_flag & COMPRESSED else "IDENTITY")
     system.message_type = schema.number("MessageType", message_type_of(properties))
-    set_millis(system.born_timestamp, stored.born_ms)
+    set_millis(system.born_timestamp, stored.born_timestamp_ms)
     system.born_host = properties.get("__BORNHOST", "") or stored.born_host.rpartition(":")[0]
-    set_millis(system.store_timestamp, stored.store_ms)
+    set_millis(system.store_timestamp, stored.store_timestamp_ms)
     system.store_host = stored.store_host
     if (seconds := _whole(properties.get("TIMER_DELAY_SEC", ""))) is not None:
         set_millis(system.delivery_timestamp, now_ms + seconds * 1000)

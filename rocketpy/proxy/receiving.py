@@ -18,6 +18,7 @@ from ..remoting.headers import (
     ConsumerSendMsgBackRequestHeader,
     PopMessageRequestHeader,
 )
+from ..remoting.records import read_records
 from . import schema
 from .brokers import Brokers, GroupConfig
 from .clients import Clients
@@ -27,7 +28,6 @@ from .messages import received_message
 from .renewals import Held, Renewal, Renewals
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status, status_of
-from .stored import read_messages
 from .validation import check_invisible, group_of, millis, topic_of
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Receiving:
         try:
             return received_message(each, at_ms)
         except (ValueError, TypeError):
-            log.exception("message %s of %s cannot be said in gRPC", each.message.message_id[:100], each.message.topic)
+            log.exception("message %s of %s cannot be said in gRPC", each.message_id[:100], each.message.topic)
             return None
 
     def _polling_ms(self, context: Context, request: Any) -> int:
@@ -156,7 +156,7 @@ class Receiving:
             raise ProxyError(*_EMPTY[response.code])
         if response.code != ResponseCode.SUCCESS:
             raise CommandError(response.code, response.remark)
-        found = popped(response.fields, read_messages(bytes(response.body)), broker, topic)
+        found = popped(response.fields, read_records(bytes(response.body)), broker, topic)
         kept = [each for each in found if self._is_for(each, context, group, tags, config)]
         if renews:
             for each in kept:
@@ -175,7 +175,7 @@ class Receiving:
             self._in_background(self._ack(each.handle, group, each.message.topic), f"acknowledging what {group} does not want")
             return False
         if each.message.reconsume_times >= config.retries + 1:
-            self._in_background(self._bury(each.handle, each.message.message_id, group, each.message.topic), f"a dead letter of {group}")
+            self._in_background(self._bury(each.handle, each.message_id, group, each.message.topic), f"a dead letter of {group}")
             return False
         return True
 
@@ -192,7 +192,7 @@ class Receiving:
     def _hold(self, each: Popped, context: Context, group: str, topic: str, config: GroupConfig) -> None:
         message, handle = each.message, each.handle
         pause_ms = config.pause_ms(message.reconsume_times)
-        self.renewals.add(Held(context.client_id, group, topic, message.message_id, handle.text, handle, now_ms(), pause_ms))
+        self.renewals.add(Held(context.client_id, group, topic, each.message_id, handle.text, handle, now_ms(), pause_ms))
 
     async def _put_back(self, context: Context, request: Any, messages: list[Popped]) -> None:
         group, topic = request.group.name, request.message_queue.topic.name

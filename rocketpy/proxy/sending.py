@@ -18,10 +18,10 @@ from ..remoting.headers import RecallMessageRequestHeader
 from . import schema
 from .brokers import Brokers, Queue
 from .context import Context, now_ms
+from .encoding import COMPRESSED, PREPARED, write_batch, write_properties
 from .messages import body_of, check_type, properties_of
 from .settings import ProxySettings
 from .status import OK, ProxyError, joined, status
-from .stored import COMPRESSED, PREPARED, write_batch, write_properties
 from .transactions import Prepared, Transactions
 from .validation import topic_of
 

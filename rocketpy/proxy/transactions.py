@@ -18,11 +18,13 @@ from typing import Final
 
 from .._core.errors import ProtocolError, RocketpyError
 from .._core.remoting import Command
+from .._core.results import Message
 from ..remoting.codes import RequestCode
 from ..remoting.command import check_success
 from ..remoting.headers import CheckTransactionStateRequestHeader, EndTransactionRequestHeader
 from ..remoting.headers.base import HeaderError
 from ..remoting.json_codec import write_json
+from ..remoting.records import read_records
 from . import schema
 from .brokers import Brokers
 from .clients import Clients
@@ -30,7 +32,6 @@ from .context import now_ms
 from .messages import grpc_message
 from .settings import ProxySettings
 from .status import ProxyError
-from .stored import StoredMessage, read_messages
 
 log = logging.getLogger(__name__)
 
@@ -140,11 +141,11 @@ class Transactions:
         """A broker asks how a transaction ended: a producer of its topic is, if there is one."""
         try:
             header = CheckTransactionStateRequestHeader.decode(request.fields)
-            (message,) = read_messages(bytes(request.body))
+            (message,) = read_records(bytes(request.body))
         except (HeaderError, ProtocolError, ValueError) as error:
             log.warning("%s asked about a transaction in a way that cannot be read: %s", address, error)
             return
-        transaction_id = message.message_id or header.transaction_id or ""
+        transaction_id = message.properties.get("UNIQ_KEY") or header.transaction_id or ""
         group = message.properties.get("PGROUP", message.topic)
         broker = self._brokers_of().name_of(address)
         if not broker or not self._ask_producer(group, transaction_id, message):
@@ -152,7 +153,7 @@ class Transactions:
             return
         self.add(group, transaction_id, Prepared(broker, header.tran_state_table_offset, header.commit_log_offset))
 
-    def _ask_producer(self, topic: str, transaction_id: str, message: StoredMessage) -> bool:
+    def _ask_producer(self, topic: str, transaction_id: str, message: Message) -> bool:
         command = schema.message("TelemetryCommand")()
         try:
             command.recover_orphaned_transaction_command.message.CopyFrom(grpc_message(message))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocketpy._core.errors import ProtocolError
+from rocketpy._core.results import Message
 from rocketpy.config import ConfigError
 from rocketpy.proxy import schema
 from rocketpy.proxy.brokers import Cached, GroupConfig
@@ -20,8 +21,8 @@ from rocketpy.proxy.routing import numbered_permissions
 from rocketpy.proxy.sending import broker_of_recall, consistent_bucket, java_hash, log_offset_of
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
-from rocketpy.proxy.stored import StoredMessage, read_messages
 from rocketpy.proxy.validation import group_of, topic_of
+from rocketpy.remoting.records import read_records
 from rocketpy.remoting.route import QueueData
 
 SETTINGS = ProxySettings(namesrv_addr="127.0.0.1:9876")
@@ -216,7 +217,7 @@ def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: 
 def test_any_message_that_a_broker_has_can_be_said(wild: int) -> None:
     """A 4.x client may send any born time and any property: it must not take the good messages with it."""
     timers = {"TIMER_DELIVER_MS": "²"} if wild else {"TIMER_DELAY_SEC": "9" * 19}
-    stored = StoredMessage("t", 0, 0, 0, 0, wild, "h:1", wild, "h:1", -1, b"x", {"UNIQ_KEY": "M", **timers})
+    stored = Message("t", 0, 0, 0, 100, 0, 0, 0, wild, "h:1", wild, "h:1", -1, 0, {"UNIQ_KEY": "M", **timers}, b"x")
     message = grpc_message(stored, "", NOW_MS)
     assert message.body == b"x" and message.system_properties.delivery_attempt == 1
     assert schema.message("Message").FromString(message.SerializeToString()) == message
@@ -250,7 +251,7 @@ def test_a_question_is_asked_once_at_a_time_and_a_failure_is_not_kept() -> None:
 def test_answers_of_brokers_that_cannot_be_read_are_errors() -> None:
     for data in (b"\0\0\0\x10", b"\0\0\0\x0a" + b"\0" * 90, b"\0\0\1\0" + b"\0" * 60, b"\xff" * 100):
         with pytest.raises(ProtocolError):
-            read_messages(data)
+            read_records(data)
     with pytest.raises(ProtocolError):
         log_offset_of("no id")
     assert log_offset_of("7F00000100002A9F0000000000001000") == 4096
