@@ -15,6 +15,7 @@ Time  milliseconds of the caller's clock, which has to go forward only.
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from .bodies import HeartBeatRequest, HeartBeatResponse, VoteRequest, VoteResponse
 from .codes import DLedgerResponseCode, VoteResult
@@ -29,7 +30,7 @@ TERM_STEP_MAX = 1 << 32
 
 
 class Elector:
-    def __init__(self, member: Member, chance: random.Random, now: int) -> None:
+    def __init__(self, member: Member[Any], chance: random.Random, now: int) -> None:
         self._member = member
         self._chance = chance
         self._settings = member.settings
@@ -72,6 +73,17 @@ class Elector:
         self._heard_of_leader = now
         member.become(Role.FOLLOWER, leader_id)
         return DLedgerResponseCode.SUCCESS
+
+    def heard(self, at: int) -> None:
+        """Entries of the leader that is followed came then."""
+        if self._member.role is Role.FOLLOWER:
+            self._heard_of_leader = max(self._heard_of_leader, at)
+
+    def outlived(self, term: int, now: int) -> None:
+        """Somebody answered out of a later term than the one that this member leads in."""
+        if term > self._member.term:
+            self._stand_down(now)
+            self._follow_term(term)
 
     def handle_heart_beat(self, request: HeartBeatRequest, now: int) -> HeartBeatResponse:
         code = self.is_ours(request.leader_id, request.term, now)

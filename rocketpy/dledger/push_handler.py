@@ -14,13 +14,13 @@ from .bodies import PushRequest, PushResponse
 from .codes import DLedgerResponseCode, PushType
 from .elector import Elector
 from .entry import Entry
-from .member import Member
+from .member import Log, Member
 
 log = logging.getLogger(__name__)
 
 
 class PushHandler:
-    def __init__(self, member: Member, elector: Elector) -> None:
+    def __init__(self, member: Member[Log], elector: Elector) -> None:
         self._member = member
         self._elector = elector
         self._matched = -1
