@@ -51,6 +51,9 @@ typedef struct rp_message_store_options {
     uint32_t index_entry_count_max;     /* maxIndexNum, default 20,000,000 */
     uint8_t store_host[20];             /* address + 4-byte port written into records */
     int32_t store_host_is_v6;
+    const char *ledger_index_path;      /* not NULL: the commit log is DLedger's (commit_log_ledger.h), its index files lie here */
+    uint32_t ledger_index_file_size;    /* default 167,772,160, a multiple of 32 */
+    int64_t ledger_committed_index;     /* committedIndex of DLedger's checkpoint file, default -1: unknown */
     const rp_clock *clock;
     const rp_file_ops *file_ops;
     rp_log *log;
