@@ -116,6 +116,10 @@ class LogMember:
         elif isinstance(request, HeartBeatRequest):
             self._elector.heart_beat_answered(sent.peer, request, answer_of(HeartBeatResponse, answer), sent.at, now)
 
+    def led_at(self) -> int | None:
+        """As Elector's."""
+        return self._elector.led_at()
+
     def lease_left_ms(self, now: int) -> int | None:
         """How long this member may take itself for the leader without another word of the others: 0 for who does not lead, None for who
         has no others."""

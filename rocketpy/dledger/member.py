@@ -50,8 +50,10 @@ class Log(LogEnd, Protocol):
 class Promises(Protocol):
     """Term and vote (TermFile)."""
 
-    term: int
-    vote: str | None
+    @property
+    def term(self) -> int: ...
+    @property
+    def vote(self) -> str | None: ...
 
     def write(self, term: int, vote: str | None) -> None: ...
 

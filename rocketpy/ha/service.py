@@ -65,6 +65,8 @@ class HaSettings:
         acks = max(1, replicas - 1)
         if config.boolean("enableControllerMode"):  # where inSyncReplicas=1 waits for nobody
             acks = 1 if config.boolean("allAckInSyncStateSet") else replicas - 1
+        if config.boolean("enableDLegerCommitLog"):  # one stands for a majority of the group
+            acks, replicas, replicas_min, may_act = 1, 1, 1, False
         bytes_per_second = config.integer("maxHaTransferByteInSecond")
         return HaSettings(
             is_slave=config.text("brokerRole") == "SLAVE",

@@ -96,9 +96,7 @@ def knows(member: Broker, topic: str) -> bool:
 
 
 @contextmanager
-def dledger_group(
-    names: Product, products: Sequence[Product], home: Path, settings: dict[str, Any] | None = None
-) -> Iterator[Group]:
+def dledger_group(names: Product, products: Sequence[Product], home: Path, settings: dict[str, Any] | None = None) -> Iterator[Group]:
     group = Group(names, products, home, settings)
     try:
         yield group
