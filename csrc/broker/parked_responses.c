@@ -30,7 +30,15 @@ static rp_slice remark_of(int32_t outcome) {
     _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof no_slave) <= RP_OUTCOME_SIZE_MAX && sizeof gap <= sizeof timeout &&
                        RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX,
                    "room for each");
+    static const char not_committed[] = "in-sync replicas not enough: no majority of the group had the message within slaveTimeout";
+    static const char leader_gone[] = "this broker stopped to lead its group before a majority had the message";
+    _Static_assert(sizeof not_committed <= sizeof timeout + 32 && RP_RESPONSE_OUTCOME_SIZE(sizeof not_committed) <= RP_OUTCOME_SIZE_MAX,
+                   "room for it");
     switch (outcome) {
+    case RP_OUTCOME_NOT_COMMITTED:
+        return (rp_slice){(const uint8_t *)not_committed, sizeof not_committed - 1};
+    case RP_OUTCOME_LEADER_GONE:
+        return (rp_slice){(const uint8_t *)leader_gone, sizeof leader_gone - 1};
     case RP_OUTCOME_NO_SLAVE:
         return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
     case RP_OUTCOME_GAP:
@@ -53,6 +61,8 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     if (atomic_load_explicit(&settings->flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC &&
         rp_commit_log_flushed_offset(broker->commit_log) < end_offset)
         needs |= RP_NEEDS_FLUSH;
+    if (broker->waits_for_commit)
+        return RP_NEEDS_COMMIT; /* leader and followers count what is on their disks, under SYNC_FLUSH */
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
@@ -101,6 +111,7 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
     entry->size = size;
     entry->outcome = (int16_t)outcome;
     entry->needs = (uint16_t)needs;
+    entry->leadership = lane->leadership;
     if (parked->count++ == 0)
         publish_head(parked);
     if (needs & RP_NEEDS_FLUSH)
@@ -167,11 +178,13 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
 /* What the log had come to when the responses were looked at. */
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
+    uint32_t leadership; /* read behind replicated: what is committed is not of a later one */
     int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
     log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker)};
+    log.leadership = rp_leadership(broker);
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
     log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
     return log;
@@ -185,6 +198,17 @@ static int64_t slave_timeout_ms(const rp_lane *lane) {
     return atomic_load_explicit(&lane->broker->settings.slave_timeout_ms, memory_order_relaxed);
 }
 
+static void update_commit(rp_lane *lane, rp_parked_response *entry, const log_state *log, int64_t waited_ms) {
+    int is_gone = entry->leadership != log->leadership;
+    if (!is_gone && log->replicated < entry->end_offset && waited_ms < slave_timeout_ms(lane))
+        return;
+    entry->needs &= (uint16_t)~RP_NEEDS_COMMIT;
+    if (is_gone || log->replicated < entry->end_offset) {
+        entry->outcome = is_gone ? RP_OUTCOME_LEADER_GONE : RP_OUTCOME_NOT_COMMITTED;
+        rp_count(&lane->counters.slave_timeouts, 1);
+    }
+}
+
 /* Strikes off what is there, too late or in vain. The slaves' outcome stands over the flush's, as in RocketMQ. */
 static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_state *log) {
     int64_t waited_ms = (log->now_ns - entry->arrived_ns) / RP_NS_PER_MS;
@@ -192,6 +216,8 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
     if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
+    if (entry->needs & RP_NEEDS_COMMIT)
+        update_commit(lane, entry, log, waited_ms);
     if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= flush_timeout_ms(lane))) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
         if (entry->outcome == 0)
@@ -209,7 +235,7 @@ static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry)
     int64_t wait_ms = INT64_MAX / RP_NS_PER_MS;
     if (entry->needs & RP_NEEDS_FLUSH)
         wait_ms = flush_timeout_ms(lane);
-    if ((entry->needs & RP_NEEDS_SLAVES) && slave_timeout_ms(lane) < wait_ms)
+    if ((entry->needs & (RP_NEEDS_SLAVES | RP_NEEDS_COMMIT)) && slave_timeout_ms(lane) < wait_ms)
         wait_ms = slave_timeout_ms(lane);
     return entry->arrived_ns + wait_ms * RP_NS_PER_MS;
 }

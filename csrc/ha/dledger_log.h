@@ -7,7 +7,7 @@
  *
  * Committed   counted on the entries of the leader's own term only, and all before with them (Raft 5.4.2). A follower never counts what
  *             its log is not known to share with the leader in this term, and cuts nothing below that.
- * Answers     on_committed is told the log offset up to which all is committed: sends are answered by it (rp_broker_set_replicated); -1
+ * Answers     on_committed is told the log offset up to which all is committed: sends are answered by it (rp_broker_set_committed); -1
  *             when this member leads no more.
  * Who leads   a push of an earlier term is refused here, EXPIRED_TERM; of a later one, or of a leader that Python has not named, it is
  *             answered TERM_NOT_READY, and Python is told; the leader asks again.
@@ -22,6 +22,7 @@
 
 #include <stdint.h>
 
+#include "../base/address.h"
 #include "../base/clock.h"
 #include "../base/error.h"
 #include "../base/log.h"
@@ -93,7 +94,7 @@ void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state);
 
 typedef struct rp_dledger_follower_row {
     char id[RP_DLEDGER_ID_MAX];
-    char address[RP_ADDRESS_TEXT_MAX];
+    char address[RP_ENDPOINT_TEXT_MAX];
     int32_t is_connected, is_appending;
     int64_t matched_index; /* what it is known to hold in this term; -1: nothing */
     uint64_t entries_sent, bytes_sent;

@@ -24,6 +24,11 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     atomic_store_explicit(&log->message_size_max, setup->message_size_max, memory_order_relaxed);
     rp_commit_log_set_append_timing(log, setup->busy_timeout_ms, setup->wait_timeout_ms);
     log->file_size = (int64_t)setup->file_size;
+    log->head_size = setup->ledger_index != NULL ? RP_LEDGER_HEAD_SIZE : 0;
+    log->is_following = log->head_size != 0; /* nobody leads at first */
+    log->next_index = 0;
+    atomic_init(&log->end_index, -1);
+    atomic_init(&log->end_term, -1);
     log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;
     pthread_mutexattr_t adaptive; /* spins a little before it sleeps: the lock is held for microseconds */
     pthread_mutexattr_init(&adaptive);
@@ -148,6 +153,8 @@ void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch,
     log->dispatch = dispatch;
     log->dispatch_context = context;
 }
+
+void rp_commit_log_on_lead(rp_commit_log *log, const rp_promises *promises) { log->promises = *promises; }
 
 rp_mapped_file_queue *rp_commit_log_files(const rp_commit_log *log) { return log->row; }
 

@@ -70,7 +70,7 @@ static int check_item(const rp_commit_log *log, rp_append_item *item) {
     source_of(log, item, &source);
     hash_keys(log, source.topic, item);
     int64_t size = rp_message_encoded_size(&source);
-    if (size < 0 || size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
+    if (size < 0 || size + log->head_size + RP_MESSAGE_BLANK_SIZE_MIN > log->file_size) {
         return RP_E_TOO_LARGE;
     }
     item->size = (uint32_t)size;
@@ -108,8 +108,16 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
-/* Under the lock: the record and its entry are there for readers. */
+/* Under the lock: the record and its entry are there for readers; of a log with entries only the record, until it is committed. */
 static void publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (log->head_size != 0) {
+        rp_ledger_entry entry = {.index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1,
+                                 .term = log->term,
+                                 .position = item->commit_log_offset - log->head_size,
+                                 .size = log->head_size + item->size};
+        rp_commit_log_publish_entry(log, &entry);
+        return;
+    }
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
@@ -122,10 +130,32 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
     }
 }
 
-static bool is_staging(const rp_commit_log *log) { return log->setup.ready_mode == RP_READY_FOR_SYNC; }
+/* Under the lock: the item's entry waits for its record to be written. One of a log with entries waits for more than that. */
+static void count_staged(const rp_commit_log *log, const rp_append_item *item, int32_t change) {
+    if (log->head_size == 0 && rp_message_is_queued(item->sys_flag)) {
+        item->queue->staged += change;
+    }
+}
+
+/* Under the lock: the item was not appended after all, nor were those of its queue that came behind it. */
+static void take_back_promise(const rp_commit_log *log, const rp_append_item *item) {
+    if (log->head_size != 0 && rp_message_is_queued(item->sys_flag) && item->queue_offset < item->queue->promised_offset) {
+        item->queue->promised_offset = item->queue_offset;
+    }
+}
+
+/* Under the lock: the offset that a queued message gets. */
+static int64_t next_queue_offset(const rp_commit_log *log, rp_consume_queue *queue) {
+    int64_t next = rp_consume_queue_max_offset(queue) + queue->staged;
+    if (log->head_size != 0) {
+        next = next < queue->promised_offset ? queue->promised_offset : next;
+        queue->promised_offset = next + 1;
+    }
+    return next;
+}
 
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
-static int write_out(rp_commit_log *log) {
+int rp_commit_log_write_out(rp_commit_log *log) {
     rp_preallocation_pause(log->preallocation);
     int rc = rp_log_staging_write(&log->staging, log->active->fd, log->active->base_offset, (int64_t)log->active->size);
     rp_preallocation_resume(log->preallocation);
@@ -147,24 +177,28 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
     if (staging->size == 0) {
         return RP_OK;
     }
-    int rc = write_out(log);
+    int rc = rp_commit_log_write_out(log);
     for (uint32_t i = staging->item_first; i < staging->item_end; i++) {
         if (items[i].status != RP_OK) {
             continue;
         }
-        items[i].queue->staged -= rp_message_is_queued(items[i].sys_flag);
+        count_staged(log, &items[i], -1);
         if (rc == RP_OK) {
             publish_item(log, &items[i]);
         } else {
             items[i].status = rc;
+            take_back_promise(log, &items[i]);
         }
     }
-    log->position = rc == RP_OK ? log->position : staging->begin;
+    if (rc != RP_OK) {
+        log->position = staging->begin;
+        log->next_index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1;
+    }
     return rc;
 }
 
 /* Under the lock: what is stored to the active file next finds space in it (map_hold.h). */
-static int hold(rp_commit_log *log, uint32_t size) {
+int rp_commit_log_hold(rp_commit_log *log, uint32_t size) {
     rp_error error;
     int rc =
         rp_mapped_file_hold(log->active, rp_mapped_file_queue_directory(log->row), log->position - log->active->base_offset, size, &error);
@@ -174,27 +208,35 @@ static int hold(rp_commit_log *log, uint32_t size) {
     return rc;
 }
 
+static void encode_blank(const rp_commit_log *log, uint8_t *target, uint32_t left) {
+    if (log->head_size != 0) {
+        rp_ledger_blank_encode(target, left);
+    } else {
+        rp_message_encode_blank(target, left);
+    }
+}
+
 /* Under the lock: the padding record over the rest of the active file. */
 static int end_file(rp_commit_log *log, rp_append_item *items, uint32_t left) {
     int rc = write_staged(log, items);
     if (rc != RP_OK) {
         return rc;
     }
-    if (!is_staging(log)) {
-        rc = hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
+    if (!rp_commit_log_is_staging(log)) {
+        rc = rp_commit_log_hold(log, RP_MESSAGE_BLANK_SIZE_MIN);
         if (rc != RP_OK) {
             return rc;
         }
-        rp_message_encode_blank(log->active_address + (log->position - log->active->base_offset), left);
+        encode_blank(log, log->active_address + (log->position - log->active->base_offset), left);
         return RP_OK;
     }
     uint8_t *target = rp_log_staging_take(&log->staging, log->position, RP_MESSAGE_BLANK_SIZE_MIN);
-    rp_message_encode_blank(target, left);
-    return write_out(log);
+    encode_blank(log, target, left);
+    return rp_commit_log_write_out(log);
 }
 
 /* Under the lock: the record of item->size bytes fits at log->position of the active file, with the file's end still markable. */
-static int make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
+int rp_commit_log_make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     int64_t file_end = log->position - log->position % log->file_size + log->file_size;
     int64_t left = file_end - log->position;
     int rc;
@@ -218,16 +260,28 @@ static int make_room(rp_commit_log *log, rp_append_item *items, uint32_t size) {
     return rc;
 }
 
-/* Under the lock: space for the record and for its queue entry. */
+/* Under the lock: space for the entry's unit. */
+static int reserve_unit(rp_commit_log *log) {
+    rp_error error;
+    int rc = rp_ledger_index_reserve(log->setup.ledger_index, log->next_index, &error);
+    if (rc != RP_OK) {
+        rp_commit_log_tell_refused(log, &error);
+    }
+    return rc;
+}
+
+/* Under the lock: space for the record and for its queue entry; the queue of a log with entries gets that once it is committed. */
 static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
     rp_consume_queue *queue = item->queue;
     int rc = RP_OK;
     /* Entries are put into the queue's active file, so none may wait while that is exchanged. */
-    if (!rp_log_staging_fits(&log->staging, item->size) ||
+    if (!rp_log_staging_fits(&log->staging, log->head_size + item->size) ||
         (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
         rc = write_staged(log, items);
     }
-    if (rc == RP_OK && consumed) {
+    if (rc == RP_OK && log->head_size != 0) {
+        rc = reserve_unit(log);
+    } else if (rc == RP_OK && consumed) {
         rp_error error;
         error.status = RP_OK;
         rc = rp_consume_queue_reserve(queue, &error);
@@ -235,8 +289,8 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
             rp_commit_log_tell_refused(log, &error);
         }
     }
-    rc = rc == RP_OK ? make_room(log, items, item->size) : rc;
-    return rc == RP_OK && !is_staging(log) ? hold(log, item->size) : rc;
+    rc = rc == RP_OK ? rp_commit_log_make_room(log, items, log->head_size + item->size) : rc;
+    return rc == RP_OK && !rp_commit_log_is_staging(log) ? rp_commit_log_hold(log, log->head_size + item->size) : rc;
 }
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
@@ -247,7 +301,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
         return rc;
     }
     rp_log_staging *staging = &log->staging;
-    uint8_t *target = is_staging(log) ? rp_log_staging_take(staging, log->position, item->size)
+    uint8_t *target = rp_commit_log_is_staging(log) ? rp_log_staging_take(staging, log->position, log->head_size + item->size)
                                       : log->active_address + (log->position - log->active->base_offset);
     if (target == NULL) {
         return RP_E_NO_MEMORY;
@@ -255,14 +309,19 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     rp_encode_source source;
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
-    source.physical_offset = item->commit_log_offset = log->position;
-    source.queue_offset = item->queue_offset = consumed ? rp_consume_queue_max_offset(item->queue) + item->queue->staged : 0;
-    rp_message_encode(&source, target, item->size);
-    log->position += item->size;
-    if (is_staging(log)) {
+    source.physical_offset = item->commit_log_offset = log->position + log->head_size;
+    source.queue_offset = item->queue_offset = consumed ? next_queue_offset(log, item->queue) : 0;
+    rp_message_encode(&source, target + log->head_size, item->size);
+    if (log->head_size != 0) {
+        rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
+        rp_ledger_entry_encode(&entry, target);
+        log->next_index++;
+    }
+    log->position += log->head_size + item->size;
+    if (rp_commit_log_is_staging(log)) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
-        item->queue->staged += consumed;
+        count_staged(log, item, 1);
     } else {
         publish_item(log, item);
     }
@@ -384,15 +443,17 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);
     }
     int64_t position = log->position;
-    if (is_dispatched) {
+    if (is_dispatched && log->head_size == 0) {
         atomic_store_explicit(&log->dispatched, position, memory_order_release);
     }
-    count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
+    count(log, log->head_size == 0 ? (uint64_t)appended : 0, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
     atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
     pthread_mutex_unlock(&log->append_lock);
     if (appended != 0) {
         rp_preallocation_advise(log->preallocation, position);
-        wake_readers(log, items, item_count);
+        if (log->head_size == 0) {
+            wake_readers(log, items, item_count);
+        }
         rp_commit_log_tell_followers(log);
     }
     return appended;

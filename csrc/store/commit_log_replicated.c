@@ -26,7 +26,7 @@ typedef struct woken_queues {
 static int damage_of(const rp_commit_log *log, rp_error *error);
 
 /* Under the lock: an empty log starts where its master says. */
-static int start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
+int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error) {
     if (offset % log->file_size != 0) {
         return rp_error_set(
             error, RP_E_RANGE, 0, log->setup.directory, offset,
@@ -55,7 +55,7 @@ static int check_offset(rp_commit_log *log, int64_t offset, rp_error *error) {
         return rc;
     }
     if (log->position == 0) {
-        return start_at(log, offset, error);
+        return rp_commit_log_start_at(log, offset, error);
     }
     return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, offset, "replicated bytes of offset %lld do not follow our end %lld",
                         (long long)offset, (long long)log->position);
@@ -96,6 +96,26 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
                             size);
     }
     return RP_OK;
+}
+
+/* What lies at `at`, `left` bytes before its file's end, of which `there` are there: *size bytes that are padding or, with *head before it,
+ * a record, or neither yet. RP_OK, RP_E_CORRUPT. */
+static int look_at_head(const rp_commit_log *log, const uint8_t *at, int64_t left, uint32_t *size, bool *is_padding, rp_error *error) {
+    uint32_t first = rp_get_u32(at), second = rp_get_u32(at + 4);
+    if (log->head_size == 0) {
+        *size = first;
+        *is_padding = second == RP_MESSAGE_MAGIC_BLANK;
+        return check_head(first, second, left, error);
+    }
+    rp_ledger_entry entry;
+    *size = second;
+    *is_padding = first == RP_LEDGER_MAGIC_BLANK;
+    if (first == RP_LEDGER_MAGIC && second > RP_LEDGER_HEAD_SIZE && second <= left) {
+        return RP_OK;
+    }
+    return *is_padding && rp_ledger_entry_decode(at, (uint64_t)left, &entry) == RP_LEDGER_BLANK && second == left
+               ? RP_OK
+               : rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "no entry of the log, or one that does not fit to its file's end");
 }
 
 /* As the appender does (index_feed.h): its one key is hashed while the record is in the cache. What has more keys, or none, goes by the
@@ -142,30 +162,32 @@ static int dispatch_piece(rp_commit_log *log, int64_t begin, const rp_log_range 
     while (piece->size - *done >= RP_MESSAGE_BLANK_SIZE_MIN && woken->count < WOKEN_QUEUES_MAX) {
         rp_message message;
         const uint8_t *record = piece->address + *done;
-        uint32_t size = rp_get_u32(record), magic = rp_get_u32(record + 4);
-        int rc = check_head(size, magic, file_left - *done, error);
+        uint32_t size;
+        bool is_padding;
+        int rc = look_at_head(log, record, file_left - *done, &size, &is_padding, error);
         if (rc != RP_OK) {
             return rc;
         }
         if (size > piece->size - *done) {
             break; /* the rest of it is still to come */
         }
-        if (magic == RP_MESSAGE_MAGIC_BLANK) {
+        if (is_padding) {
             *done += size;
             break;
         }
-        int kind = rp_message_decode(record, (uint64_t)(piece->size - *done), RP_CHECK_NO_CRC, &message, error);
+        int64_t at = *done + log->head_size;
+        int kind = rp_message_decode(record + log->head_size, (uint64_t)(piece->size - at), RP_CHECK_NO_CRC, &message, error);
         if (kind < 0) {
             return kind;
         }
-        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + *done) {
+        if (kind != RP_RECORD_MESSAGE || message.physical_offset != begin + at || message.size + log->head_size != size) {
             return rp_error_set(error, RP_E_CORRUPT, 0, NULL, -1, "zero bytes, or a record of another place");
         }
         rc = enter_record(log, &message, woken, error);
         if (rc != RP_OK) {
             return rc;
         }
-        *done += message.size;
+        *done = at + message.size;
     }
     return RP_OK;
 }

@@ -31,6 +31,7 @@ struct rp_consume_queue {
     int64_t active_end_offset;   /* entries: first one behind the active file */
     int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
     int64_t staged;              /* entries of the batch whose records are not written yet: they come behind max_offset */
+    int64_t promised_offset;     /* of a log with entries: the next message's; larger than max_offset while some are not committed */
     uint64_t cuts;               /* how often entries were taken from its end */
     int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
 

@@ -1,6 +1,7 @@
 /* log_scan.h: reads one commit log file from outside, record by record, past any damage. For tools and Spark, on a stopped,
  * running or copied store of either product.
  *
+ * The log may be DLedger's: heads (ledger_entry.h) are stepped over, a record begins where its head does.
  * A record counts when its sizes agree, its CRC is right and its physical offset is where it lies. After a damaged place the scan
  * looks for the next bytes for which all of that holds, and reports the stretch between as one damage.
  *

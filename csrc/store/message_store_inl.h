@@ -21,6 +21,7 @@ typedef struct store_paths {
     char abort_mark[RP_PATH_MAX];
     char checkpoint[RP_PATH_MAX];
     char index[RP_PATH_MAX];
+    char ledger_index[RP_PATH_MAX]; /* "": the log has no entries */
     char aside[RP_PATH_MAX]; /* of the commit log's files that recovery took out */
 } store_paths;
 
@@ -31,6 +32,7 @@ struct rp_message_store {
     const rp_file_ops *ops;           /* fixed: the caller's, or the backend's */
     const rp_clock *clock;            /* fixed */
     rp_consume_queue_setup queue_setup; /* fixed before the first queue */
+    rp_ledger_index *ledger_index;    /* fixed after open; NULL when the log has no entries */
     rp_commit_log *commit_log;        /* fixed after open */
     rp_queue_table *queues;           /* fixed after open */
     rp_flusher *flusher;              /* fixed after open; NULL in a read-only store */
@@ -42,6 +44,7 @@ struct rp_message_store {
     rp_recovery recovery;             /* owner */
     int lock_fd;                      /* owner */
     int queues_fd;                    /* fixed after open: of the directory of all queues; -1: none */
+    bool was_exact;                   /* owner: the checkpoint was ours */
     bool was_clean;                   /* owner: no abort mark was found */
     bool was_marked;                  /* owner: the abort mark is ours to remove */
 };

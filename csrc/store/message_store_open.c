@@ -13,8 +13,10 @@
 
 #include "cut_intent.h"
 #include "message.h"
+#include "message_layout_inl.h"
 
 #define INDEX_DRAIN_MS 500
+#define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
 
 void rp_message_store_options_default(rp_message_store_options *options) {
     *options = (rp_message_store_options){
@@ -35,6 +37,8 @@ void rp_message_store_options_default(rp_message_store_options *options) {
         .index_slot_count = RP_INDEX_SLOT_COUNT,
         .index_entry_count_max = RP_INDEX_ENTRY_COUNT_MAX,
         .store_host = {127, 0, 0, 1},
+        .ledger_index_file_size = 5 * 1024 * 1024 * RP_LEDGER_UNIT_SIZE,
+        .ledger_committed_index = -1,
     };
 }
 
@@ -83,7 +87,13 @@ static int set_paths(rp_message_store *store, rp_error *error) {
         }
         snprintf(paths->commit_log, sizeof paths->commit_log, "%s", store->options.commit_log_path);
     }
-    store->options.root_path = store->options.commit_log_path = NULL;
+    if (rc == RP_OK && store->options.ledger_index_path != NULL) {
+        if (strlen(store->options.ledger_index_path) >= RP_PATH_MAX) {
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the path of the entries' index is too long");
+        }
+        snprintf(paths->ledger_index, sizeof paths->ledger_index, "%s", store->options.ledger_index_path);
+    }
+    store->options.root_path = store->options.commit_log_path = store->options.ledger_index_path = NULL;
     return rc;
 }
 
@@ -132,6 +142,13 @@ static int read_marks(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
+static int open_ledger_index(rp_message_store *store, rp_error *error) {
+    const rp_message_store_options *options = &store->options;
+    return store->paths.ledger_index[0] == 0 ? RP_OK
+                                             : rp_ledger_index_open(store->ops, store->paths.ledger_index, options->ledger_index_file_size,
+                                                                    options->read_only, &store->ledger_index, error);
+}
+
 static int open_log(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     rp_commit_log_setup log = {.ops = store->ops,
@@ -149,7 +166,8 @@ static int open_log(rp_message_store *store, rp_error *error) {
                                .read_only = options->read_only,
                                .unsynced_from =
                                    store->was_clean || !store->checkpoint.is_exact ? INT64_MAX : store->checkpoint.flushed_offset,
-                               .store_host_is_v6 = options->store_host_is_v6};
+                               .store_host_is_v6 = options->store_host_is_v6,
+                               .ledger_index = store->ledger_index};
     memcpy(log.store_host, options->store_host, sizeof log.store_host);
     return rp_commit_log_open(&log, &store->commit_log, error);
 }
@@ -204,6 +222,29 @@ static int doubt_queues(void *context, rp_error *error) {
     return rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
 }
 
+/* What is known to be committed of a log with entries: what was in the queues, by our checkpoint, and what DLedger's says. */
+static int64_t committed_end(const rp_message_store *store) {
+    rp_ledger_entry unit;
+    if (store->ledger_index == NULL) {
+        return INT64_MAX;
+    }
+    int64_t end = store->checkpoint.is_exact ? store->checkpoint.queues_offset : 0;
+    if (store->options.ledger_committed_index >= 0 &&
+        rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK && unit.position + unit.size > end) {
+        end = unit.position + unit.size;
+    }
+    return end;
+}
+
+/* Where the index files' units may be missing from on: they are synced ahead of our checkpoint; a stop of DLedger's leaves all but its
+ * last files whole. */
+static int settle_entries(rp_message_store *store, rp_error *error) {
+    rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
+    int64_t last_files = rp_mapped_file_queue_end(row) - LEDGER_LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(row);
+    int64_t from = store->was_exact ? store->recovery.start : last_files;
+    return rp_commit_log_settle_entries(store->commit_log, from, error);
+}
+
 /* Loads what is there, finds the end of the log and makes the queues agree with it. */
 static int recover(rp_message_store *store, rp_error *error) {
     rp_error queues_error = {0};
@@ -227,10 +268,17 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,
+                                    .committed = committed_end(store),
                                     .doubt_queues = doubt_queues,
                                     .context = store};
+    store->was_exact = store->checkpoint.is_exact;
     int rc = rp_recovery_run(&store->recovery, error);
-    return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
+    rc = rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
+    if (rc == RP_OK && store->ledger_index != NULL) {
+        rp_commit_log_set_dispatched(store->commit_log, store->recovery.dispatched_end);
+        rc = settle_entries(store, error);
+    }
+    return rc;
 }
 
 static int dispatch_replicated(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
@@ -239,6 +287,24 @@ static int dispatch_replicated(void *context, const rp_message *message, rp_cons
     int rc = rp_dispatcher_apply(dispatcher, message, error);
     *queue = rc == RP_OK && dispatcher->entries_added > added ? dispatcher->last_queue : NULL;
     return rc;
+}
+
+static int forget_promise(void *context, rp_consume_queue *queue) {
+    (void)context;
+    queue->promised_offset = 0;
+    return 0;
+}
+
+static void forget_promises(void *context) { rp_queue_table_each(((rp_message_store *)context)->queues, forget_promise, NULL); }
+
+static void keep_promise(void *context, const rp_message *message) {
+    rp_message_store *store = context;
+    rp_consume_queue *queue = rp_message_is_queued(message->sys_flag)
+                                  ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL)
+                                  : NULL;
+    if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < INT64_MAX) {
+        queue->promised_offset = message->queue_offset + 1;
+    }
 }
 
 static void index_synced(void *context, int64_t time_ms) { rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms); }
@@ -282,6 +348,7 @@ static int start_index(rp_message_store *store, rp_error *error) {
     options.commit_log = store->commit_log;
     options.index = store->index;
     options.commit_log_file_size = store->options.commit_log_file_size;
+    options.has_entries = store->ledger_index != NULL;
     options.clock = store->clock;
     options.log = store->options.log;
     options.on_synced = index_synced;
@@ -309,7 +376,8 @@ static int open_retention(rp_message_store *store, rp_error *error) {
                                     .commit_log = store->commit_log,
                                     .flusher = store->flusher,
                                     .queues = store->queues,
-                                    .index = store->index};
+                                    .index = store->index,
+                                    .ledger_index = store->ledger_index};
     return rp_retention_open(&retention, &store->retention, error);
 }
 
@@ -326,6 +394,7 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
                                 .log = options->log,
                                 .commit_log = store->commit_log,
                                 .queues = {store->queues, store->ops, store->queues_fd, RP_QUEUES_AT_ONCE},
+                                .ledger_index = store->ledger_index,
                                 .checkpoint_path = store->paths.checkpoint,
                                 .checkpoint = store->checkpoint,
                                 .timing = {options->flush_interval_ms, options->flush_least_pages, options->flush_thorough_interval_ms,
@@ -336,6 +405,8 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
 
 static int start_log(rp_message_store *store, rp_error *error) {
     rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
+    const rp_promises promises = {forget_promises, keep_promise, store};
+    rp_commit_log_on_lead(store->commit_log, &promises);
     return rp_commit_log_start(store->commit_log, error);
 }
 
@@ -367,6 +438,7 @@ static void destroy(rp_message_store *store) {
     rp_key_index_close(store->index);
     rp_queue_table_destroy(store->queues);
     rp_commit_log_close(store->commit_log);
+    rp_ledger_index_close(store->ledger_index);
     if (store->queues_fd >= 0) {
         store->ops->close(store->ops->context, store->queues_fd);
     }
@@ -379,7 +451,7 @@ static void destroy(rp_message_store *store) {
 typedef int step(rp_message_store *store, rp_error *error);
 
 static step *const opening[] = {check_options, set_paths, make_directories, take_lock,   choose_backend, open_queues_directory,
-                                read_marks,    open_log,  cut_log,          open_queues, recover,        open_index,
+                                read_marks,    open_ledger_index, open_log,  cut_log,          open_queues, recover,        open_index,
                                 NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};

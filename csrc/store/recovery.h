@@ -43,11 +43,13 @@ typedef struct rp_recovery {
     int32_t read_only;      /* nothing is written: queues are taken as they are */
     int (*doubt_queues)(void *context, rp_error *error); /* says on disk that no queue is to be trusted; not called when read_only */
     void *context;
+    int64_t committed;      /* of a log with entries: records that end behind it are not dispatched, as the group may take them back */
     int64_t looked_at_end;  /* the pass's own: records below it have their entries, or have lost them */
     int32_t entries_missing; /* the pass's own: some have */
     /* results */
     int64_t start, end;           /* of the pass over the log: the end of its last record */
     int64_t passed_end;           /* the same, behind its padding */
+    int64_t dispatched_end;       /* the end of the last record that was dispatched: end, but for a log with entries */
     int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */
     uint64_t records;             /* read in the pass */
     int64_t elapsed_ns;           /* of the pass */

@@ -15,8 +15,8 @@ class DLedgerLog(Handler):
 
     def __init__(self, store: MessageStore, broker: Broker | None = None, *, log: Any | None = None, **options: Any) -> None:
         """store was opened with ledger_index_path (and commit_log_path of the data files). options are the fields of
-        rp_dledger_options. What is committed completes the broker's parked responses: its settings have to ask for one ack of a slave
-        (role SYNC_MASTER, slave_acks=1). Follows nobody until lead() or follow(). Raises InvalidArgument."""
+        rp_dledger_options. What is committed completes the broker's parked responses: of such a store each send waits for it, for
+        slave_timeout_ms at most, whatever slave_acks says. Follows nobody until lead() or follow(). Raises InvalidArgument."""
     def lead(self, term: int) -> None:
         """This member has won the vote of the term: the store takes appends when this returns. Raises OffsetOutOfRange for an older
         term, StoreCorrupt, StoreIOError, DiskFull: then it does not lead."""
