@@ -89,7 +89,7 @@ from .slave_synchronize import SlaveSynchronize, copied_states
 from .start_checks import warn_at_start, warn_of_namesakes
 from .state_files import saved_states
 from .stats import BrokerStats, appended
-from .store_directory import check_kind_of_store, check_place_of_log, make_store_directory
+from .store_directory import check_kind_of_store, check_no_ledger, check_place_of_log, make_store_directory
 from .store_reads import StoreReads
 from .subscriptions import GroupTable
 from .timer_metrics import TimerMetrics
@@ -297,10 +297,12 @@ class BrokerService:
         if config.boolean("enableDLegerCommitLog"):
             check_no_other_log(config)
             make_store_directory("storePathDLedgerCommitLog", ledger_path(config))
-        elif config.text("storePathCommitLog"):
-            make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
         else:
-            check_place_of_log(root)
+            check_no_ledger(root)
+            if config.text("storePathCommitLog"):
+                make_store_directory("storePathCommitLog", Path(config.text("storePathCommitLog")))
+            else:
+                check_place_of_log(root)
         check_kind_of_store(root)
         self._store = MessageStore(root, log=self._log_tap, **store_options(config, store_host))
         self._native = Broker(self._store, log=self._log_tap, **broker_options(config, store_host))

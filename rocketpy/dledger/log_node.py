@@ -107,6 +107,7 @@ class LogNode:
         self._server: Server | None = None
         self._service: RemotingService | None = None
         self._ticker: asyncio.Task[None] | None = None
+        self._checkpointing: asyncio.Task[None] | None = None
 
     @property
     def role(self) -> Role:
@@ -165,6 +166,8 @@ class LogNode:
             self._ticker.cancel()
             await asyncio.wait([self._ticker])
             self._ticker = None
+        if self._checkpointing is not None:
+            await asyncio.wait([self._checkpointing])
         if self._service is not None:
             await self._service.stop()
             self._service = None
@@ -176,7 +179,8 @@ class LogNode:
             await asyncio.get_running_loop().run_in_executor(None, server.close)
         if self._member is not None:
             self._leave()
-            self._write_checkpoint()
+            await self._write_checkpoint()
+        self._checkpointing = None
 
     async def lead_is_whole(self, term: int) -> bool:
         """Once all that the log held when this member began to lead in that term is committed, and in the queues; False when it does not
@@ -208,9 +212,9 @@ class LogNode:
         self._with_member(lambda member: member.tick(now))
         if self._is_whole():
             self._committed_lead.set()
-        if now >= self._checkpoint_at:
+        if now >= self._checkpoint_at and (self._checkpointing is None or self._checkpointing.done()):
             self._checkpoint_at = now + CHECKPOINT_MS
-            self._write_checkpoint()
+            self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint(), name="dledger checkpoint")
 
     def _with_member(self, work: Callable[[LogMember], Any]) -> Any:
         """What it decides, and sends what comes of it. None where it takes no part, or fails now."""
@@ -294,14 +298,14 @@ class LogNode:
         log.warning("%s takes part in group %s again", self.settings.self_id, self.settings.group)
         self._fault = None
 
-    def _write_checkpoint(self) -> None:
-        """What a start may take for committed before the group has said so."""
+    async def _write_checkpoint(self) -> None:
+        """What a start may take for committed before the group has said so. Nothing waits for the disk here: it may be busy."""
         state = self.native.state()
         text = f"endIndex={state['end_index']}\ncommittedIndex={state['committed_index']}\n"
         if text == self._checkpoint:
             return
         try:
-            write_file(self.settings.checkpoint_path, text)
+            await asyncio.get_running_loop().run_in_executor(None, write_file, self.settings.checkpoint_path, text)
             self._checkpoint = text
         except (RocketpyError, OSError) as error:
             log.error("the checkpoint of group %s was not written: %s", self.settings.group, error)
