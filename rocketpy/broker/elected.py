@@ -43,14 +43,14 @@ def make_ha(config: Config, store: MessageStore, native: Broker, log_tap: LogTap
     return HaService(HaSettings.of(config), store, native, log_tap=log_tap)
 
 
-def make_elected(parts: Parts, synchronize: SlaveSynchronize | None, cut: Callable[[int], None], log_tap: LogTap | None) -> Elected | None:
+def make_elected(parts: Parts, synchronize: SlaveSynchronize | None, cut: Callable[[int], None]) -> Elected | None:
     """None for who is what its configuration says. cut: as of Replicas."""
     ha = parts.ha
     parts.registration.is_isolated = is_elected(parts.config)
     if isinstance(ha, AutoSwitchHaService):
         return make_replicas(parts, ha, cut)
     if isinstance(ha, LedgerHa) and synchronize is not None:
-        return make_group_roles(parts, ha, synchronize, log_tap)
+        return make_group_roles(parts, ha, synchronize)
     return None
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from .._core.base import LogTap
 from ..config import Config
 from ..dledger.log_node import LogNode
 from ..ha.ledger import LedgerHa, broker_id_of
-from ..remoting.listen_address import numeric_address
 from .group_roles import GroupRoles
 from .housekeeping import Housekeeping
 from .ledger_options import member_settings
@@ -31,11 +29,10 @@ def begin_grouped(config: Config) -> None:
     config.override("brokerId", broker_id_of(config.text("dLegerSelfId")))
 
 
-def make_group_roles(parts: Parts, ha: LedgerHa, synchronize: SlaveSynchronize, log_tap: LogTap | None) -> GroupRoles:
-    config = parts.config
-    bind_address = numeric_address("bindAddress", config.text("bindAddress"))
-    node = LogNode(member_settings(config), ha.ledger, bind_address=bind_address, log_tap=log_tap)
-    return GroupRoles(node, ha, synchronize, parts.address, monotonic_ms)
+def make_group_roles(parts: Parts, ha: LedgerHa, synchronize: SlaveSynchronize) -> GroupRoles:
+    """ha has been started."""
+    assert ha.server is not None
+    return GroupRoles(LogNode(member_settings(parts.config), ha.ledger, ha.server), ha, synchronize, parts.address, monotonic_ms)
 
 
 async def start_group_roles(

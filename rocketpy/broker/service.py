@@ -263,7 +263,7 @@ class BrokerService:
         await tls.start()
         parts.ha.start()  # behind them: of two brokers with the same ports the second is told of listenPort
         parts.ha.follow(config.text("haMasterAddress"))
-        self._elected = make_elected(parts, self._synchronize, self._reopen_cut, self._log_tap)
+        self._elected = make_elected(parts, self._synchronize, self._reopen_cut)
         self._serve(parts)
         housekeeping = self._housekeeping = Housekeeping(parts, self._synchronize)
         if config.boolean("fetchNameSrvAddrByDnsLookup"):

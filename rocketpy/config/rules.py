@@ -19,7 +19,6 @@ MEMBERS_MAX = 16
 
 # What an operator relies on and this release does not have: better no start than a broker without it.
 MISSING: dict[str, tuple[Value, str]] = {
-    "enableDLegerCommitLog": (True, "messages would be on one machine only"),
     "aclEnable": (True, "anybody could do anything; set authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled"),
     "storeType": ("defaultRocksDB", "topics, groups and offsets kept in RocksDB would not be found"),
     "configManagerVersion": ("v2", "topics, groups and offsets kept in RocksDB would not be found"),

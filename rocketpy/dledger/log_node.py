@@ -17,18 +17,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .._core.base import LogTap
 from .._core.dledger_log import DLedgerLog
 from .._core.errors import RocketpyError, StoreCorrupt
 from .._core.remoting import Request as Command
 from .._core.remoting import Server
-from ..remoting.client import split_address
 from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
 from .bodies import Answer, HeartBeatRequest, MetadataResponse, PushRequest, Request, VoteRequest
@@ -81,19 +78,18 @@ class LogNode:
         self,
         settings: GroupSettings,
         native: DLedgerLog,
+        server: Server,
         *,
-        bind_address: str = "0.0.0.0",
-        log_tap: LogTap | None = None,
         clock: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         chance: random.Random | None = None,
     ) -> None:
-        """native: of an open store; the owner closes it after stop()."""
+        """native: of an open store. server: of the port that the peers know this member by, with native for its handler. The owner closes
+        both after stop()."""
         self.settings = settings
         self.native = native
         self.on_role_change: list[Callable[[Role, int], None]] = []
         """Called on the event loop with the role and its term; a leader's log takes appends by then."""
-        self._bind_address = bind_address
-        self._log_tap = log_tap
+        self._server = server
         self._clock = clock
         self._chance = chance or random.Random()
         self._member: LogMember | None = None
@@ -104,7 +100,6 @@ class LogNode:
         self._lead_index = -1
         self._committed_lead = asyncio.Event()
         self._exchange: Exchange | None = None
-        self._server: Server | None = None
         self._service: RemotingService | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._checkpointing: asyncio.Task[None] | None = None
@@ -141,14 +136,10 @@ class LogNode:
         }
 
     async def start(self) -> None:
-        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; StoreIOError; NetworkError: the port."""
+        """Listens and takes part. Raises StoreCorrupt: the term file does not go with the log; StoreIOError."""
         self._begin()
         try:
             self._exchange = Exchange(self.settings)
-            _, port = split_address(self.settings.peers[self.settings.self_id])
-            self._server = Server(
-                handler=self.native, log=self._log_tap, bind_address=self._bind_address, port=port, reactors=1, thread_name="dledger"
-            )
             self._service = RemotingService(self._server, self.handlers)
             self._service.start()
             self._server.start()
@@ -174,9 +165,7 @@ class LogNode:
         if self._exchange is not None:
             await self._exchange.stop()
             self._exchange = None
-        if self._server is not None:
-            server, self._server = self._server, None
-            await asyncio.get_running_loop().run_in_executor(None, server.close)
+        await asyncio.get_running_loop().run_in_executor(None, self._server.stop, 0)
         if self._member is not None:
             self._leave()
             await self._write_checkpoint()
@@ -239,7 +228,6 @@ class LogNode:
         return decided
 
     def _claimed(self) -> None:
-        os.eventfd_read(self.native.claim_fd)
         claim = self.native.take_claim()
         if claim is None:
             return

@@ -15,10 +15,16 @@ from typing import Any, Final
 from .._core.base import LogTap
 from .._core.broker import Broker
 from .._core.dledger_log import DLedgerLog
+from .._core.remoting import Server
 from .._core.store import MessageStore
 from ..config import Config
+from ..dledger.settings import parse_peers
+from ..remoting.client import split_address
+from ..remoting.listener_options import server_options
 from .service import HaService, HaSettings
 
+TLS_DISABLED: Final = 0
+"""Members of RocketMQ speak plainly, whatever tlsMode says."""
 BATCH_BYTES: Final = 256 * 1024
 """Of a push with enableBatchPush."""
 
@@ -29,11 +35,14 @@ class LedgerHa(HaService):
     def __init__(self, config: Config, store: MessageStore, native: Broker, broker_id: int, *, log_tap: LogTap | None = None) -> None:
         """broker_id: of this member while it does not lead. Raises InvalidArgument: peers, group."""
         super().__init__(HaSettings.of(config), store, native, log_tap=log_tap)
+        self._config = config
         self.broker_id = broker_id
         self.leads = False
         self.describe: Callable[[], Mapping[str, str]] = dict
         """What else brokerStatus says of the member."""
         self._is_to_copy: Callable[[], None] | None = None
+        self.server: Server | None = None
+        """Of the members' port, from start on."""
         self.ledger = DLedgerLog(
             store,
             native,
@@ -56,7 +65,12 @@ class LedgerHa(HaService):
         return int(state["term"]) if is_heard and not self.leads else None
 
     def start(self) -> None:
+        """Listens for the other members, whom nobody answers before the server starts. Raises NetworkError when the port is taken."""
         self.start_offset = self.log_end()
+        port = split_address(parse_peers(self._config.text("dLegerPeers"))[self._config.text("dLegerSelfId")])[1]
+        options = server_options(self._config, port, reactors=1, thread_name="dledger")
+        options["tls_mode"] = TLS_DISABLED
+        self.server = Server(handler=self.ledger, log=self._log_tap, **options)
 
     def watch(self, is_to_copy: Callable[[], None]) -> None:
         """`followed` calls it."""
@@ -72,7 +86,11 @@ class LedgerHa(HaService):
 
     def close(self) -> None:
         """Idempotent; blocks until the native threads have ended."""
+        if self.server is not None:
+            self.server.stop(0)
         self.ledger.close()
+        if self.server is not None:
+            self.server.close()
 
     def follow(self, ha_address: str | None) -> None:
         """Where the log comes from the group says."""
@@ -85,7 +103,7 @@ class LedgerHa(HaService):
         if not self.leads:
             return None
         end = self.ledger.state()["end_offset"]
-        return max((end - max(0, row["matched_offset"]) for row in self.ledger.followers()), default=None)
+        return max((end - max(0, row.get("matched_offset", -1)) for row in self.ledger.followers()), default=None)
 
     def slaves_with(self, offset: int) -> int:
         """As many as a majority needs once it is committed: who of them has it does not matter."""
@@ -122,10 +140,10 @@ class LedgerHa(HaService):
         return [
             {
                 "addr": row["address"],
-                "diff": max(0, end - max(0, row["matched_offset"])),
+                "diff": max(0, end - max(0, row.get("matched_offset", -1))),
                 "inSync": self._is_in_sync(row, end),
-                "slaveAckOffset": row["matched_offset"],
-                "transferFromWhere": row["matched_offset"],
+                "slaveAckOffset": row.get("matched_offset", -1),
+                "transferFromWhere": row.get("matched_offset", -1),
                 "transferredByteInSecond": 0,
             }
             for row in self.ledger.followers()
@@ -133,7 +151,7 @@ class LedgerHa(HaService):
         ]
 
     def _is_in_sync(self, row: Mapping[str, Any], end: int) -> bool:
-        return bool(row["is_appending"]) and end - max(0, row["matched_offset"]) < self.settings.gap_not_in_sync_bytes
+        return bool(row["is_appending"]) and end - max(0, row.get("matched_offset", -1)) < self.settings.gap_not_in_sync_bytes
 
     def _client_info(self) -> dict[str, Any]:
         state = self.ledger.state()

@@ -21,7 +21,7 @@ from .test_pairs import log_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-MEMBERS = {"theirs": "TTT"}
+MEMBERS = {"theirs": "TTT", "ours": "OOO", "one of ours": "TTO", "two of ours": "OOT"}
 """Who the members are, T: RocketMQ's, O: the product under test."""
 SMALL_HEAP = "256m"
 LARGE = 256 << 10
