@@ -268,13 +268,13 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         }
         memcpy(id, at, id_size);
         memcpy(endpoint, dash + 1, address_size);
-        if (!rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
+        bool is_self = strcmp(id, dledger->self_id) == 0;
+        if ((is_self && has_self) || !rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
             rp_dledger_member(dledger, (rp_slice){(const uint8_t *)at, (uint32_t)id_size}) != NULL ||
             dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
             return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: %s is no member's, is there twice, or is one of more than %d",
                                 id, RP_DLEDGER_PEERS_MAX);
         }
-        bool is_self = strcmp(id, dledger->self_id) == 0;
         has_self = has_self || is_self;
         int rc = is_self ? RP_OK : add_follower(dledger, id, id_size, endpoint, address_size);
         if (rc != RP_OK) {
