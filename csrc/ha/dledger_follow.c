@@ -4,13 +4,12 @@
  * `matched_index` is how far the log is known to be the leader's, in this term. Entries are taken behind it only and nothing up to it is
  * cut: a push that was late, or came twice, undoes nothing. A leader that is told INCONSISTENT_STATE compares again.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "dledger_log_inl.h"
-
-#include <stdlib.h>
 
 #define SYNC_PATIENCE_MS 30000 /* the leader asks again long before */
 

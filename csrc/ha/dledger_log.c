@@ -157,13 +157,21 @@ static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *err
                                                 (long long)term, (long long)dledger->term);
 }
 
+/* An entry of this term can only be its one leader's, and all before it with it: also behind a restart nothing of that is cut for a push
+ * that was late. */
+static int64_t known_to_match(rp_dledger_log *dledger, int64_t term) {
+    rp_ledger_ends ends;
+    rp_commit_log_read_ends(dledger->log, &ends);
+    return ends.end_term == term ? ends.end_index : -1;
+}
+
 static void enter(rp_dledger_log *dledger, int64_t term, const char *leader_id) {
     bool is_same = term == dledger->term && strcmp(leader_id, dledger->leader_id) == 0;
     dledger->term = term;
     if (!is_same) {
         memset(dledger->leader_id, 0, sizeof dledger->leader_id);
         memcpy(dledger->leader_id, leader_id, strlen(leader_id));
-        dledger->matched_index = -1;
+        dledger->matched_index = known_to_match(dledger, term);
         dledger->heard_ms = 0;
     }
 }
@@ -428,6 +436,7 @@ uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_
     for (uint32_t i = 0; i < dledger->follower_count && i < rows_max; i++) {
         rows[i] = dledger->followers[i]->row;
         rows[i].matched_index = dledger->followers[i]->matched_index;
+        rows[i].matched_offset = rows[i].matched_index < 0 ? -1 : dledger->followers[i]->matched_offset;
     }
     pthread_mutex_unlock(&dledger->lock);
     return dledger->follower_count;

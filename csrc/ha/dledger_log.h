@@ -96,7 +96,7 @@ typedef struct rp_dledger_follower_row {
     char id[RP_DLEDGER_ID_MAX];
     char address[RP_ENDPOINT_TEXT_MAX];
     int32_t is_connected, is_appending;
-    int64_t matched_index; /* what it is known to hold in this term; -1: nothing */
+    int64_t matched_index, matched_offset; /* what it is known to hold in this term, up to which log offset; -1: nothing */
     uint64_t entries_sent, bytes_sent;
     char last_error[160]; /* why its connection ended last; "" when none did */
 } rp_dledger_follower_row;
