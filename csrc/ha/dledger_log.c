@@ -1,6 +1,7 @@
 /* dledger_log.c: see dledger_log.h. Who leads, what is committed, and the thread that waits for the own disk. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -272,7 +273,8 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         size_t id_size = dash == NULL ? 0 : (size_t)(dash - at), address_size = dash == NULL ? 0 : size - id_size - 1;
         char id[RP_DLEDGER_ID_MAX] = {0};
         if (id_size == 0 || id_size >= RP_DLEDGER_ID_MAX || address_size == 0 || address_size >= sizeof endpoint) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80), at);
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80),
+                                at);
         }
         memcpy(id, at, id_size);
         memcpy(endpoint, dash + 1, address_size);
@@ -280,8 +282,8 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         if ((is_self && has_self) || !rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
             rp_dledger_member(dledger, (rp_slice){(const uint8_t *)at, (uint32_t)id_size}) != NULL ||
             dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: %s is no member's, is there twice, or is one of more than %d",
-                                id, RP_DLEDGER_PEERS_MAX);
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                                "dLegerPeers: %s is no member's, is there twice, or is one of more than %d", id, RP_DLEDGER_PEERS_MAX);
         }
         has_self = has_self || is_self;
         int rc = is_self ? RP_OK : add_follower(dledger, id, id_size, endpoint, address_size);
@@ -290,8 +292,7 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         }
         at += size + (at[size] == ';');
     }
-    return has_self ? RP_OK
-                    : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers do not name this member, %s", dledger->self_id);
+    return has_self ? RP_OK : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers do not name this member, %s", dledger->self_id);
 }
 
 static int check_options(rp_dledger_log *dledger, rp_error *error) {
@@ -299,8 +300,8 @@ static int check_options(rp_dledger_log *dledger, rp_error *error) {
     if (!rp_dledger_is_plain(options->group, RP_DLEDGER_GROUP_MAX) || !rp_dledger_is_plain(options->self_id, RP_DLEDGER_ID_MAX)) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerGroup and dLegerSelfId are short names of printable ASCII");
     }
-    strcpy(dledger->group, options->group);
-    strcpy(dledger->self_id, options->self_id);
+    snprintf(dledger->group, sizeof dledger->group, "%s", options->group);
+    snprintf(dledger->self_id, sizeof dledger->self_id, "%s", options->self_id);
     if (!rp_commit_log_has_entries(dledger->log)) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the store was not opened with a log of entries");
     }
@@ -315,8 +316,8 @@ static int check_options(rp_dledger_log *dledger, rp_error *error) {
 static int start(rp_dledger_log *dledger, rp_error *error) {
     int rc = RP_OK;
     for (uint32_t i = 0; i < dledger->follower_count && rc == RP_OK; i++) {
-        char name[RP_THREAD_NAME_MAX + RP_DLEDGER_ID_MAX] = "push-";
-        strcat(name, dledger->followers[i]->id);
+        char name[RP_THREAD_NAME_MAX + RP_DLEDGER_ID_MAX];
+        snprintf(name, sizeof name, "push-%s", dledger->followers[i]->id);
         rc = rp_thread_start(&dledger->followers[i]->thread, name, rp_dledger_push_run, dledger->followers[i]);
     }
     if (rc == RP_OK && (dledger->options.sync || dledger->follower_count == 0)) {

@@ -240,5 +240,4 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
     if (rp_commit_log_has_entries(log)) { /* what is not committed may be taken back */
         stats->commit_log_max_offset = stats->dispatched_offset;
     }
-
 }

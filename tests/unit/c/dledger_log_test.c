@@ -164,7 +164,8 @@ static void claims_are_told(void) {
 }
 
 static void bad_options_are_refused(void) {
-    static const char *const peers[] = {"", "n1-127.0.0.1:1", "n0", "n0-", "-127.0.0.1:1", "n0-127.0.0.1:1;n0-127.0.0.1:2", "n0-nowhere", NULL};
+    static const char *const peers[] = {"",  "n1-127.0.0.1:1", "n0", "n0-", "-127.0.0.1:1", "n0-127.0.0.1:1;n0-127.0.0.1:2", "n0-nowhere",
+                                        NULL};
     ledger one;
     rp_error error;
     rp_dledger_options options;
