@@ -4,13 +4,12 @@
  * `matched_index` is how far the log is known to be the leader's, in this term. Entries are taken behind it only and nothing up to it is
  * cut: a push that was late, or came twice, undoes nothing. A leader that is told INCONSISTENT_STATE compares again.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/clock_inl.h"
 #include "../base/log_inl.h"
 #include "dledger_log_inl.h"
-
-#include <stdlib.h>
 
 #define SYNC_PATIENCE_MS 30000 /* the leader asks again long before */
 
@@ -53,8 +52,7 @@ static int is_same(rp_dledger_log *dledger, const rp_push_entry *entry) {
     const rp_ledger_entry *head = &entry->head;
     int same = local.term == head->term && local.position == head->position && local.size == head->size && local.channel == head->channel;
     const uint8_t *bytes = same ? bytes_of(dledger, entry) : NULL;
-    same = bytes != NULL &&
-           memcmp(bytes + RP_LEDGER_HEAD_SIZE, range.address + RP_LEDGER_HEAD_SIZE, local.size - RP_LEDGER_HEAD_SIZE) == 0;
+    same = bytes != NULL && memcmp(bytes + RP_LEDGER_HEAD_SIZE, range.address + RP_LEDGER_HEAD_SIZE, local.size - RP_LEDGER_HEAD_SIZE) == 0;
     rp_log_range_release(range.pin);
     return same;
 }
@@ -238,7 +236,8 @@ int rp_dledger_on_request(void *context, rp_reactor *reactor, rp_connection *con
     if (rc == RP_OK) {
         handle(dledger, &request, &answer->response, &answer->end_offset);
     } else {
-        answer->response = (rp_push_response){.code = RP_DLEDGER_UNEXPECTED_ARGUMENT, .term = -1, .index = -1, .begin_index = -1, .end_index = -1};
+        answer->response =
+            (rp_push_response){.code = RP_DLEDGER_UNEXPECTED_ARGUMENT, .term = -1, .index = -1, .begin_index = -1, .end_index = -1};
     }
     rp_push_answer **answers = &dledger->answers[rp_reactor_index(reactor)];
     answer->next = *answers;

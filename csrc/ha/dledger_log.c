@@ -1,6 +1,7 @@
 /* dledger_log.c: see dledger_log.h. Who leads, what is committed, and the thread that waits for the own disk. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -157,13 +158,21 @@ static int check_term(const rp_dledger_log *dledger, int64_t term, rp_error *err
                                                 (long long)term, (long long)dledger->term);
 }
 
+/* An entry of this term can only be its one leader's, and all before it with it: also behind a restart nothing of that is cut for a push
+ * that was late. */
+static int64_t known_to_match(rp_dledger_log *dledger, int64_t term) {
+    rp_ledger_ends ends;
+    rp_commit_log_read_ends(dledger->log, &ends);
+    return ends.end_term == term ? ends.end_index : -1;
+}
+
 static void enter(rp_dledger_log *dledger, int64_t term, const char *leader_id) {
     bool is_same = term == dledger->term && strcmp(leader_id, dledger->leader_id) == 0;
     dledger->term = term;
     if (!is_same) {
         memset(dledger->leader_id, 0, sizeof dledger->leader_id);
         memcpy(dledger->leader_id, leader_id, strlen(leader_id));
-        dledger->matched_index = -1;
+        dledger->matched_index = known_to_match(dledger, term);
         dledger->heard_ms = 0;
     }
 }
@@ -264,17 +273,18 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         size_t id_size = dash == NULL ? 0 : (size_t)(dash - at), address_size = dash == NULL ? 0 : size - id_size - 1;
         char id[RP_DLEDGER_ID_MAX] = {0};
         if (id_size == 0 || id_size >= RP_DLEDGER_ID_MAX || address_size == 0 || address_size >= sizeof endpoint) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80), at);
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: \"%.*s\" is not ID-HOST:PORT", (int)(size < 80 ? size : 80),
+                                at);
         }
         memcpy(id, at, id_size);
         memcpy(endpoint, dash + 1, address_size);
-        if (!rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
+        bool is_self = strcmp(id, dledger->self_id) == 0;
+        if ((is_self && has_self) || !rp_dledger_is_plain(id, sizeof id) || rp_endpoint_split(endpoint, host, &port) != RP_OK ||
             rp_dledger_member(dledger, (rp_slice){(const uint8_t *)at, (uint32_t)id_size}) != NULL ||
             dledger->follower_count == RP_DLEDGER_PEERS_MAX - 1) {
-            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers: %s is no member's, is there twice, or is one of more than %d",
-                                id, RP_DLEDGER_PEERS_MAX);
+            return rp_error_set(error, RP_E_INVALID, 0, NULL, -1,
+                                "dLegerPeers: %s is no member's, is there twice, or is one of more than %d", id, RP_DLEDGER_PEERS_MAX);
         }
-        bool is_self = strcmp(id, dledger->self_id) == 0;
         has_self = has_self || is_self;
         int rc = is_self ? RP_OK : add_follower(dledger, id, id_size, endpoint, address_size);
         if (rc != RP_OK) {
@@ -282,8 +292,7 @@ static int read_peers(rp_dledger_log *dledger, rp_error *error) {
         }
         at += size + (at[size] == ';');
     }
-    return has_self ? RP_OK
-                    : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers do not name this member, %s", dledger->self_id);
+    return has_self ? RP_OK : rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerPeers do not name this member, %s", dledger->self_id);
 }
 
 static int check_options(rp_dledger_log *dledger, rp_error *error) {
@@ -291,8 +300,8 @@ static int check_options(rp_dledger_log *dledger, rp_error *error) {
     if (!rp_dledger_is_plain(options->group, RP_DLEDGER_GROUP_MAX) || !rp_dledger_is_plain(options->self_id, RP_DLEDGER_ID_MAX)) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "dLegerGroup and dLegerSelfId are short names of printable ASCII");
     }
-    strcpy(dledger->group, options->group);
-    strcpy(dledger->self_id, options->self_id);
+    snprintf(dledger->group, sizeof dledger->group, "%s", options->group);
+    snprintf(dledger->self_id, sizeof dledger->self_id, "%s", options->self_id);
     if (!rp_commit_log_has_entries(dledger->log)) {
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "the store was not opened with a log of entries");
     }
@@ -307,8 +316,8 @@ static int check_options(rp_dledger_log *dledger, rp_error *error) {
 static int start(rp_dledger_log *dledger, rp_error *error) {
     int rc = RP_OK;
     for (uint32_t i = 0; i < dledger->follower_count && rc == RP_OK; i++) {
-        char name[RP_THREAD_NAME_MAX + RP_DLEDGER_ID_MAX] = "push-";
-        strcat(name, dledger->followers[i]->id);
+        char name[RP_THREAD_NAME_MAX + RP_DLEDGER_ID_MAX];
+        snprintf(name, sizeof name, "push-%s", dledger->followers[i]->id);
         rc = rp_thread_start(&dledger->followers[i]->thread, name, rp_dledger_push_run, dledger->followers[i]);
     }
     if (rc == RP_OK && (dledger->options.sync || dledger->follower_count == 0)) {
@@ -428,6 +437,7 @@ uint32_t rp_dledger_read_followers(rp_dledger_log *dledger, rp_dledger_follower_
     for (uint32_t i = 0; i < dledger->follower_count && i < rows_max; i++) {
         rows[i] = dledger->followers[i]->row;
         rows[i].matched_index = dledger->followers[i]->matched_index;
+        rows[i].matched_offset = rows[i].matched_index < 0 ? -1 : dledger->followers[i]->matched_offset;
     }
     pthread_mutex_unlock(&dledger->lock);
     return dledger->follower_count;

@@ -35,18 +35,18 @@ typedef struct rp_dledger_log rp_dledger_log;
 #define RP_DLEDGER_ID_MAX 64 /* bytes of a member's id, with the final zero */
 
 typedef struct rp_dledger_options {
-    rp_message_store *store;   /* opened with ledger_index_path */
-    const char *group;         /* dLegerGroup */
-    const char *self_id;       /* dLegerSelfId */
-    const char *peers;         /* dLegerPeers: "n0-host:port;n1-host:port", this member among them */
-    uint32_t window;           /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
-    uint32_t window_bytes;     /* default 4 MiB */
-    uint32_t batch_bytes;      /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
+    rp_message_store *store; /* opened with ledger_index_path */
+    const char *group; /* dLegerGroup */
+    const char *self_id; /* dLegerSelfId */
+    const char *peers; /* dLegerPeers: "n0-host:port;n1-host:port", this member among them */
+    uint32_t window; /* entries on their way to a follower, default 1,000 as DLedger's, at most 4,096 */
+    uint32_t window_bytes; /* default 4 MiB */
+    uint32_t batch_bytes; /* enableBatchPush: entries up to so many bytes go as one push; 0, the default: one by one, which every
                                   follower takes */
-    uint32_t push_timeout_ms;  /* maxPushTimeOutMs 1,000: then the follower is dialled anew */
-    uint32_t retry_ms;         /* pause behind a failure, default 500 */
+    uint32_t push_timeout_ms; /* maxPushTimeOutMs 1,000: then the follower is dialled anew */
+    uint32_t retry_ms; /* pause behind a failure, default 500 */
     uint32_t commit_interval_ms; /* a follower without new entries is told what is committed, default 1,000; at once when it has moved */
-    int32_t sync;              /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
+    int32_t sync; /* 1: what is acknowledged or counted is on disk (SYNC_FLUSH) */
     const rp_clock *clock;
     rp_log *log;
     /* On any thread, one call at a time: see Answers above. May be NULL. */
@@ -96,7 +96,7 @@ typedef struct rp_dledger_follower_row {
     char id[RP_DLEDGER_ID_MAX];
     char address[RP_ENDPOINT_TEXT_MAX];
     int32_t is_connected, is_appending;
-    int64_t matched_index; /* what it is known to hold in this term; -1: nothing */
+    int64_t matched_index, matched_offset; /* what it is known to hold in this term, up to which log offset; -1: nothing */
     uint64_t entries_sent, bytes_sent;
     char last_error[160]; /* why its connection ended last; "" when none did */
 } rp_dledger_follower_row;

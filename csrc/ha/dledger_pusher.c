@@ -37,10 +37,10 @@ int rp_pusher_next(const rp_pusher *pusher, const rp_pusher_view *view, rp_push 
     }
     if (!pusher->is_appending) {
         int is_inside = pusher->compare_at >= view->begin_index && pusher->compare_at <= view->end_index;
-        push->type = pusher->truncate_at_begin ? RP_PUSH_TRUNCATE : pusher->compare_at >= 0 && is_inside && pusher->matched_index >= 0 &&
-                                                        pusher->compare_at == pusher->matched_index
-                                                    ? RP_PUSH_TRUNCATE
-                                                    : RP_PUSH_COMPARE;
+        push->type = pusher->truncate_at_begin ? RP_PUSH_TRUNCATE
+                     : pusher->compare_at >= 0 && is_inside && pusher->matched_index >= 0 && pusher->compare_at == pusher->matched_index
+                         ? RP_PUSH_TRUNCATE
+                         : RP_PUSH_COMPARE;
         push->index = pusher->truncate_at_begin ? view->begin_index : is_inside ? pusher->compare_at : view->end_index;
         push->commit_index = commit_to_tell(view, push->type == RP_PUSH_COMPARE ? pusher->matched_index : push->index);
         return 1;

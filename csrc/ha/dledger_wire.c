@@ -8,9 +8,7 @@
 #include "../base/error.h"
 #include "../remoting/json_reader.h"
 
-static int is_named(rp_slice name, const char *text) {
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
+static int is_named(rp_slice name, const char *text) { return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0; }
 
 typedef struct number_field {
     const char *name;
@@ -38,12 +36,13 @@ static int read_entry(rp_json *json, rp_push_entry *entry) {
     int64_t magic = 0, size = -1, channel = 0, chain_crc = 0, body_crc = 0;
     rp_ledger_entry *head = &entry->head;
     *entry = (rp_push_entry){.head = {.index = -1, .term = -1, .position = -1}};
-    const number_field fields[] = {{"magic", &magic},     {"size", &size},         {"index", &head->index},    {"term", &head->term},
+    const number_field fields[] = {{"magic", &magic},        {"size", &size},       {"index", &head->index},  {"term", &head->term},
                                    {"pos", &head->position}, {"channel", &channel}, {"chainCrc", &chain_crc}, {"bodyCrc", &body_crc}};
     rp_slice name;
     int rc = rp_json_enter(json, '{');
     while (rc == RP_OK && (rc = rp_json_next_member(json, &name)) == 1) {
-        rc = is_named(name, "body") ? rp_json_read_text(json, &entry->body) : read_number(json, name, fields, sizeof fields / sizeof *fields);
+        rc = is_named(name, "body") ? rp_json_read_text(json, &entry->body)
+                                    : read_number(json, name, fields, sizeof fields / sizeof *fields);
         rc = rc == 1 ? skip(json) : rc;
     }
     if (rc != RP_OK) {
@@ -154,7 +153,9 @@ uint32_t rp_push_begin(const rp_push_envelope *envelope, int is_batch, uint32_t 
                         ",\"commitIndex\":%" PRId64 ",\"type\":\"%s\"%s",
                         envelope->group, envelope->remote_id, envelope->local_id, envelope->local_id, envelope->term,
                         envelope->commit_index, names[envelope->type],
-                        entry_count == 0 ? "" : is_batch ? ",\"batchEntry\":[" : ",\"entry\":");
+                        entry_count == 0 ? ""
+                        : is_batch       ? ",\"batchEntry\":["
+                                         : ",\"entry\":");
     return (uint32_t)size;
 }
 
@@ -183,8 +184,12 @@ int rp_push_response_read(rp_slice text, rp_arena *arena, rp_push_response *resp
     rp_json json = rp_json_of(text, arena);
     int64_t code = RP_DLEDGER_SUCCESS, count = 0;
     *response = (rp_push_response){.term = -1, .index = -1, .begin_index = -1, .end_index = -1};
-    const number_field fields[] = {{"code", &code},   {"count", &count}, {"term", &response->term}, {"index", &response->index},
-                                   {"beginIndex", &response->begin_index}, {"endIndex", &response->end_index}};
+    const number_field fields[] = {{"code", &code},
+                                   {"count", &count},
+                                   {"term", &response->term},
+                                   {"index", &response->index},
+                                   {"beginIndex", &response->begin_index},
+                                   {"endIndex", &response->end_index}};
     rp_slice name;
     int rc = rp_json_enter(&json, '{');
     while (rc == RP_OK && (rc = rp_json_next_member(&json, &name)) == 1) {
@@ -200,11 +205,11 @@ int rp_push_response_read(rp_slice text, rp_arena *arena, rp_push_response *resp
 }
 
 uint32_t rp_push_response_write(const rp_push_response *response, const char *group, uint8_t *target, uint32_t target_size) {
-    int size = snprintf((char *)target, target_size,
-                        "{\"group\":\"%s\",\"code\":%" PRId32 ",\"term\":%" PRId64 ",\"index\":%" PRId64 ",\"beginIndex\":%" PRId64
-                        ",\"endIndex\":%" PRId64 ",\"count\":%" PRId32 "}",
-                        group, response->code, response->term, response->index, response->begin_index, response->end_index,
-                        response->count);
+    int size =
+        snprintf((char *)target, target_size,
+                 "{\"group\":\"%s\",\"code\":%" PRId32 ",\"term\":%" PRId64 ",\"index\":%" PRId64 ",\"beginIndex\":%" PRId64
+                 ",\"endIndex\":%" PRId64 ",\"count\":%" PRId32 "}",
+                 group, response->code, response->term, response->index, response->begin_index, response->end_index, response->count);
     return (uint32_t)size < target_size ? (uint32_t)size : target_size - 1;
 }
 

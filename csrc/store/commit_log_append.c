@@ -302,7 +302,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     }
     rp_log_staging *staging = &log->staging;
     uint8_t *target = rp_commit_log_is_staging(log) ? rp_log_staging_take(staging, log->position, log->head_size + item->size)
-                                      : log->active_address + (log->position - log->active->base_offset);
+                                                    : log->active_address + (log->position - log->active->base_offset);
     if (target == NULL) {
         return RP_E_NO_MEMORY;
     }
@@ -446,7 +446,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     if (is_dispatched && log->head_size == 0) {
         atomic_store_explicit(&log->dispatched, position, memory_order_release);
     }
-    count(log, log->head_size == 0 ? (uint64_t)appended : 0, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
+    count(log, log->head_size == 0 ? (uint64_t)appended : 0, bytes, item_count - (uint64_t)appended,
+          (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
     atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
     pthread_mutex_unlock(&log->append_lock);
     if (appended != 0) {

@@ -58,10 +58,10 @@ struct rp_commit_log {
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
     void *dispatch_context;
 
-    uint32_t head_size;          /* fixed: RP_LEDGER_HEAD_SIZE when the log has entries, else 0 */
-    rp_promises promises;        /* fixed before the first entry of its own */
-    int64_t term;                /* guarded by append_lock: of the entries that are appended */
-    int64_t next_index;          /* guarded by append_lock: of the next entry, staged ones counted */
+    uint32_t head_size; /* fixed: RP_LEDGER_HEAD_SIZE when the log has entries, else 0 */
+    rp_promises promises; /* fixed before the first entry of its own */
+    int64_t term; /* guarded by append_lock: of the entries that are appended */
+    int64_t next_index; /* guarded by append_lock: of the next entry, staged ones counted */
     _Atomic int64_t end_index, end_term; /* of the last published entry; end_index is released behind its unit and bytes */
 
     rp_index_feed *index_feed; /* fixed before the first append and after the last; NULL: nobody indexes */

@@ -50,7 +50,7 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
  * RP_E_RANGE: committed ones would be cut, or there is no such entry; RP_E_INVALID: the log leads; RP_E_IO, RP_E_DISK_FULL: as
  * rp_commit_log_cut. */
 int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *error);
-/* Everything below offset, an entry's end, is committed: into the queues with it. Never goes back; past the log's end it is the log's end. */
+/* Everything below offset, an entry's end, is committed: into the queues with it. Never goes back. */
 void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset);
 
 #endif

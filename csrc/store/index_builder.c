@@ -113,7 +113,8 @@ static int64_t enter_range(rp_index_builder *builder, const rp_log_range *range,
         if (here.size > range->size - done || here.size < here.head_size)
             break;
         int64_t offset = start + (int64_t)done, at = (int64_t)done + here.head_size;
-        int kind = here.is_padding ? RP_RECORD_BLANK : rp_message_decode(range->address + at, range->size - (uint64_t)at, 0, &message, error);
+        int kind =
+            here.is_padding ? RP_RECORD_BLANK : rp_message_decode(range->address + at, range->size - (uint64_t)at, 0, &message, error);
         message.size = here.is_padding ? here.size : message.size;
         if (kind == RP_RECORD_MESSAGE && message.physical_offset == start + at) {
             int status = rp_key_index_put_message(builder->options.index, &message, error);

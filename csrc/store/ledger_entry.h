@@ -1,8 +1,8 @@
 /* ledger_entry.h: the head that stands before every record when the commit log is DLedger's (enableDLegerCommitLog).
  * DLedger: DLedgerEntry, DLedgerEntryCoder, MmapFileList (0.3.2 dledger/entry/, store/file/).
  *
- *   magic 4 │ size 4 │ index 8 │ term 8 │ position 8 │ channel 4 │ chain CRC 4 │ body CRC 4 │ body size 4 │ body: one record      big-endian
- *   a blank, -1 │ bytes to the file's end, ends a file
+ *   magic 4 │ size 4 │ index 8 │ term 8 │ position 8 │ channel 4 │ chain CRC 4 │ body CRC 4 │ body size 4 │ body: one record
+ *   a blank, -1 │ bytes to the file's end, ends a file                  big-endian
  *
  * The record says that it lies at position + RP_LEDGER_HEAD_SIZE: queues, index and pulls know it by that and need not know of heads.
  * Channel and both CRCs are 0, as DLedger leaves them: the record has a CRC of its own.

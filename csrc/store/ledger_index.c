@@ -200,8 +200,8 @@ void rp_ledger_index_cut(rp_ledger_index *index, int64_t number, int64_t last) {
             return;
         }
         int64_t stop = file->base_offset + index->file_size < end ? file->base_offset + index->file_size : end;
-        if (rp_mapped_file_hold(file, rp_mapped_file_queue_directory(index->row), byte - file->base_offset, (size_t)(stop - byte), &error) ==
-            RP_OK) {
+        if (rp_mapped_file_hold(file, rp_mapped_file_queue_directory(index->row), byte - file->base_offset, (size_t)(stop - byte),
+                                &error) == RP_OK) {
             memset(rp_mapped_file_address(file) + (byte - file->base_offset), 0, (size_t)(stop - byte));
             mark_dirty(index, byte, stop);
         }

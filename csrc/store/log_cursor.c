@@ -75,8 +75,9 @@ static int step_entry(rp_log_cursor *cursor, int64_t offset, int check_crc, rp_m
     }
     bool follows = cursor->last_term == 0 || (entry.index == cursor->last_index + 1 && entry.term >= cursor->last_term);
     if (kind != RP_LEDGER_ENTRY || entry.position != offset || !follows || there < RP_LEDGER_HEAD_SIZE + RP_RECORD_SIZE_MIN) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset, "no entry of the log, or one that does not follow entry %lld of term %lld",
-                            (long long)cursor->last_index, (long long)cursor->last_term);
+        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, offset,
+                            "no entry of the log, or one that does not follow entry %lld of term %lld", (long long)cursor->last_index,
+                            (long long)cursor->last_term);
     }
     int record = rp_log_cursor_decode(cursor, offset + RP_LEDGER_HEAD_SIZE, check_crc, message, error);
     if (record != RP_RECORD_MESSAGE || message->size + RP_LEDGER_HEAD_SIZE != entry.size) {

@@ -261,6 +261,7 @@ int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *dam
 }
 
 int64_t rp_log_scan_offset(const rp_log_scan *scan) { return scan->file_start + (int64_t)scan->position; }
+int rp_log_scan_has_entries(const rp_log_scan *scan) { return head_size_at(scan, 0) != 0; }
 int64_t rp_log_scan_file_start(const rp_log_scan *scan) { return scan->file_start; }
 void rp_log_scan_set_tail(rp_log_scan *scan, enum rp_scan_tail tail) { scan->tail = (int)tail; }
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan) { return scan->ended_unwritten; }

@@ -46,6 +46,8 @@ void rp_log_scan_close(rp_log_scan *scan);
 /* An rp_scan_kind. */
 int rp_log_scan_next(rp_log_scan *scan, rp_message *message, rp_scan_damage *damage);
 int64_t rp_log_scan_offset(const rp_log_scan *scan); /* physical offset of the next byte to look at */
+/* The file begins with an entry of DLedger. */
+int rp_log_scan_has_entries(const rp_log_scan *scan);
 int64_t rp_log_scan_file_start(const rp_log_scan *scan); /* the offset in the file's name */
 /* The range ended at zero bytes and not at padding or its own end: what a log looks like where it was last written. */
 int rp_log_scan_ended_unwritten(const rp_log_scan *scan);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commit_log_inl.h"
+#include "commit_log_ledger.h"
 #include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "cut_intent.h"
@@ -236,4 +237,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
     };
     stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
+    if (rp_commit_log_has_entries(log)) { /* what is not committed may be taken back */
+        stats->commit_log_max_offset = stats->dispatched_offset;
+    }
 }

@@ -230,7 +230,8 @@ static int64_t committed_end(const rp_message_store *store) {
     }
     int64_t end = store->checkpoint.is_exact ? store->checkpoint.queues_offset : 0;
     if (store->options.ledger_committed_index >= 0 &&
-        rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK && unit.position + unit.size > end) {
+        rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK &&
+        unit.position + unit.size > end) {
         end = unit.position + unit.size;
     }
     return end;
@@ -299,9 +300,8 @@ static void forget_promises(void *context) { rp_queue_table_each(((rp_message_st
 
 static void keep_promise(void *context, const rp_message *message) {
     rp_message_store *store = context;
-    rp_consume_queue *queue = rp_message_is_queued(message->sys_flag)
-                                  ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL)
-                                  : NULL;
+    rp_consume_queue *queue =
+        rp_message_is_queued(message->sys_flag) ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL) : NULL;
     if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < INT64_MAX) {
         queue->promised_offset = message->queue_offset + 1;
     }
@@ -450,9 +450,9 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {check_options, set_paths, make_directories, take_lock,   choose_backend, open_queues_directory,
-                                read_marks,    open_ledger_index, open_log,  cut_log,          open_queues, recover,        open_index,
-                                NULL};
+static step *const opening[] = {check_options,         set_paths,  make_directories,  take_lock, choose_backend,
+                                open_queues_directory, read_marks, open_ledger_index, open_log,  cut_log,
+                                open_queues,           recover,    open_index,        NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
 

@@ -463,10 +463,11 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     }
     bool is_short = recovery->checkpoint->is_exact && recovery->passed_end < recovery->checkpoint->queues_offset;
     if (is_short && rp_commit_log_has_entries(recovery->commit_log) && !recovery->read_only) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, NULL, recovery->end,
-                            "the log ends at %lld, but up to %lld it was committed: entries were lost or damaged. Restore them, or move the "
-                            "store away and let this member join its group anew while a majority of the others is up",
-                            (long long)recovery->end, (long long)recovery->checkpoint->queues_offset);
+        return rp_error_set(
+            error, RP_E_CORRUPT, 0, NULL, recovery->end,
+            "the log ends at %lld, but up to %lld it was committed: entries were lost or damaged. Restore them, or move the "
+            "store away and let this member join its group anew while a majority of the others is up",
+            (long long)recovery->end, (long long)recovery->checkpoint->queues_offset);
     }
     if (is_short) {
         rp_log_write(

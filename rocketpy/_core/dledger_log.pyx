@@ -55,8 +55,8 @@ cdef extern from *:
     #undef ROW
     #define ROW(member) RP_FIELD_ROW(rp_dledger_follower_row, member)
     static const rp_field_row dledger_follower_rows[] = {
-        ROW(id), ROW(address), ROW(is_connected), ROW(is_appending), ROW(matched_index), ROW(entries_sent), ROW(bytes_sent),
-        ROW(last_error), RP_FIELD_END};
+        ROW(id), ROW(address), ROW(is_connected), ROW(is_appending), ROW(matched_index), ROW(matched_offset), ROW(entries_sent),
+        ROW(bytes_sent), ROW(last_error), RP_FIELD_END};
     #undef ROW
     """
     const rp_field_row *dledger_option_rows

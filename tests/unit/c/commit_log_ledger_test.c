@@ -45,7 +45,8 @@ static void leads_and_commits(int flush_mode) {
     CHECK(rp_commit_log_index_below(ledger_log(&one), 1) == -1);
     rp_log_range range;
     rp_ledger_entry entry;
-    CHECK(rp_commit_log_read_entry(ledger_log(&one), MANY / 2, &range, &entry) == RP_OK); /* with the leader's first one: as many messages */
+    CHECK(rp_commit_log_read_entry(ledger_log(&one), MANY / 2, &range, &entry) ==
+          RP_OK); /* with the leader's first one: as many messages */
     rp_log_range_release(range.pin);
     rp_commit_log_commit_entries(ledger_log(&one), entry.position + entry.size);
     ledger_check_queues(&one, MANY / 2);

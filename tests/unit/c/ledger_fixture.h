@@ -83,6 +83,9 @@ static inline void ledger_check_queues(ledger *one, int64_t count) {
     for (int64_t id = 0; id < LEDGER_QUEUES; id++) {
         int64_t expected = (count + LEDGER_QUEUES - 1 - id) / LEDGER_QUEUES;
         rp_consume_queue *queue = ledger_queue(one, id);
+        if (rp_consume_queue_max_offset(queue) != expected)
+            fprintf(stderr, "queue %lld: %lld, not %lld\n", (long long)id, (long long)rp_consume_queue_max_offset(queue),
+                    (long long)expected);
         CHECK(rp_consume_queue_max_offset(queue) == expected);
         for (int64_t number = 0; number < expected; number++)
             CHECK(fixture_check(one->store, queue, number) == 0);
