@@ -193,8 +193,9 @@ class Elector:
         elif is_over:
             willing = results.count(VoteResult.ACCEPT) + results.count(VoteResult.REJECT_TERM_NOT_READY)
             heard = [result for result in results if result is not VoteResult.UNKNOWN]
-            self._needs_new_term = len(heard) >= self._settings.majority  # else nobody was there: their terms need not move
-            self._await_ballot(now, is_behind=any(result in SMALLER_LOG for result in heard))
+            ahead = sum(result in SMALLER_LOG for result in heard)
+            self._needs_new_term = len(heard) - ahead >= self._settings.majority  # else no term helps, and who can win need not catch up
+            self._await_ballot(now, is_behind=ahead > 0)
             if willing >= self._settings.majority:  # DLedger enters a term in answer to the first vote asked for, and gives the second
                 self._needs_new_term, self._next_ballot = False, now + NOT_READY_MS
 

@@ -103,7 +103,7 @@ class LedgerHa(HaService):
         if not self.leads:
             return None
         end = self.ledger.state()["end_offset"]
-        return max((end - max(0, row.get("matched_offset", -1)) for row in self.ledger.followers()), default=None)
+        return max((end - max(0, row["matched_offset"]) for row in self.ledger.followers()), default=None)
 
     def slaves_with(self, offset: int) -> int:
         """As many as a majority needs once it is committed: who of them has it does not matter."""
@@ -140,10 +140,10 @@ class LedgerHa(HaService):
         return [
             {
                 "addr": row["address"],
-                "diff": max(0, end - max(0, row.get("matched_offset", -1))),
+                "diff": max(0, end - max(0, row["matched_offset"])),
                 "inSync": self._is_in_sync(row, end),
-                "slaveAckOffset": row.get("matched_offset", -1),
-                "transferFromWhere": row.get("matched_offset", -1),
+                "slaveAckOffset": row["matched_offset"],
+                "transferFromWhere": row["matched_offset"],
                 "transferredByteInSecond": 0,
             }
             for row in self.ledger.followers()
@@ -151,7 +151,7 @@ class LedgerHa(HaService):
         ]
 
     def _is_in_sync(self, row: Mapping[str, Any], end: int) -> bool:
-        return bool(row["is_appending"]) and end - max(0, row.get("matched_offset", -1)) < self.settings.gap_not_in_sync_bytes
+        return bool(row["is_appending"]) and end - max(0, row["matched_offset"]) < self.settings.gap_not_in_sync_bytes
 
     def _client_info(self) -> dict[str, Any]:
         state = self.ledger.state()

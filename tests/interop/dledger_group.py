@@ -34,6 +34,7 @@ class Group:
                 "mappedFileSizeCommitLog": FILE_SIZE,
                 "maxMessageSize": 1 << 20,
                 "slaveReadEnable": True,
+                "registerNameServerPeriod": 10_000,  # a slave of RocketMQ hears of its master by nothing else
                 **(settings or {}),
             }
             broker = Broker(product, home / f"n{number}", self.cluster.address, own, BROKER, number + 1)
