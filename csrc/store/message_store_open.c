@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cut_intent.h"
+#include "file_row.h"
 #include "message.h"
 #include "message_layout_inl.h"
 
@@ -139,6 +140,25 @@ static int read_marks(rp_message_store *store, rp_error *error) {
     int rc = rp_checkpoint_read(store->ops, store->paths.checkpoint, &store->checkpoint, error);
     bool was_open = store->checkpoint.is_exact && store->checkpoint.queue_count < 0;
     store->was_clean = !was_open && !rp_abort_mark_exists(store->paths.abort_mark);
+    return rc;
+}
+
+/* RocketMQ goes on behind a commitlog from before DLedger and reads both; here the messages of the old one would be missing. */
+static int refuse_old_log(rp_message_store *store, rp_error *error) {
+    char path[RP_PATH_MAX];
+    rp_file_row *old = NULL;
+    int rc = store->paths.ledger_index[0] == 0 ? RP_E_NOT_FOUND : rp_path_join(path, store->paths.root, "commitlog", error);
+    if (rc != RP_OK || strcmp(path, store->paths.commit_log) == 0) {
+        return rc == RP_E_NOT_FOUND ? RP_OK : rc;
+    }
+    rc = rp_file_row_open(path, &old, error);
+    if (rc == RP_OK && rp_file_row_count(old) != 0) {
+        rc =
+            rp_error_set(error, RP_E_INVALID, 0, path, -1,
+                         "there is a commit log from before DLedger, which this broker does not read beside entries: send what it holds to "
+                         "another broker, then move it away with consumequeue and index");
+    }
+    rp_file_row_close(old);
     return rc;
 }
 
@@ -450,9 +470,10 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {check_options,         set_paths,  make_directories,  take_lock, choose_backend,
-                                open_queues_directory, read_marks, open_ledger_index, open_log,  cut_log,
-                                open_queues,           recover,    open_index,        NULL};
+static step *const opening[] = {
+    check_options, set_paths,         refuse_old_log, make_directories, take_lock,   choose_backend, open_queues_directory,
+    read_marks,    open_ledger_index, open_log,       cut_log,          open_queues, recover,        open_index,
+    NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
 

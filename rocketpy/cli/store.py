@@ -37,7 +37,7 @@ STAYS = {
 """Of what a repair leaves as it is."""
 
 Root = Annotated[Path, typer.Argument(help="The store's root directory (storePathRootDir).", show_default=False)]
-LogPath = Annotated[Path | None, typer.Option("--commitlog", help="storePathCommitLog, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]
+LogPath = Annotated[Path | None, typer.Option("--commitlog", help="The log, where it is not ROOT/commitlog or ROOT/dledger-ID/data.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 SlotCount = Annotated[int, typer.Option(min=1, help="maxHashSlotNum the index was made with.")]
 EntryCount = Annotated[int, typer.Option(min=1, help="maxIndexNum the index was made with.")]

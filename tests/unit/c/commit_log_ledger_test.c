@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "../../../csrc/store/log_scan.h"
+#include "../../../csrc/store/store_verify.h"
 #include "ledger_fixture.h"
 
 #define MANY 700 /* messages of 400 bytes and more: five files of the log, eight of the index */
@@ -344,6 +346,61 @@ static void old_files_go(void) {
     ledger_close(&one);
 }
 
+static void a_log_from_before_is_refused(void) {
+    ledger one;
+    char command[300];
+    rp_error error;
+    rp_message_store_options options;
+    rp_message_store *store;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    fixture_close(one.store);
+    snprintf(command, sizeof command, "mkdir %s/commitlog && touch %s/commitlog/00000000000000000000", one.path, one.path);
+    CHECK(system(command) == 0);
+    ledger_options(&one, &options);
+    CHECK(rp_message_store_open(&options, &store, &error) == RP_E_INVALID && strstr(error.message, "before DLedger") != NULL);
+    fixture_remove(one.path);
+}
+
+/* Tools read the same from outside: every message once, from wherever a range begins, and damage as damage. */
+static void the_log_is_read_from_outside(void) {
+    ledger one;
+    rp_error error;
+    char path[256];
+    rp_verify_options options;
+    rp_verify_counts counts;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    lead_and_leave(&one);
+    fixture_close(one.store);
+    rp_verify_options_default(&options);
+    options.root_path = one.path;
+    options.commit_log_path = one.data;
+    options.index_shape = (rp_index_shape){64, 500};
+    CHECK(rp_store_verify(&options, &counts, &error) == RP_OK);
+    CHECK(counts.damages == 0 && counts.messages == 161 && counts.queue_entries == 100 && counts.uncommitted == 60);
+    snprintf(path, sizeof path, "%s/%020d", one.data, 0);
+    int64_t of_file = 0;
+    for (int64_t border = 1; border < 1200; border += 7) { /* across heads, records and the borders between */
+        int64_t seen = 0, stops[] = {INT64_MIN, border, FIXTURE_LOG_FILE_SIZE};
+        for (int range = 0; range < 2; range++) {
+            rp_log_scan *scan;
+            rp_message message;
+            rp_scan_damage damage;
+            CHECK(rp_log_scan_open(path, stops[range], stops[range + 1], 1, &scan, &error) == RP_OK);
+            CHECK(rp_log_scan_has_entries(scan));
+            int kind;
+            while ((kind = rp_log_scan_next(scan, &message, &damage)) == RP_SCAN_MESSAGE)
+                seen++;
+            CHECK(kind == RP_SCAN_END);
+            rp_log_scan_close(scan);
+        }
+        CHECK(seen == (of_file == 0 ? seen : of_file) && seen > 100);
+        of_file = seen;
+    }
+    flip(one.data, 700);
+    CHECK(rp_store_verify(&options, &counts, &error) == RP_OK && counts.damages > 0);
+    fixture_remove(one.path);
+}
+
 static void a_log_without_entries_has_none(void) {
     char path[128];
     rp_message_store_options options;
@@ -381,6 +438,8 @@ int main(void) {
     RUN(index_files_are_made_again);
     RUN(damage_is_the_end_or_told);
     RUN(old_files_go);
+    RUN(a_log_from_before_is_refused);
+    RUN(the_log_is_read_from_outside);
     RUN(a_log_without_entries_has_none);
     return 0;
 }

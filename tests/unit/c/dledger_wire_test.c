@@ -27,7 +27,8 @@ static void base64_goes_there_and_back(void) {
         CHECK(rp_base64_decode((const uint8_t *)wrong[i], (uint32_t)strlen(wrong[i]), back) != RP_OK);
 }
 
-static uint32_t write_push(const rp_push_envelope *envelope, const rp_ledger_entry *entries, uint32_t count, int is_batch, uint8_t *target) {
+static uint32_t write_push(const rp_push_envelope *envelope, const rp_ledger_entry *entries, uint32_t count, int is_batch,
+                           uint8_t *target) {
     uint32_t size = rp_push_begin(envelope, is_batch, count, target);
     for (uint32_t i = 0; i < count; i++)
         size += rp_push_add(&entries[i], (const uint8_t *)"hello", i == 0, target + size);
@@ -70,15 +71,17 @@ static void a_dledgers_words_are_read(void) {
     rp_push_request request;
     rp_push_response response;
     rp_arena *arena = rp_arena_create(4096, 1 << 20);
-    rp_slice text = text_of("{\"batch\":false,\"batchEntry\":[],\"code\":200,\"commitIndex\":11,\"count\":1,\"entry\":{\"body\":\"aGVsbG8=\","
-                            "\"bodyCrc\":0,\"chainCrc\":0,\"channel\":0,\"index\":12,\"magic\":1,\"pos\":640,\"size\":53,\"term\":3},"
-                            "\"firstEntryIndex\":12,\"group\":\"G\",\"lastEntryIndex\":12,\"leaderId\":\"n0\",\"localId\":\"n0\","
-                            "\"remoteId\":\"n1\",\"term\":3,\"totalSize\":0,\"type\":\"COMPARE\"}");
+    rp_slice text =
+        text_of("{\"batch\":false,\"batchEntry\":[],\"code\":200,\"commitIndex\":11,\"count\":1,\"entry\":{\"body\":\"aGVsbG8=\","
+                "\"bodyCrc\":0,\"chainCrc\":0,\"channel\":0,\"index\":12,\"magic\":1,\"pos\":640,\"size\":53,\"term\":3},"
+                "\"firstEntryIndex\":12,\"group\":\"G\",\"lastEntryIndex\":12,\"leaderId\":\"n0\",\"localId\":\"n0\","
+                "\"remoteId\":\"n1\",\"term\":3,\"totalSize\":0,\"type\":\"COMPARE\"}");
     CHECK(rp_push_request_read(text, arena, &request) == RP_OK);
     CHECK(request.type == RP_PUSH_COMPARE && request.entry_count == 1 && request.entries[0].head.position == 640);
     text = text_of("{\"beginIndex\":0,\"code\":200,\"count\":1,\"endIndex\":12,\"group\":\"G\",\"index\":12,\"term\":3}");
     CHECK(rp_push_response_read(text, arena, &response) == RP_OK && response.end_index == 12);
-    text = text_of("{\"beginIndex\":0,\"code\":200,\"count\":0,\"endIndex\":12,\"group\":\"G\",\"index\":null,\"term\":3}"); /* of a COMMIT */
+    text =
+        text_of("{\"beginIndex\":0,\"code\":200,\"count\":0,\"endIndex\":12,\"group\":\"G\",\"index\":null,\"term\":3}"); /* of a COMMIT */
     CHECK(rp_push_response_read(text, arena, &response) == RP_OK);
     rp_arena_destroy(arena);
 }
