@@ -19,7 +19,7 @@ from ..remoting.headers import (
     GetBrokerConfigResponseHeader,
     ViewBrokerStatsDataRequestHeader,
 )
-from .ledger_options import log_directory
+from .ledger_options import log_directory, record_distance
 from .names import LIGHT_QUEUE_PREFIX
 from .parts import HandlerTable, Parts, json_response, now_ms
 from .runtime_info import RuntimeFacts, runtime_info
@@ -87,7 +87,8 @@ class BrokerAdmin:
             return -1
         if self._earliest[0] != low:
             try:
-                self._earliest = (low, decode_message(self._parts.store.read(low), check_crc=False).store_timestamp_ms)
+                first = low + record_distance(self._parts.config)
+                self._earliest = (low, decode_message(self._parts.store.read(first), check_crc=False).store_timestamp_ms)
             except RocketpyError as error:
                 log.warning("the first message of the commit log at %d cannot be read: %s", low, error)
                 return -1

@@ -11,6 +11,7 @@ from pathlib import Path
 from .._core.errors import StoreIOError
 from .._core.options import MessageStoreOptions
 from ..config import Config
+from ..dledger.entry import HEADER
 from ..dledger.entry_files import read_properties
 from ..dledger.settings import GroupSettings, parse_peers
 
@@ -36,6 +37,11 @@ def log_directory(config: Config) -> Path:
     if config.boolean("enableDLegerCommitLog"):
         return ledger_path(config)
     return Path(config.text("storePathCommitLog") or Path(config.text("storePathRootDir")) / "commitlog")
+
+
+def record_distance(config: Config) -> int:
+    """From the place of an entry to its record."""
+    return HEADER.size if config.boolean("enableDLegerCommitLog") else 0
 
 
 def with_ledger(options: MessageStoreOptions, config: Config) -> MessageStoreOptions:

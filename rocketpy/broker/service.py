@@ -593,5 +593,6 @@ class BrokerService:
             apply_changes(self.parts, changes)
 
     async def _catch_up(self) -> None:
-        if self._synchronize is not None:
+        if self._synchronize is not None and self._housekeeping is not None:
+            await self._housekeeping.find_master()
             await self._synchronize.catch_up()
