@@ -21,10 +21,8 @@ static int64_t now_ms(const rp_dledger_follower *one) { return rp_clock_monotoni
 
 static rp_pusher_view view_of(const rp_dledger_follower *one) {
     const rp_dledger_options *options = &one->dledger->options;
-    rp_ledger_ends ends;
-    rp_commit_log_read_ends(one->dledger->log, &ends);
-    return (rp_pusher_view){.begin_index = ends.begin_index,
-                            .end_index = ends.end_index,
+    return (rp_pusher_view){.begin_index = rp_commit_log_begin_index(one->dledger->log),
+                            .end_index = rp_commit_log_end_index(one->dledger->log),
                             .committed_index = atomic_load_explicit(&one->dledger->committed_index, memory_order_acquire),
                             .now_ms = now_ms(one),
                             .window = options->window,
@@ -341,13 +339,11 @@ static int timeout_ms(const rp_dledger_follower *one) {
 /* Nothing has come to be sent since it was looked. */
 static bool is_idle(const rp_dledger_follower *one) {
     const rp_dledger_log *dledger = one->dledger;
-    rp_ledger_ends ends;
     if (atomic_load(&dledger->stopping) || atomic_load(&dledger->leads_term) != one->pusher.term) {
         return false;
     }
-    rp_commit_log_read_ends(dledger->log, &ends);
     bool may_send = one->pusher.term >= 0 && one->pusher.is_appending && one->output_size == 0;
-    return !may_send || (ends.end_index == one->seen_end &&
+    return !may_send || (rp_commit_log_end_index(dledger->log) == one->seen_end &&
                          atomic_load_explicit(&dledger->committed_index, memory_order_acquire) == one->seen_committed);
 }
 

@@ -27,6 +27,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     log->head_size = setup->ledger_index != NULL ? RP_LEDGER_HEAD_SIZE : 0;
     log->is_following = log->head_size != 0; /* nobody leads at first */
     log->next_index = 0;
+    atomic_init(&log->begin_index, -1);
     atomic_init(&log->end_index, -1);
     atomic_init(&log->end_term, -1);
     log->store_sys_flag = setup->store_host_is_v6 ? RP_SYSFLAG_STORE_V6 : 0;

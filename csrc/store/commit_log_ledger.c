@@ -20,31 +20,28 @@ static int unsupported(const rp_commit_log *log, rp_error *error) {
 
 int rp_commit_log_has_entries(const rp_commit_log *log) { return log->head_size != 0; }
 
-static int64_t end_index(const rp_commit_log *log) { return atomic_load_explicit(&log->end_index, memory_order_acquire); }
+int64_t rp_commit_log_end_index(const rp_commit_log *log) { return atomic_load_explicit(&log->end_index, memory_order_acquire); }
 
-/* Of the log's first file; -1 without one, or while it cannot be read. */
-static int64_t begin_index(rp_commit_log *log) {
+int64_t rp_commit_log_begin_index(const rp_commit_log *log) { return atomic_load_explicit(&log->begin_index, memory_order_acquire); }
+
+void rp_commit_log_find_begin(rp_commit_log *log) {
     rp_log_range range;
     rp_ledger_entry entry;
-    int64_t index = -1;
-    if (end_index(log) >= 0 && rp_commit_log_read(log, rp_commit_log_min_offset(log), RP_LEDGER_HEAD_SIZE, &range) == RP_OK) {
+    if (rp_commit_log_end_index(log) >= 0 && rp_commit_log_read(log, rp_commit_log_min_offset(log), RP_LEDGER_HEAD_SIZE, &range) == RP_OK) {
         if (rp_ledger_entry_decode(range.address, (uint64_t)log->file_size, &entry) == RP_LEDGER_ENTRY) {
-            index = entry.index;
+            atomic_store_explicit(&log->begin_index, entry.index, memory_order_release);
         }
         rp_log_range_release(range.pin);
     }
-    return index;
 }
 
 void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends) {
-    int64_t begin = begin_index(log);
     pthread_mutex_lock(&log->append_lock);
-    *ends = (rp_ledger_ends){.begin_index = begin,
-                             .end_index = end_index(log),
+    *ends = (rp_ledger_ends){.begin_index = rp_commit_log_begin_index(log),
+                             .end_index = rp_commit_log_end_index(log),
                              .end_term = atomic_load_explicit(&log->end_term, memory_order_relaxed),
                              .end_offset = log->position};
     pthread_mutex_unlock(&log->append_lock);
-    ends->begin_index = ends->end_index < 0 ? -1 : begin;
 }
 
 int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *range, rp_ledger_entry *entry) {
@@ -52,7 +49,7 @@ int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *ra
     if (log->head_size == 0) {
         return RP_E_UNSUPPORTED;
     }
-    if (index < 0 || index > end_index(log) || rp_ledger_index_read(log->setup.ledger_index, index, &unit) != RP_OK) {
+    if (index < 0 || index > rp_commit_log_end_index(log) || rp_ledger_index_read(log->setup.ledger_index, index, &unit) != RP_OK) {
         return RP_E_RANGE;
     }
     int rc = rp_commit_log_read(log, unit.position, unit.size, range);
@@ -71,8 +68,8 @@ int64_t rp_commit_log_index_below(rp_commit_log *log, int64_t offset) {
     if (log->head_size == 0) {
         return -1;
     }
-    int64_t first = begin_index(log);
-    return first < 0 ? -1 : rp_ledger_index_below(log->setup.ledger_index, first, end_index(log), offset);
+    int64_t first = rp_commit_log_begin_index(log);
+    return first < 0 ? -1 : rp_ledger_index_below(log->setup.ledger_index, first, rp_commit_log_end_index(log), offset);
 }
 
 rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size) {
@@ -82,6 +79,9 @@ rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t reco
 
 void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry) {
     rp_ledger_index_put(log->setup.ledger_index, entry);
+    if (rp_commit_log_end_index(log) < 0) {
+        atomic_store_explicit(&log->begin_index, entry->index, memory_order_release);
+    }
     atomic_store_explicit(&log->max_offset, entry->position + entry->size, memory_order_release);
     atomic_store_explicit(&log->end_term, entry->term, memory_order_relaxed);
     atomic_store_explicit(&log->end_index, entry->index, memory_order_release);
@@ -131,7 +131,7 @@ static int put_entry(rp_commit_log *log, const rp_ledger_entry *entry, const uin
 
 /* Under the lock: does it come next? An empty log begins where the entry says. */
 static int check_next(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
-    int64_t last = end_index(log), term = atomic_load_explicit(&log->end_term, memory_order_relaxed);
+    int64_t last = rp_commit_log_end_index(log), term = atomic_load_explicit(&log->end_term, memory_order_relaxed);
     if ((int64_t)entry->size + RP_LEDGER_BLANK_SIZE_MIN > log->file_size) {
         return rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, entry->position, "an entry of %u bytes does not fit into a file",
                             entry->size);
@@ -188,7 +188,7 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
 
 int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *error) {
     rp_ledger_entry unit = {.term = -1, .position = rp_commit_log_min_offset(log)};
-    int64_t before = end_index(log);
+    int64_t before = rp_commit_log_end_index(log);
     if (log->head_size == 0) {
         return unsupported(log, error);
     }
@@ -200,6 +200,9 @@ int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *
         pthread_mutex_lock(&log->append_lock);
         atomic_store_explicit(&log->end_term, unit.term, memory_order_relaxed);
         atomic_store_explicit(&log->end_index, last_index, memory_order_release);
+        if (last_index < 0) {
+            atomic_store_explicit(&log->begin_index, -1, memory_order_release);
+        }
         log->next_index = last_index + 1;
         rp_ledger_index_cut(log->setup.ledger_index, last_index + 1, before);
         pthread_mutex_unlock(&log->append_lock);
@@ -401,6 +404,7 @@ int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *err
             offset = begin;
         }
     }
-    log->next_index = end_index(log) + 1;
+    log->next_index = rp_commit_log_end_index(log) + 1;
+    rp_commit_log_find_begin(log);
     return rc;
 }

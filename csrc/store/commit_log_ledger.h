@@ -29,6 +29,9 @@ typedef struct rp_ledger_ends {
 
 int rp_commit_log_has_entries(const rp_commit_log *log);
 void rp_commit_log_read_ends(rp_commit_log *log, rp_ledger_ends *ends);
+/* The two indexes alone, without a lock. */
+int64_t rp_commit_log_begin_index(const rp_commit_log *log);
+int64_t rp_commit_log_end_index(const rp_commit_log *log);
 /* Head and record of the entry, pinned; the head is decoded into *entry. RP_OK; RP_E_RANGE: the log has no such index; RP_E_NOT_FOUND,
  * RP_E_IO, RP_E_NO_MEMORY as rp_commit_log_read; RP_E_CORRUPT: index file and log disagree. */
 int rp_commit_log_read_entry(rp_commit_log *log, int64_t index, rp_log_range *range, rp_ledger_entry *entry);

@@ -149,7 +149,9 @@ static int enter_record(rp_commit_log *log, const rp_message *message, woken_que
     if (log->index_feed != NULL) {
         feed_index(log->index_feed, message);
     }
-    atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
+    if (log->head_size == 0 || log->is_following) { /* a leader's appends are ahead of what it dispatches */
+        atomic_store_explicit(&log->store_timestamp_ms, message->store_timestamp_ms, memory_order_release);
+    }
     atomic_store_explicit(&log->messages, atomic_load_explicit(&log->messages, memory_order_relaxed) + 1, memory_order_relaxed);
     return RP_OK;
 }

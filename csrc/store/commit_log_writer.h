@@ -82,6 +82,8 @@ void rp_commit_log_set_dispatched(rp_commit_log *log, int64_t offset);
 /* The entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those before: else it begins
  * with the log. Before anything is appended. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error);
+/* Its first file has gone: the first entry is another one. */
+void rp_commit_log_find_begin(rp_commit_log *log);
 /* Under the append lock: the file that holds offset becomes the active one. */
 int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error);
 

@@ -136,7 +136,7 @@ static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *m
 /* The entry at its offset of the queue, as the head of this file says. */
 static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
     int64_t next = rp_consume_queue_max_offset(queue);
-    if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
+    if (offset < 0 || offset > RP_QUEUE_OFFSETS_MAX) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, entry->commit_log_offset, "queue offset %lld cannot be", (long long)offset);
     }
     int rc = RP_OK;

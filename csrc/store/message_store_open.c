@@ -322,7 +322,7 @@ static void keep_promise(void *context, const rp_message *message) {
     rp_message_store *store = context;
     rp_consume_queue *queue =
         rp_message_is_queued(message->sys_flag) ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL) : NULL;
-    if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < INT64_MAX) {
+    if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < RP_QUEUE_OFFSETS_MAX) {
         queue->promised_offset = message->queue_offset + 1;
     }
 }

@@ -138,10 +138,10 @@ uint32_t rp_retention_reclaim(rp_retention *retention) {
 
 static void trim_ledger_index(rp_retention *retention) {
     rp_error error;
-    rp_ledger_ends ends;
     if (retention->setup.ledger_index != NULL) {
-        rp_commit_log_read_ends(retention->setup.commit_log, &ends);
-        if (ends.begin_index >= 0 && rp_ledger_index_trim(retention->setup.ledger_index, ends.begin_index, &error) != RP_OK) {
+        rp_commit_log_find_begin(retention->setup.commit_log);
+        int64_t begin = rp_commit_log_begin_index(retention->setup.commit_log);
+        if (begin >= 0 && rp_ledger_index_trim(retention->setup.ledger_index, begin, &error) != RP_OK) {
             rp_log_write(retention->setup.log, RP_LOG_WARNING, "retention: %s [%s]", error.message, error.file);
         }
     }
