@@ -12,7 +12,7 @@ from .._core.errors import StoreIOError
 from .._core.options import MessageStoreOptions
 from ..config import Config
 from ..dledger.entry import HEADER
-from ..dledger.entry_files import read_properties
+from ..dledger.log_node import committed_index
 from ..dledger.settings import GroupSettings, parse_peers
 
 
@@ -47,13 +47,12 @@ def record_distance(config: Config) -> int:
 def with_ledger(options: MessageStoreOptions, config: Config) -> MessageStoreOptions:
     """The store's options, with a commit log that is DLedger's."""
     settings = member_settings(config)
-    committed = (read_properties(settings.checkpoint_path) or {}).get("committedIndex", "")
     return {
         **options,
         "commit_log_path": str(ledger_path(config)),
         "ledger_index_path": str(settings.directory / "index"),
         "ledger_index_file_size": settings.index_file_size,
-        "ledger_committed_index": int(committed) if committed.isascii() and committed.isdigit() and len(committed) < 19 else -1,
+        "ledger_committed_index": committed_index(settings),
     }
 
 

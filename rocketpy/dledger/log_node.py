@@ -30,7 +30,7 @@ from ..remoting.command import Response
 from ..remoting.service import Handler, RemotingService
 from .bodies import Answer, HeartBeatRequest, MetadataResponse, PushRequest, Request, VoteRequest
 from .codes import DLedgerRequestCode
-from .entry_files import write_file
+from .entry_files import read_properties, write_file
 from .exchange import Exchange, answered, response_of, unsupported
 from .log_member import LogMember
 from .member import Role
@@ -190,7 +190,11 @@ class LogNode:
     async def _tick_for_ever(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
-            self._turn()
+            try:
+                self._turn()
+            except Exception as error:  # outer edge of the task: a member that never ticks again would follow a dead leader for ever
+                log.exception("a turn of the member failed")
+                self._fail(error)
 
     def _turn(self) -> None:
         now = self._clock()
@@ -251,6 +255,13 @@ class LogNode:
             raise StoreCorrupt(
                 "there are entries of later terms than this member remembers; move its store away and let it join anew",
                 file=str(promises.path),
+            )
+        if (lost := committed_index(self.settings) - state["end_index"]) > 0:
+            log.warning(
+                "%d entries that were committed are not in the log of %s any more, as behind a power cut with flushDiskType=ASYNC_FLUSH: "
+                "they come again from members that have them, and are lost where a majority has not",
+                lost,
+                self.settings.self_id,
             )
         member = LogMember(self.settings, _NativeLog(self.native), promises, self._chance, self._clock())
         member.member.on_role_change.append(self._role_changed)
@@ -316,3 +327,9 @@ class LogNode:
                 callback(role, term)
             except Exception:  # outer edge: the others have to hear of it too
                 log.exception("a listener for roles failed")
+
+
+def committed_index(settings: GroupSettings) -> int:
+    """As the checkpoint has it; -1 where it says nothing."""
+    text = (read_properties(settings.checkpoint_path) or {}).get("committedIndex", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1

@@ -134,6 +134,15 @@ class LedgerHa(HaService):
             lines["dLedgerLastErrors"] = "; ".join(f"{row['id']}: {row['last_error']}" for row in rows if row["last_error"])
         return {**lines, **self.describe()}
 
+    def gauges(self) -> Mapping[str, tuple[str, int]]:
+        state = self.ledger.state()
+        return {
+            "rocketmq_dledger_term": ("Term of the group's log", state["term"]),
+            "rocketmq_dledger_leader": ("1 while this member leads", state["is_leader"]),
+            "rocketmq_dledger_end_index": ("The last entry", state["end_index"]),
+            "rocketmq_dledger_committed_index": ("The last entry that a majority holds", state["committed_index"]),
+        }
+
     def _connections(self, end: int) -> list[dict[str, Any]]:
         if not self.leads:
             return []

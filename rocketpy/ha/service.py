@@ -232,6 +232,10 @@ class HaService:
         """Lines for brokerStatus."""
         return self._slave_counters() if self._slave is not None else self._master_counters()
 
+    def gauges(self) -> Mapping[str, tuple[str, int]]:
+        """Metrics that no other kind of replication has: what each means, and its value."""
+        return {}
+
     def _slave_counters(self) -> dict[str, str]:
         stats = self._slave.stats() if self._slave is not None else {}
         if not stats:

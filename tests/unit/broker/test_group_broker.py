@@ -12,8 +12,10 @@ import pytest
 
 from rocketpy._core.errors import StoreIOError
 from rocketpy.broker import grouped, ledger_options
+from rocketpy.broker.ledger_options import member_settings
 from rocketpy.broker.service import BrokerService
 from rocketpy.config import load_config
+from rocketpy.dledger.log_node import committed_index
 from rocketpy.dledger.settings import GroupSettings
 from rocketpy.dledger.term_file import TermFile
 from rocketpy.namesrv.service import NameServer
@@ -144,7 +146,9 @@ def test_the_leader_is_the_master_and_when_it_goes_another_one_has_all(tmp_path:
     run(test)
 
 
-def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def test() -> None:
         async with members(tmp_path, monkeypatch, 1, flushDiskType="SYNC_FLUSH") as group:
             await group.start(0)
@@ -160,6 +164,21 @@ def test_who_is_alone_keeps_its_messages_and_stands_by_its_term(tmp_path: Path, 
             assert (await group.peer(0).send(TOPIC, b"more")).code == 0
 
             await group.stop(0)
+            checkpoint = tmp_path / "n0" / "store" / "dledger-n0" / "checkpoint"
+            checkpoint.write_text("endIndex=900\ncommittedIndex=900\n")
+            await group.start(0)
+            assert "entries that were committed are not in the log of n0 any more" in caplog.text
+            await group.stop(0)
+            for text in ("", "committedIndex=-5", "committedIndex=99999999999999999999", "committedIndex=\x00\xff", "="):
+                checkpoint.write_text(text)
+                assert (
+                    committed_index(
+                        member_settings(
+                            broker_config(tmp_path / "n0", dLegerSelfId="n0", dLegerGroup="group", dLegerPeers="n0-127.0.0.1:1")
+                        )
+                    )
+                    == -1
+                )
             service = BrokerService(broker_config(tmp_path / "n0", dLegerSelfId="n0"))
             with pytest.raises(StoreIOError, match="the log of a DLedger group"):
                 await service.start()
