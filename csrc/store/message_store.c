@@ -226,6 +226,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .commit_log_min_offset = rp_commit_log_min_offset(log),
         .flushed_offset = rp_commit_log_flushed_offset(log),
         .commit_log_max_offset = rp_commit_log_max_offset(log),
+        .commit_log_end_offset = rp_commit_log_max_offset(log),
         .queue_count = rp_queue_table_count(store->queues),
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,

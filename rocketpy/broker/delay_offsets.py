@@ -90,7 +90,7 @@ class DelayOffsets:
         delivered = sum(offsets.values())
         if delivered - self._delivered >= self._version_step:
             self._version, self._delivered = self._version.next(now_ms=self._now_ms()), delivered
-        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_max_offset"])
+        return DelayOffsetsSnapshot(self._version, offsets, self._log.stats()["commit_log_end_offset"])
 
     def durable_text(self, snapshot: DelayOffsetsSnapshot) -> str:
         """What the file holds; returns when the log is on disk as far as it says. Blocks. Raises what the sync may."""

@@ -27,7 +27,7 @@ class DurableOffsets:
         """The offsets, and below which end of the log their checkpoints lie; 0: there are none."""
         offsets, stats = self._offsets.snapshot(), self._pop_stats()
         has_popped = stats["pops_found"] or stats["revived"]
-        return offsets, self._log.stats()["commit_log_max_offset"] if has_popped else 0
+        return offsets, self._log.stats()["commit_log_end_offset"] if has_popped else 0
 
     def text(self, taken: tuple[OffsetsSnapshot, int]) -> str:
         """Blocks. Raises what the sync may."""

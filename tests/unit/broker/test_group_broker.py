@@ -210,3 +210,29 @@ def test_a_term_that_cannot_be_written_takes_the_member_out_until_it_can(tmp_pat
             assert (await group.peer(0).send(TOPIC)).code == 0
 
     run(test)
+
+
+@pytest.mark.slow
+def test_delayed_messages_go_on_at_the_next_leader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with members(tmp_path, monkeypatch, 3, messageDelayLevel="1s 5s") as group:
+            for number in group.start_order():
+                await group.start(number)
+            first = await group.master()
+            peer = group.peer(first)
+            assert (await peer.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC_FIELDS)).code == 0
+            assert (await peer.send(TOPIC, b"delivered here", properties="DELAY\x011\x02")).code == 0
+            await group.follow(1)
+            assert (await peer.send(TOPIC, b"delivered there", properties="DELAY\x012\x02")).code == 0
+            positions = group.services[first].parts.delay_offsets.offsets()  # type: ignore[union-attr]
+            await eventually(
+                lambda: all(each.parts is not None and each.parts.delay_offsets.offsets() == positions for each in group.services.values()),
+                "the copied positions",
+            )
+            await group.stop(first)
+            second = await group.master()
+            await group.follow(2)
+            answer = await group.peer(second).pull(GROUP, TOPIC)
+            assert answer.body.count(b"delivered here") == answer.body.count(b"delivered there") == 1
+
+    run(test)
