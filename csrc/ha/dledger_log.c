@@ -417,6 +417,7 @@ void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state) {
     rp_commit_log_read_ends(dledger->log, &ends);
     *state = (rp_dledger_state){.term = dledger->term,
                                 .is_leader = dledger->is_leader,
+                                .is_writable = rp_message_store_writable(dledger->options.store, NULL) == RP_OK,
                                 .begin_index = ends.begin_index,
                                 .end_index = ends.end_index,
                                 .end_term = ends.end_term,

@@ -237,6 +237,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
         .commit_log_min_offset = rp_commit_log_min_offset(log),
         .flushed_offset = rp_commit_log_flushed_offset(log),
         .commit_log_max_offset = rp_commit_log_max_offset(log),
+        .commit_log_end_offset = rp_commit_log_max_offset(log),
         .queue_count = rp_queue_table_count(store->queues),
         .indexed_offset = store->index_builder == NULL ? 0 : rp_index_builder_offset(store->index_builder),
         .recovered_from = store->recovery.start,
@@ -248,4 +249,7 @@ void rp_message_store_read_stats(const rp_message_store *store, rp_message_store
     };
     stats->dispatched_offset = rp_commit_log_dispatched_offset(store->commit_log);
     stats->appended_not_synced_bytes = stats->commit_log_max_offset - stats->flushed_offset;
+    if (rp_commit_log_has_entries(log)) { /* what is not committed may be taken back */
+        stats->commit_log_max_offset = stats->dispatched_offset;
+    }
 }

@@ -137,8 +137,8 @@ typedef struct rp_message_store_stats {
     uint64_t messages_appended, bytes_appended, append_failures, append_refused_busy;
     uint64_t flushes, flush_ns_total, flush_ns_max;
     uint64_t append_lock_ns_max;
-    int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset;
-    int64_t dispatched_offset; /* of a log with entries: all below it is committed */
+    int64_t commit_log_min_offset, commit_log_max_offset, flushed_offset, dispatched_offset;
+    int64_t commit_log_end_offset; /* commit_log_max_offset, and of a log with entries what is not committed yet, too */
     int64_t appended_not_synced_bytes;
     int64_t queue_count;
     int64_t indexed_offset;                    /* messages below it can be found by key */

@@ -32,6 +32,7 @@ cdef extern from *:
     static const rp_field_row store_stats_rows[] = {
         ROW(messages_appended), ROW(bytes_appended), ROW(append_failures), ROW(append_refused_busy), ROW(flushes),
         ROW(flush_ns_total), ROW(flush_ns_max), ROW(append_lock_ns_max), ROW(commit_log_min_offset), ROW(commit_log_max_offset),
+        ROW(commit_log_end_offset),
         ROW(flushed_offset), ROW(dispatched_offset),
         ROW(appended_not_synced_bytes), ROW(queue_count), ROW(indexed_offset), ROW(recovered_from), ROW(recovered_records),
         ROW(flush_backend), ROW(files_deleted), ROW(bytes_deleted), ROW(files_leaving), RP_FIELD_END};
