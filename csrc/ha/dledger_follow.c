@@ -104,6 +104,17 @@ static int32_t compare(rp_dledger_log *dledger, const rp_push_entry *entry) {
     return RP_DLEDGER_SUCCESS;
 }
 
+/* The leader's log begins behind the end of this one: what lies between is nowhere. */
+static void tell_gap(rp_dledger_log *dledger, int64_t begin_index, int64_t end_index) {
+    if (begin_index > end_index + 1 && rp_log_is_due(&dledger->refused_due_ns)) {
+        rp_log_write(
+            dledger->options.log, RP_LOG_ERROR,
+            "dledger: the log of %s, which leads, begins at entry %lld, this one ends at %lld: stop this broker, move its store away "
+            "and start it anew, so that it begins where the leader's log does",
+            dledger->leader_id, (long long)begin_index, (long long)end_index);
+    }
+}
+
 static int32_t truncate_behind(rp_dledger_log *dledger, const rp_push_entry *entry) {
     rp_ledger_ends ends;
     rp_commit_log_read_ends(dledger->log, &ends);
@@ -111,6 +122,7 @@ static int32_t truncate_behind(rp_dledger_log *dledger, const rp_push_entry *ent
     if (begins_anew && dledger->matched_index < 0) { /* nothing here is the leader's */
         return append_behind(dledger, -1, entry, 1);
     }
+    tell_gap(dledger, entry->head.index, ends.end_index);
     int32_t code = compare(dledger, entry);
     return code == RP_DLEDGER_SUCCESS ? cut_behind(dledger, dledger->matched_index) : code;
 }
@@ -146,6 +158,8 @@ static void commit(rp_dledger_log *dledger, int64_t index) {
         rp_commit_log_read_entry(dledger->log, index, &range, &entry) == RP_OK) {
         rp_log_range_release(range.pin);
         rp_dledger_commit(dledger, index, entry.position + entry.size);
+    } else {
+        rp_dledger_commit(dledger, 0, 0); /* what is owed to queues */
     }
 }
 

@@ -11,6 +11,7 @@
 #include "dledger_log_inl.h"
 
 #define FLUSH_PATIENCE_MS 1000
+#define OWED_MS 1000 /* until committed messages that found no room in a queue are tried again */
 
 void rp_dledger_options_default(rp_dledger_options *options) {
     *options = (rp_dledger_options){
@@ -62,6 +63,9 @@ void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *l
 
 void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset) {
     if (offset <= dledger->committed_offset) {
+        if (rp_commit_log_dispatched_offset(dledger->log) < dledger->committed_offset) { /* a queue found no room */
+            rp_commit_log_commit_entries(dledger->log, dledger->committed_offset);
+        }
         return;
     }
     dledger->committed_offset = offset;
@@ -93,35 +97,31 @@ void rp_dledger_advance(rp_dledger_log *dledger) {
         rp_dledger_commit(dledger, rp_commit_log_index_below(dledger->log, offset), offset);
         atomic_thread_fence(memory_order_seq_cst);
         wake_followers(dledger);
+    } else {
+        rp_dledger_commit(dledger, 0, 0); /* what is owed to queues */
     }
 }
 
 /* Of a member that is alone, or that counts on its disk: how far that is counts when it has come so far. */
 static void disk_run(void *context) {
     rp_dledger_log *dledger = context;
-    int64_t counted = 0;
     while (!atomic_load(&dledger->stopping)) {
         int64_t end = rp_commit_log_max_offset(dledger->log);
-        bool leads = atomic_load(&dledger->leads_term) >= 0;
-        if (leads && end != counted) {
-            bool is_there =
-                !dledger->options.sync || rp_message_store_wait_flushed(dledger->options.store, end, FLUSH_PATIENCE_MS) == RP_OK;
+        bool leads = atomic_load(&dledger->leads_term) >= 0, is_there = true;
+        if (leads) {
+            is_there = !dledger->options.sync || rp_message_store_wait_flushed(dledger->options.store, end, FLUSH_PATIENCE_MS) == RP_OK;
             pthread_mutex_lock(&dledger->lock);
             rp_dledger_advance(dledger);
             pthread_mutex_unlock(&dledger->lock);
-            counted = is_there ? end : counted;
-            if (is_there || rp_message_store_writable(dledger->options.store, NULL) == RP_OK) {
-                continue;
-            }
         }
-        counted = leads ? counted : 0;
         atomic_store(&dledger->disk_sleeping, 1);
         atomic_thread_fence(memory_order_seq_cst);
         bool is_idle = (atomic_load(&dledger->leads_term) >= 0) == leads && rp_commit_log_max_offset(dledger->log) == end;
         if (is_idle && !atomic_load(&dledger->stopping)) {
+            bool is_owed = leads && (!is_there || rp_commit_log_dispatched_offset(dledger->log) < end);
             struct pollfd polled = {.fd = dledger->disk_fd, .events = POLLIN};
             uint64_t drained;
-            if (poll(&polled, 1, -1) > 0) {
+            if (poll(&polled, 1, is_owed ? OWED_MS : -1) > 0) {
                 (void)!read(dledger->disk_fd, &drained, sizeof drained);
             }
         }
@@ -417,6 +417,7 @@ void rp_dledger_read_state(rp_dledger_log *dledger, rp_dledger_state *state) {
     rp_commit_log_read_ends(dledger->log, &ends);
     *state = (rp_dledger_state){.term = dledger->term,
                                 .is_leader = dledger->is_leader,
+                                .is_writable = rp_message_store_writable(dledger->options.store, NULL) == RP_OK,
                                 .begin_index = ends.begin_index,
                                 .end_index = ends.end_index,
                                 .end_term = ends.end_term,

@@ -84,6 +84,7 @@ void rp_dledger_take_claim(rp_dledger_log *dledger, rp_dledger_claim *claim);
 typedef struct rp_dledger_state {
     int64_t term;
     int32_t is_leader;
+    int32_t is_writable; /* 0: a sync of the log has failed, it takes no more entries: who leads with it should stand down */
     char leader_id[RP_DLEDGER_ID_MAX]; /* "" when nobody is known to lead */
     int64_t begin_index, end_index, end_term, end_offset; /* of the log: what a vote is asked with */
     int64_t committed_index, committed_offset;

@@ -249,8 +249,8 @@ static void take_answer(rp_dledger_follower *one, const rp_push_sent *sent, cons
     if (one->pusher.matched_index > before && dledger->is_leader && dledger->term == one->pusher.term) {
         one->matched_index = one->pusher.matched_index;
         one->matched_offset = sent->end_offset;
-        rp_dledger_advance(dledger);
     }
+    rp_dledger_advance(dledger); /* of a COMMIT: nothing, but what is owed to queues */
     one->row.is_appending = one->pusher.is_appending;
     pthread_mutex_unlock(&dledger->lock);
 }

@@ -37,6 +37,12 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
     pthread_mutex_init(&log->append_lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&log->failure_lock, NULL);
+    pthread_mutex_init(&log->committed_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&log->committed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     atomic_init(&log->failure, RP_E_CLOSED); /* until the end is known */
     int rc = setup->read_only ? RP_OK : rp_log_staging_open(&log->staging, setup->ops);
     rc = rc == RP_OK ? rp_mapped_file_queue_load(log->row, setup->unsynced_from, 1, error)
@@ -117,6 +123,8 @@ void rp_commit_log_close(rp_commit_log *log) {
     rp_mapped_file_queue_destroy(log->row);
     pthread_mutex_destroy(&log->append_lock);
     pthread_mutex_destroy(&log->failure_lock);
+    pthread_mutex_destroy(&log->committed_lock);
+    pthread_cond_destroy(&log->committed);
     free(log);
 }
 

@@ -58,6 +58,9 @@ struct rp_commit_log {
     rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
     void *dispatch_context;
 
+    pthread_mutex_t committed_lock; /* leaf: of the condition alone */
+    pthread_cond_t committed; /* dispatched has moved on, or the log was cut, and somebody waits */
+    _Atomic uint32_t commit_waiters; /* sequentially consistent against dispatched */
     uint32_t head_size; /* fixed: RP_LEDGER_HEAD_SIZE when the log has entries, else 0 */
     rp_promises promises; /* fixed before the first entry of its own */
     int64_t term; /* guarded by append_lock: of the entries that are appended */

@@ -186,6 +186,15 @@ int rp_commit_log_append_entry(rp_commit_log *log, const uint8_t *bytes, uint32_
     return rc;
 }
 
+static void tell_committed(rp_commit_log *log) {
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load(&log->commit_waiters) != 0) {
+        pthread_mutex_lock(&log->committed_lock); /* who has looked waits by now */
+        pthread_mutex_unlock(&log->committed_lock);
+        pthread_cond_broadcast(&log->committed);
+    }
+}
+
 int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *error) {
     rp_ledger_entry unit = {.term = -1, .position = rp_commit_log_min_offset(log)};
     int64_t before = rp_commit_log_end_index(log);
@@ -206,6 +215,7 @@ int rp_commit_log_cut_entries(rp_commit_log *log, int64_t last_index, rp_error *
         log->next_index = last_index + 1;
         rp_ledger_index_cut(log->setup.ledger_index, last_index + 1, before);
         pthread_mutex_unlock(&log->append_lock);
+        tell_committed(log);
     }
     return rc;
 }
@@ -214,10 +224,30 @@ void rp_commit_log_commit_entries(rp_commit_log *log, int64_t offset) {
     pthread_mutex_lock(&log->append_lock);
     bool is_new = log->head_size != 0 && offset > log->dispatch_limit;
     log->dispatch_limit = is_new ? offset : log->dispatch_limit;
+    bool is_behind = log->head_size != 0 && rp_commit_log_dispatched_offset(log) < log->dispatch_limit;
     pthread_mutex_unlock(&log->append_lock);
-    if (is_new) {
+    if (is_behind) { /* also what found no room in its queue before */
         rp_commit_log_dispatch_replicated(log);
+        tell_committed(log);
     }
+}
+
+int rp_commit_log_wait_committed(rp_commit_log *log, int64_t offset, uint32_t timeout_ms) {
+    struct timespec deadline = rp_deadline_after(CLOCK_MONOTONIC, timeout_ms);
+    uint64_t cuts = rp_commit_log_cuts(log);
+    int rc = offset <= rp_commit_log_max_offset(log) ? RP_OK : RP_E_RANGE;
+    if (log->head_size == 0) {
+        return rc;
+    }
+    atomic_fetch_add(&log->commit_waiters, 1);
+    pthread_mutex_lock(&log->committed_lock);
+    while (rc == RP_OK && rp_commit_log_dispatched_offset(log) < offset) {
+        rc = pthread_cond_timedwait(&log->committed, &log->committed_lock, &deadline) == ETIMEDOUT ? RP_E_TIMEOUT : RP_OK;
+        rc = rp_commit_log_cuts(log) != cuts ? RP_E_RANGE : rc;
+    }
+    pthread_mutex_unlock(&log->committed_lock);
+    atomic_fetch_sub(&log->commit_waiters, 1);
+    return rc;
 }
 
 void rp_commit_log_follow_entries(rp_commit_log *log) {

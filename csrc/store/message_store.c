@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../base/clock_inl.h"
 #include "commit_log_inl.h"
 #include "commit_log_ledger.h"
 #include "consume_queue_inl.h"
@@ -190,6 +191,16 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
 
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
     return store->flusher != NULL ? rp_flusher_wait(store->flusher, offset, timeout_ms) : RP_E_READ_ONLY;
+}
+
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms) {
+    int64_t begun_ns = rp_clock_monotonic_ns(rp_clock_system());
+    int rc = rp_message_store_wait_flushed(store, offset, timeout_ms);
+    if (rc != RP_OK || store->ledger_index == NULL) {
+        return rc;
+    }
+    int64_t waited_ms = (rp_clock_monotonic_ns(rp_clock_system()) - begun_ns) / RP_NS_PER_MS;
+    return rp_commit_log_wait_committed(store->commit_log, offset, waited_ms < timeout_ms ? timeout_ms - (uint32_t)waited_ms : 0);
 }
 
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset) {

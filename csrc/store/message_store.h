@@ -124,6 +124,8 @@ rp_key_query rp_message_store_query(rp_message_store *store, rp_slice topic, rp_
  * one sync, a lone one waits for nobody. RP_OK, RP_E_TIMEOUT, RP_E_RANGE (past the log's end), RP_E_IO (a sync failed: for good),
  * RP_E_BUSY (descriptors are out: the flusher tries again). */
 int rp_message_store_wait_flushed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
+/* The same, and of a log with entries (commit_log_ledger.h) until they are committed, too. Also RP_E_RANGE: some were taken back. */
+int rp_message_store_wait_committed(rp_message_store *store, int64_t offset, uint32_t timeout_ms);
 /* Wants every byte below offset on disk soon, without waiting: the flusher syncs at once, on_flushed tells. Any thread. */
 void rp_message_store_request_flush(rp_message_store *store, int64_t offset);
 /* No sync is under way or asked for just now: who needs one may lead it by rp_message_store_wait_flushed. A hint. Any thread. */

@@ -481,7 +481,7 @@ cdef class MessageStore(NativeObject):
             while True:
                 part = min(left, <uint32_t>WAIT_SLICE_MS)
                 with nogil:
-                    status = rp_message_store_wait_flushed(self.native, offset, part)
+                    status = rp_message_store_wait_committed(self.native, offset, part)
                 left -= part
                 if status != RP_E_TIMEOUT or left == 0:
                     check(status, NULL)

@@ -1,5 +1,6 @@
 /* commit_log_ledger_test.c: a commit log of entries: led, followed, committed, cut, opened again after every kind of end. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -346,9 +347,46 @@ static void old_files_go(void) {
     ledger_close(&one);
 }
 
+typedef struct waiter {
+    ledger *one;
+    int64_t offset;
+    int rc;
+} waiter;
+
+static void *wait_for_commit(void *context) {
+    waiter *self = context;
+    self->rc = rp_message_store_wait_committed(self->one->store, self->offset, 60000);
+    return NULL;
+}
+
+/* Whoever writes down what lies behind an entry waits until that can not be taken back. */
+static void commits_are_waited_for(void) {
+    ledger one;
+    rp_error error;
+    pthread_t thread;
+    ledger_open(&one, RP_FLUSH_ASYNC);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    ledger_append(&one, 5);
+    waiter committed = {&one, ledger_ends(&one).end_offset, 1};
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_E_TIMEOUT);
+    CHECK(rp_message_store_wait_committed(one.store, committed.offset + 1, 0) == RP_E_RANGE);
+    CHECK(pthread_create(&thread, NULL, wait_for_commit, &committed) == 0);
+    ledger_commit_all(&one);
+    pthread_join(thread, NULL);
+    CHECK(committed.rc == RP_OK && rp_message_store_wait_committed(one.store, committed.offset, 0) == RP_OK);
+    ledger_append(&one, 5);
+    waiter cut = {&one, ledger_ends(&one).end_offset, 1};
+    CHECK(pthread_create(&thread, NULL, wait_for_commit, &cut) == 0);
+    rp_commit_log_follow_entries(ledger_log(&one));
+    CHECK(rp_commit_log_cut_entries(ledger_log(&one), 5, &error) == RP_OK);
+    pthread_join(thread, NULL);
+    CHECK(cut.rc == RP_E_RANGE);
+    ledger_close(&one);
+}
+
 static void a_log_from_before_is_refused(void) {
     ledger one;
-    char command[300];
+    char command[400];
     rp_error error;
     rp_message_store_options options;
     rp_message_store *store;
@@ -438,6 +476,7 @@ int main(void) {
     RUN(index_files_are_made_again);
     RUN(damage_is_the_end_or_told);
     RUN(old_files_go);
+    RUN(commits_are_waited_for);
     RUN(a_log_from_before_is_refused);
     RUN(the_log_is_read_from_outside);
     RUN(a_log_without_entries_has_none);

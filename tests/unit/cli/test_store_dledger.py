@@ -76,6 +76,7 @@ def test_a_member_alone_leads_commits_and_follows(tmp_path: Path) -> None:
         assert (state["term"], state["is_leader"], state["leader_id"], state["end_index"], state["end_term"]) == (3, 1, "n0", 1, 3)
         assert store.max_offset("T", 0) == 1
         assert store.stats()["commit_log_max_offset"] == state["committed_offset"] == state["end_offset"]
+        store.wait_flushed(state["end_offset"], 60_000)
         assert ledger.followers() == [] and ledger.take_claim() is None
         with pytest.raises(InvalidArgument, match="n7"):
             ledger.follow(4, "n7")
