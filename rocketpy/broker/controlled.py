@@ -56,6 +56,9 @@ class _ControlledLog:
         await asyncio.get_running_loop().run_in_executor(None, self._ha.lead, role.epoch, ids)
         self._on_lead(role)
 
+    def check_leads(self, role: Role) -> None:
+        """Others hear of it from the controller."""
+
     async def step_down(self) -> None:
         await asyncio.get_running_loop().run_in_executor(None, self._ha.step_down)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ..ha.service import DurableLog
 from .consumer_offsets import ConsumerOffsets, OffsetsSnapshot
-from .delay_offsets import SYNC_TIMEOUT_MS, DelayLog
+from .delay_offsets import SYNC_TIMEOUT_MS
 
 
 class DurableOffsets:
     """The snapshot and the text of the file."""
 
-    def __init__(self, offsets: ConsumerOffsets, log: DelayLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
+    def __init__(self, offsets: ConsumerOffsets, log: DurableLog, pop_stats: Callable[[], Mapping[str, int]], *, light: bool) -> None:
         """light: see OffsetsSnapshot.text."""
         self._offsets = offsets
         self._log = log

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 STALE_MS: Final = 30_000
 """So long after a change a name server may still name the master before: as long as two registrations are apart."""
 NOBODY: Final = -1
+QUEUES_LOOK_S: Final = 0.2
 
 
 class ElectedRole:
@@ -81,7 +82,7 @@ class GroupRoles:
         self._clock_ms = clock_ms
         self._elected = ElectedRole(address)
         self.switch: RoleSwitch | None = None
-        self._switching: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     # ---- life ----
 
@@ -89,7 +90,8 @@ class GroupRoles:
         """Raises as LogNode.start."""
         self.switch = RoleSwitch(steps)
         self.node.on_role_change.append(self._role_changed)
-        self._switching = asyncio.create_task(self.switch.run(), name="role")
+        tasks = {"role": self.switch.run(), "queues of new topics": self._look_for_queues()}
+        self._tasks = [asyncio.create_task(task, name=name) for name, task in tasks.items()]
         await self.node.start()
 
     async def stop(self) -> None:
@@ -97,9 +99,11 @@ class GroupRoles:
         if self.switch is not None:
             self.switch.stop()
         await self.node.stop()
-        if self._switching is not None:
-            await asyncio.gather(self._switching, return_exceptions=True)
-            self._switching = None
+        self._ha.end_part()
+        for task in self._tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
 
     async def has_role(self, wait_s: float) -> bool:
         """Whether there is a role, which is waited for so long."""
@@ -135,9 +139,14 @@ class GroupRoles:
 
     async def lead(self, role: Role) -> None:
         """All that the log held is committed and in the queues. Raises RocketpyError where somebody else leads by now."""
-        if not await self.node.lead_is_whole(role.epoch):
-            raise RocketpyError(f"this member does not lead in term {role.epoch} any more")
+        await self.node.lead_is_whole(role.epoch)
+        self.check_leads(role)
         self._ha.leads = True
+
+    def check_leads(self, role: Role) -> None:
+        """Raises RocketpyError where somebody else leads by now."""
+        if self.node.role is not MemberRole.LEADER or self.node.term != role.epoch:
+            raise RocketpyError(f"this member does not lead in term {role.epoch} any more")
 
     async def step_down(self) -> None:
         """The log has been given up before, with the lead of the group."""
@@ -162,6 +171,16 @@ class GroupRoles:
             "roleSwitches": str(switch.switches if switch is not None else 0),
             "roleFailure": switch.failure if switch is not None else "",
         }
+
+    async def _look_for_queues(self) -> None:
+        """A queue's first message may be of a topic that was not there when tables were copied last: with the leader it would be lost."""
+        known = -1
+        while True:
+            await asyncio.sleep(QUEUES_LOOK_S)
+            count = self._ha.queue_count()
+            if count != known:
+                known = count
+                self._ha.followed()
 
     def _role_changed(self, member: MemberRole, term: int) -> None:
         assert self.switch is not None

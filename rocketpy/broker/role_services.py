@@ -51,6 +51,9 @@ class RoleLog(Protocol):
     async def lead(self, role: Role) -> None:
         """It takes appends when this returns, and all that it held is in the queues."""
 
+    def check_leads(self, role: Role) -> None:
+        """Raises RocketpyError where the lead has been lost by now."""
+
     async def step_down(self) -> None:
         """It takes none any more. Idempotent."""
 
@@ -160,7 +163,10 @@ class RoleServices:
     # ---- both ----
 
     async def _register(self, role: Role) -> None:
-        """Under the new id; a name server that does not answer now hears of it with the next period."""
+        """Under the new id; a name server that does not answer now hears of it with the next period. A master that is none any more would
+        take the next one's place there until that registers again."""
+        if role.is_master:
+            self._log.check_leads(role)
         registration = self._parts.registration
         registration.identity = replace(registration.identity, broker_id=MASTER_ID if role.is_master else self._log.broker_id)
         registration.is_isolated = False

@@ -73,6 +73,7 @@ from .native_options import (
     store_options,
 )
 from .parts import Parts, SettingsHolder, monotonic_ms, now_ms
+from .persistence import save_for_good
 from .pop import PopRequests
 from .pull import PullRequests
 from .rebalance_locks import RebalanceLocks
@@ -231,7 +232,8 @@ class BrokerService:
                 await loop.run_in_executor(None, self._native.stop_timers)
             except RocketpyError as error:
                 faults.append(error)
-        faults += await self._save_for_good()
+        if self.parts is not None:
+            faults += await save_for_good(self.parts.saved, self.parts.ha.is_uncommitted)
         if self._client is not None:
             await self._client.stop()
         try:
@@ -364,7 +366,7 @@ class BrokerService:
         )
         offsets = ConsumerOffsets(native, now_ms, config.integer("consumerOffsetUpdateVersionStep"))
         modes = RequestModes(current.default_request_mode, current.default_pop_share)
-        delay_offsets = DelayOffsets(native, store, now_ms, config.integer("delayOffsetUpdateVersionStep"))
+        delay_offsets = DelayOffsets(native, self._ha.durable_log, now_ms, config.integer("delayOffsetUpdateVersionStep"))
         boot_ms = now_ms()
         timer_metrics = TimerMetrics(native, boot_ms)
         registration = Registration(
@@ -393,7 +395,7 @@ class BrokerService:
             timer_metrics,
             orders,
             self._auth.metadata,
-            durable_offsets=DurableOffsets(offsets, store, native.pop_stats, light=is_light),
+            durable_offsets=DurableOffsets(offsets, self._ha.durable_log, native.pop_stats, light=is_light),
             offsets_file=LIGHT_OFFSETS_FILE if is_light else OFFSETS_FILE,
         )
         deletion = TopicDeletion(store.delete_topic)
@@ -492,16 +494,6 @@ class BrokerService:
             service.start()
 
     # ---- closing ----
-
-    async def _save_for_good(self) -> list[Exception]:
-        """Every table that its file does not hold yet; why those stay behind that cannot be written."""
-        faults: list[Exception] = []
-        for saved in self.parts.saved if self.parts is not None else ():
-            try:
-                await saved.save()
-            except RocketpyError as error:
-                faults.append(error)
-        return faults
 
     def _close_native(self) -> None:
         """In the order in which one borrows from the other. Reactors have ended, but flusher and slaves wake them until the broker goes."""

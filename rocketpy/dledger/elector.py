@@ -56,6 +56,14 @@ class Elector:
         elif now >= self._next_ballot:
             self._hold_ballot(now)
 
+    def rest(self, now: int) -> None:
+        """In place of tick, of a member whose log takes no entries: it leads nobody and stands for no election, but votes."""
+        member = self._member
+        if member.is_leader or (member.role is Role.FOLLOWER and now - self._heard_of_leader > self._settings.silence_max_ms):
+            self._stand_down(now)
+        elif member.role is Role.CANDIDATE:
+            self._await_ballot(now)
+
     def is_ours(self, leader_id: str | None, term: int, now: int) -> DLedgerResponseCode:
         """Takes a message of a leader for its sign of life; SUCCESS when it leads this member's term."""
         member = self._member

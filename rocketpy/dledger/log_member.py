@@ -33,6 +33,10 @@ class LedgerLog(LogEnd, Protocol):
     def heard_ms(self) -> int:
         """When entries of the leader that is followed came last, on the clock of the member; 0 before."""
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether it takes entries: a disk that failed takes none."""
+
     def enter_term(self, term: int) -> None:
         """Nobody leads: no entry of an older term is written from now on, no append is taken. For the same term again: the leader of
         it is gone."""
@@ -77,7 +81,10 @@ class LogMember:
     def tick(self, now: int) -> None:
         """To be called every few ten milliseconds, and after answers came."""
         self._elector.heard(min(self._log.heard_ms, now))
-        self._elector.tick(now)
+        if self._log.is_writable:
+            self._elector.tick(now)
+        else:
+            self._elector.rest(now)
 
     def take_outbox(self, now: int) -> list[Sent]:
         outbox, self.member.outbox = self.member.outbox, []

@@ -63,6 +63,10 @@ class _NativeLog:
     def heard_ms(self) -> int:
         return int(self._native.state()["heard_ms"])
 
+    @property
+    def is_writable(self) -> bool:
+        return bool(self._native.state()["is_writable"])
+
     def enter_term(self, term: int) -> None:
         self._native.follow(term, None)
 

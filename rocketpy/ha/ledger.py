@@ -15,18 +15,34 @@ from typing import Any, Final
 from .._core.base import LogTap
 from .._core.broker import Broker
 from .._core.dledger_log import DLedgerLog
+from .._core.errors import OffsetOutOfRange, RocketpyError, TimedOut
 from .._core.remoting import Server
 from .._core.store import MessageStore
 from ..config import Config
 from ..dledger.settings import parse_peers
 from ..remoting.client import split_address
 from ..remoting.listener_options import server_options
-from .service import HaService, HaSettings
+from .service import DurableLog, HaService, HaSettings
 
 TLS_DISABLED: Final = 0
 """Members of RocketMQ speak plainly, whatever tlsMode says."""
+OVER_MS: Final = 200
 BATCH_BYTES: Final = 256 * 1024
 """Of a push with enableBatchPush."""
+
+
+class _MembersLog:
+    """The store, but that nobody waits long for a commit behind the end of this member's part: none comes any more."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self.is_over = False
+
+    def stats(self) -> dict[str, int]:
+        return self._store.stats()
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        self._store.wait_flushed(offset, min(timeout_ms, OVER_MS) if self.is_over else timeout_ms)
 
 
 class LedgerHa(HaService):
@@ -41,6 +57,7 @@ class LedgerHa(HaService):
         self.describe: Callable[[], Mapping[str, str]] = dict
         """What else brokerStatus says of the member."""
         self._is_to_copy: Callable[[], None] | None = None
+        self._members_log = _MembersLog(store)
         self.server: Server | None = None
         """Of the members' port, from start on."""
         self.ledger = DLedgerLog(
@@ -72,6 +89,17 @@ class LedgerHa(HaService):
         options["tls_mode"] = TLS_DISABLED
         self.server = Server(handler=self.ledger, log=self._log_tap, **options)
 
+    @property
+    def durable_log(self) -> DurableLog:
+        return self._members_log
+
+    def is_uncommitted(self, error: RocketpyError) -> bool:
+        return isinstance(error, (TimedOut, OffsetOutOfRange))
+
+    def end_part(self) -> None:
+        """It neither leads nor follows any more."""
+        self._members_log.is_over = True
+
     def watch(self, is_to_copy: Callable[[], None]) -> None:
         """`followed` calls it."""
         self._is_to_copy = is_to_copy
@@ -80,7 +108,7 @@ class LedgerHa(HaService):
         self._is_to_copy = None
 
     def followed(self) -> None:
-        """Another leader is followed from now on."""
+        """Another leader is followed from now on, or a queue's first message has come."""
         if self._is_to_copy is not None:
             self._is_to_copy()
 
@@ -109,6 +137,9 @@ class LedgerHa(HaService):
         """As many as a majority needs once it is committed: who of them has it does not matter."""
         return self.settings.slave_acks if self.log_end() >= offset else 0
 
+    def queue_count(self) -> int:
+        return int(self._store.stats()["queue_count"])
+
     def holders(self) -> frozenset[int]:
         """Of a leader: numbers of the members that take its entries."""
         rows = self.ledger.followers() if self.leads else []
@@ -127,6 +158,7 @@ class LedgerHa(HaService):
             "dLedgerPushesTaken": str(state["pushes_taken"]),
             "dLedgerPushesRefused": str(state["pushes_refused"]),
             "dLedgerCuts": str(state["cuts"]),
+            "dLedgerWritable": str(bool(state["is_writable"])).lower(),
         }
         if self.leads:
             rows = self.ledger.followers()

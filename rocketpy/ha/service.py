@@ -15,11 +15,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from .._core.base import LogTap
 from .._core.broker import Broker
-from .._core.errors import InvalidArgument
+from .._core.errors import InvalidArgument, RocketpyError
 from .._core.ha import HaMaster, HaSlave
 from .._core.store import MessageStore
 from ..config import Config
@@ -84,6 +84,15 @@ class HaSettings:
             flow_bytes_per_second=bytes_per_second if config.boolean("haFlowControlEnable") else 0,
             commit_log_file_size=config.integer("mappedFileSizeCommitLog"),
         )
+
+
+class DurableLog(Protocol):
+    """What the writers of positions ask of the log."""
+
+    def stats(self) -> dict[str, int]: ...
+
+    def wait_flushed(self, offset: int, timeout_ms: int) -> None:
+        """Returns once it is on disk up to there, and nobody takes it back. Blocks."""
 
 
 class HaService:
@@ -174,6 +183,15 @@ class HaService:
         for part in (self._master, self._slave):
             if part is not None:
                 part.close()
+
+    @property
+    def durable_log(self) -> DurableLog:
+        """By which positions that rest on what was appended are written down."""
+        return self._store
+
+    def is_uncommitted(self, error: RocketpyError) -> bool:
+        """Whether that says of a position that what it rests on may still be taken back: it has to stay as it was written last."""
+        return False
 
     def apply(self, settings: HaSettings) -> None:
         """What may change while it runs: all but what it is and where it listens. Who sends to slaves stays as it was at the start

@@ -39,6 +39,7 @@ class NativeModel:
         self._handler = PushHandler(self.member, cast(Elector, self))
         self._leader: str | None = None
         self.heard_ms = 0
+        self.is_writable = True
         self.claims: list[tuple[int, str | None]] = []
         self.told: list[tuple[str, int]] = []
         """Orders as they came."""

@@ -186,3 +186,21 @@ def test_a_cut_of_before_a_restart_takes_nothing_that_was_acknowledged_in_the_sa
     later = PushRequest(group="g", remote_id="n0", leader_id="n2", term=6, type=PushType.TRUNCATE, entry=log.get(1))
     native.push(later, 1)
     assert log.end_index == 1, "another leader may"
+
+
+def test_a_log_that_takes_no_entries_leads_nobody_and_stands_for_no_election() -> None:
+    member = Alone()
+    member.elected()
+    member.native.is_writable = False
+    member.decisions.tick(1010)
+    assert not member.native.leads
+    member.decisions.take_outbox(1010)
+    for now in range(1100, 9000, 100):
+        member.decisions.tick(now)
+        assert member.decisions.take_outbox(now) == []
+    assert member.vote_asked(9, (member.log.end_term, member.log.end_index), now=9000) is VoteResult.ACCEPT, "its votes are on another file"
+    assert member.heart_beat(9, now=9100) == DLedgerResponseCode.SUCCESS
+    member.decisions.tick(9100 + SILENCE + 1)
+    assert member.decisions.member.role is Role.CANDIDATE
+    member.native.is_writable = True
+    assert member.elected(99_000) > 9
