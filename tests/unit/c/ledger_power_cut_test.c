@@ -144,7 +144,7 @@ static void any_call_may_fail(int64_t step) {
 }
 
 int main(int argc, char **argv) {
-    any_call_may_fail(argc > 3 ? strtoll(argv[3], NULL, 10) : 23);
+    any_call_may_fail(argc > 3 ? strtoll(argv[3], NULL, 10) : 47);
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : 2;
     for (uint64_t seed = first; seed < first + count; seed++) {
         entries_survive_power_cuts(seed, RP_FLUSH_SYNC);
