@@ -42,7 +42,7 @@ int rp_ledger_index_open(const rp_file_ops *ops, const char *directory, uint32_t
     index->read_only = read_only;
     pthread_mutex_init(&index->dirty_lock, NULL);
     int rc = read_only ? RP_OK : rp_path_make_directories(directory, error);
-    rc = rc == RP_OK ? rp_mapped_file_queue_load(index->row, INT64_MAX, 0, error) : rc;
+    rc = rc == RP_OK ? rp_mapped_file_queue_load(index->row, 0, 0, error) : rc; /* what a crash has left of it is made again */
     if (rc != RP_OK) {
         rp_ledger_index_close(index);
         return rc;
