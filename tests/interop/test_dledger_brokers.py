@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,18 +37,15 @@ def theirs(peer: Product) -> Peer:
 
 
 @pytest.fixture
-def group(request: pytest.FixtureRequest, product: Product, theirs: Peer, tmp_path: Path) -> Iterator[Callable[[str], Group]]:
-    """group("TTO"): its members, none running."""
-    with_end = []
+def group(product: Product, theirs: Peer, tmp_path: Path) -> Iterator[Callable[..., Group]]:
+    """group("TTO", **settings of all): its members, none running."""
+    with ExitStack() as stack:
 
-    def make(members: str) -> Group:
-        made = dledger_group(product, [theirs if member == "T" else product for member in members], tmp_path)
-        with_end.append(made)
-        return made.__enter__()
+        def make(members: str, **settings: Any) -> Group:
+            products = [theirs if member == "T" else product for member in members]
+            return stack.enter_context(dledger_group(product, products, tmp_path, settings))
 
-    yield make
-    for made in with_end:
-        made.__exit__(None, None, None)
+        yield make
 
 
 def bodies(member: Broker) -> list[bytes]:
@@ -68,8 +67,15 @@ def await_same_log(group: Group, *members: Broker) -> None:
 
 
 @pytest.mark.parametrize("who", MEMBERS)
-def test_nothing_acknowledged_is_missing_when_the_leader_is_killed(group: Callable[[str], Group], who: str) -> None:
-    brokers = group(MEMBERS[who])
+def test_nothing_acknowledged_is_missing_when_the_leader_is_killed(group: Callable[..., Group], who: str) -> None:
+    leaders_are_killed_under_load(group(MEMBERS[who]))
+
+
+def test_batches_of_entries_and_syncs_change_nothing_of_that(group: Callable[..., Group]) -> None:
+    leaders_are_killed_under_load(group("OOT", enableBatchPush=True, flushDiskType="SYNC_FLUSH"))
+
+
+def leaders_are_killed_under_load(brokers: Group) -> None:
     brokers.start()
     brokers.await_roles()
     load = Load(brokers)
@@ -92,7 +98,7 @@ def test_nothing_acknowledged_is_missing_when_the_leader_is_killed(group: Callab
 
 
 @pytest.mark.parametrize("who", MEMBERS)
-def test_a_member_with_an_empty_disk_gets_everything(group: Callable[[str], Group], who: str) -> None:
+def test_a_member_with_an_empty_disk_gets_everything(group: Callable[..., Group], who: str) -> None:
     brokers = group(MEMBERS[who])
     first, second, late = brokers.members
     brokers.start(first, second)
@@ -107,7 +113,7 @@ def test_a_member_with_an_empty_disk_gets_everything(group: Callable[[str], Grou
 
 
 @pytest.mark.parametrize("who", MEMBERS)
-def test_clients_send_and_read_through_a_failover(group: Callable[[str], Group], who: str, clients: Callable[..., JavaClients]) -> None:
+def test_clients_send_and_read_through_a_failover(group: Callable[..., Group], who: str, clients: Callable[..., JavaClients]) -> None:
     brokers = group(MEMBERS[who])
     brokers.start()
     leader = brokers.await_roles()
