@@ -338,12 +338,8 @@ rp_schedule_service *rp_schedule_service_create(rp_broker *broker) {
     if (service == NULL)
         return NULL;
     service->broker = broker;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&service->lock, NULL);
-    pthread_cond_init(&service->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&service->woken);
     atomic_store(&service->looks_again_ms, AWAKE);
     service->topic = rp_topic_table_entry(broker->topics, schedule_topic_name());
     service->level_max = rp_message_store_delay_level_max(broker->store);
