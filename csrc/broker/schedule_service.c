@@ -169,8 +169,7 @@ static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
 static void count_delivered(rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL)
         return;
-    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
 /* Appends the batch. The first status that asks for another try, or RP_OK. */

@@ -1,6 +1,6 @@
-"""Serves the broker's metrics over HTTP: metricsExporterType=PROM.
+"""Serves the broker's metrics over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► HTTP thread: BrokerMetrics.times ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -19,6 +19,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
+from .health import HealthPaths
+from .lag_metrics import QueueBehind
 from .metrics import BrokerMetrics
 from .metrics_settings import MetricsSettings
 from .parts import Parts
@@ -33,7 +35,8 @@ class MetricsService(Collector):
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._host, self._port = settings.host, settings.port
-        self._read = BrokerMetrics(parts, settings).read
+        self._metrics = BrokerMetrics(parts, settings)
+        self._registration = parts.registration
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -53,6 +56,9 @@ class MetricsService(Collector):
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
             ) from error
+        server, behind = self._running[0], self._running[0].get_app()
+        assert behind is not None
+        server.set_app(HealthPaths(self._loop, lambda: self._registration.registered, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -68,10 +74,11 @@ class MetricsService(Collector):
     def collect(self) -> Iterable[Metric]:
         """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, the broker does not."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        metrics, behind = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        return [*metrics, *self._metrics.times(behind)]
 
-    async def _read_on_loop(self) -> list[Metric]:
-        return self._read()
+    async def _read_on_loop(self) -> tuple[list[Metric], list[QueueBehind]]:
+        return self._metrics.read()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

@@ -489,7 +489,8 @@ class BrokerService:
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
                 handlers |= reader.handlers(listener)
-            service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
+            closed = functools.partial(self._connection_closed, listener)
+            service = RemotingService(server, handlers, on_closed=closed, times=parts.call_times)
             self._services.append(service)
             service.start()
 
