@@ -110,7 +110,7 @@ class Brokers:
 
     def __init__(self, settings: ProxySettings, on_request: RequestCallback) -> None:
         self._settings = settings
-        self._client = RemotingClient(on_request=on_request)
+        self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
         self._routes = Cached(self._ask_route, refresh_s, most)
@@ -161,6 +161,10 @@ class Brokers:
             ),
             key=lambda queue: (queue.broker, queue.queue_id),
         )
+
+    async def masters_of(self, cluster: str) -> list[str]:
+        """Names of its brokers that have a master: a cluster is a topic of its own. Raises ProxyError, RocketpyError."""
+        return sorted(data.broker_name for data in (await self.route(cluster)).broker_datas if MASTER_ID in data.broker_addrs)
 
     async def readable_brokers(self, topic: str) -> list[str]:
         route = await self.route(topic)

@@ -27,6 +27,11 @@ class Context:
     """The client's address, without its port."""
     remaining_ms: Callable[[], int]
     """Until the client gives up."""
+    authorization: str = ""
+    """Who it says it is, with his signature."""
+    date_time: str = ""
+    """What is signed."""
+    access_key: str = ""
 
     @classmethod
     def of(cls, metadata: Iterable[tuple[str, str | bytes]], host: str, remaining_s: Callable[[], float | None]) -> Context:
@@ -40,4 +45,13 @@ class Context:
             left_s = remaining_s()
             return NO_DEADLINE_MS if left_s is None else int(left_s * 1000)
 
-        return cls(client_id, given.get("x-mq-language", ""), given.get("x-mq-client-version", ""), host, remaining_ms)
+        return cls(
+            client_id,
+            given.get("x-mq-language", ""),
+            given.get("x-mq-client-version", ""),
+            host,
+            remaining_ms,
+            given.get("authorization", ""),
+            given.get("x-mq-date-time", ""),
+            given.get("x-mq-authorization-ak", ""),
+        )

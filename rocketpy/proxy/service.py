@@ -23,9 +23,11 @@ from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode
 from . import schema
+from .authority import Authority
 from .brokers import Brokers
 from .clients import Clients
 from .context import Context, now_ms
+from .copied_users import LOOK_S, CopiedUsers
 from .front import Front
 from .receiving import Receiving
 from .routing import Routing
@@ -55,6 +57,8 @@ class ProxyService:
         self._server: Any = None
         self._front = Front(settings)
         self._receiving: Receiving | None = None
+        self._users: CopiedUsers | None = None
+        self._authority: Authority | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -73,10 +77,12 @@ class ProxyService:
                 transactions.check(address, request)
 
         brokers = self._brokers = Brokers(settings, on_request)
+        await self._begin_checks(brokers)
         self._receiving = Receiving(settings, brokers, self._clients)
         routing = Routing(settings, brokers)
         sending = Sending(settings, brokers, transactions)
-        telemetry = Telemetry(settings, brokers, self._clients, transactions)
+        check = self._authority.check if self._authority is not None else None
+        telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
         unary: dict[str, Unary] = {
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
@@ -100,10 +106,28 @@ class ProxyService:
             self._clients.expire()
             transactions.expire()
 
-        self._tasks = [
+        self._tasks += [
             asyncio.ensure_future(_every("heartbeats to brokers", settings.transaction_heartbeat_period_second, transactions.heartbeats)),
             asyncio.ensure_future(_every("renewals", settings.renew_schedule_period_millis / 1000, receiving.renew_due)),
             asyncio.ensure_future(_every("clients that are silent", EXPIRE_S, expire)),
+        ]
+
+    async def _begin_checks(self, brokers: Brokers) -> None:
+        """Without users nobody is let in: they are copied before the first call, and again and again until there are some."""
+        settings = self.settings
+        if settings.credentials is not None and not settings.authentication_enabled:
+            text = "authenticationEnabled is false: whoever comes by this proxy has the rights of %r at the brokers"
+            log.warning(text, settings.credentials.access_key)
+        if not settings.checks:
+            return
+        if not settings.authentication_enabled:
+            log.warning("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
+        users = self._users = CopiedUsers(settings, brokers)
+        self._authority = Authority(settings, users)
+        await users.copy()
+        self._tasks = [
+            asyncio.ensure_future(_every("a copy of the users", max(1, settings.user_cache_refresh_seconds), users.copy)),
+            asyncio.ensure_future(_every("a look at who was refused", LOOK_S, users.look_at_gate)),
         ]
 
     async def _listen(self, handlers: dict[str, Any]) -> None:
@@ -135,6 +159,9 @@ class ProxyService:
             if self._receiving is not None:
                 await self._receiving.let_go()
             await brokers.stop()
+        users, self._users = self._users, None
+        if users is not None:
+            users.close()
 
     def _known_brokers(self) -> Brokers:
         if self._brokers is None:
@@ -147,9 +174,12 @@ class ProxyService:
         peer = unquote(call.peer())  # ipv4:127.0.0.1:5000 or ipv6:[::1]:5000
         return Context.of(call.invocation_metadata() or (), self._front.host_of(peer), call.time_remaining)
 
-    def _admit(self) -> None:
+    async def _admit(self, context: Context, request: Any) -> None:
+        """Raises ProxyError."""
         if self._under_way >= self.settings.grpc_thread_pool_queue_capacity:
             raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
+        if self._authority is not None:
+            await self._authority.check(context, request)
 
     def _unary(self, name: str, method: Unary) -> Any:
         response = schema.response_of(name)
@@ -157,8 +187,9 @@ class ProxyService:
         async def answer(request: Any, call: Any) -> Any:
             self._under_way += 1
             try:
-                self._admit()
-                return await method(self._context(call), request)
+                context = self._context(call)
+                await self._admit(context, request)
+                return await method(context, request)
             except Exception as error:  # outer edge: whatever it is becomes a status
                 return response(status=status_of(error))
             finally:
@@ -172,8 +203,9 @@ class ProxyService:
         async def answer(request: Any, call: Any) -> AsyncIterator[Any]:
             self._under_way += 1
             try:
-                self._admit()
-                async for each in method(self._context(call), request):
+                context = self._context(call)
+                await self._admit(context, request)
+                async for each in method(context, request):
                     yield each
             except (ProxyError, RocketpyError) as error:
                 yield response(status=status_of(error))

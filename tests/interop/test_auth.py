@@ -20,7 +20,7 @@ from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
 from .products import Broker, Cluster, NameServer, Product
-from .proxies import GrpcClients, Proxy
+from .proxies import GrpcClients, OwnProxy, Proxy
 from .test_go_client import built
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -177,14 +177,15 @@ def test_the_go_client_signs_what_we_accept(root: Authority, guarded: Cluster, n
         judgement(judge, guarded.address, topic, group, "1", f"user-{name}", "wrong", home=tmp_path, timeout=90)
 
 
+@pytest.mark.parametrize("kind", [Proxy, OwnProxy], ids=["theirs", "ours"])
 def test_a_proxy_asks_our_broker_for_users_and_rights(
-    clients: Callable[..., JavaClients], root: Authority, guarded: Cluster, name: str, tmp_path: Path
+    kind: type[Proxy], root: Authority, guarded: Cluster, name: str, tmp_path: Path
 ) -> None:
     topic, group = f"orders-{name}", f"readers-{name}"
     root.topic(topic, guarded)
     root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
     root.user(f"poor-{name}", entry(f"Topic:{topic}", "Sub"))
-    proxy = Proxy(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
+    proxy = kind(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
     (tmp_path / "grpc").mkdir()
     driver = Jvm(CURRENT, tmp_path / "driver", further=(proxies.client_class_path(tmp_path / "grpc"), proxies.GRPC))
     try:

@@ -15,10 +15,10 @@ ANY_PORT = {"grpcServerPort": 0, "localServeAddr": "127.0.0.1"}
 
 def test_it_starts_says_what_has_no_effect_and_stops(tmp_path: Path) -> None:
     conf = tmp_path / "rmq-proxy.json"
-    conf.write_text(json.dumps({**ANY_PORT, "rocketMQClusterName": "DefaultCluster"}))
+    conf.write_text(json.dumps({**ANY_PORT, "grpcBossLoopNum": 1}))
     with serve(tmp_path, "proxy", "-pc", str(conf), "-n", "127.0.0.1:1") as process:
         process.next_line(r"proxy boot success. gRPC port [1-9]\d+, name server is 127.0.0.1:1")
-        process.next_line("Without effect here: rocketMQClusterName")
+        process.next_line("Without effect here: grpcBossLoopNum")
         assert process.stop() == 0
 
 
@@ -37,12 +37,12 @@ def test_beside_its_broker_it_asks_the_brokers_name_servers(tmp_path: Path) -> N
 
 def test_wrong_settings_are_named_at_once(tmp_path: Path) -> None:
     conf = tmp_path / "rmq-proxy.json"
-    conf.write_text('{"grpcServerPort": "x", "authenticationEnabled": true}')
+    conf.write_text('{"grpcServerPort": "x", "enableAclRpcHookForClusterMode": true}')
     done = run("proxy", "-pc", str(conf), "-n", "127.0.0.1:1")
     assert (
         done.returncode == 2
         and "grpcServerPort: 'x' is not valid" in done.stderr
-        and "authenticationEnabled: is not there yet" in done.stderr
+        and "enableAclRpcHookForClusterMode: needs innerClientAuthenticationCredentials" in done.stderr
     )
     done = run("proxy")
     assert done.returncode == 2 and "namesrvAddr: is needed" in done.stderr
