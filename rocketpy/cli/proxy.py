@@ -24,7 +24,9 @@ MISSING = "the proxy needs grpcio and protobuf: pip install 'rocketpy-mq[proxy]'
 
 
 def parser_of(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Runs the proxy: clients of 5.x, which speak gRPC, before brokers.")
+    parser = argparse.ArgumentParser(
+        prog=program, description="Runs the proxy before brokers: for clients of 5.x, which speak gRPC, and for those of 4.x."
+    )
     parser.add_argument("-pc", "-c", "--proxyConfigPath", metavar="FILE", type=Path, help="rmq-proxy.json")
     parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
     parser.add_argument("-pm", "--proxyMode", choices=["cluster", "CLUSTER"], default="cluster", help="brokers are processes of their own")
@@ -62,10 +64,11 @@ class ProxyBeside:
         if (missing := why_missing()) is not None:
             raise RocketpyError(missing)
         from ..proxy.service import ProxyService
-        from ..proxy.settings import load_settings
+        from ..proxy.settings import NO_PORT, load_settings
 
         overrides = {"grpcServerPort": self._port} if self._port is not None else {}
-        settings, _ = load_settings(self._file, {"namesrvAddr": self._name_servers()}, overrides)
+        defaults = {"namesrvAddr": self._name_servers(), "remotingListenPort": NO_PORT}  # 4.x clients have the broker's own
+        settings, _ = load_settings(self._file, defaults, overrides)
         self._service = ProxyService(settings)
         await self._service.start()
 
@@ -104,7 +107,8 @@ def run_proxy(arguments: Sequence[str], program: str) -> int:
         return [*started]
 
     def announce() -> None:
-        say(f"The proxy boot success. gRPC port {started[0].port}, name server is {settings.namesrv_addr}")
+        others = f"port for 4.x clients {started[0].remoting_port}, " if started[0].remoting_port else ""
+        say(f"The proxy boot success. gRPC port {started[0].port}, {others}name server is {settings.namesrv_addr}")
         if idle:
             say(f"Without effect here: {', '.join(idle)}")
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ..broker.addresses import join_address
 from .status import ProxyError
 
 NO_DEADLINE_MS = 30_000
@@ -32,10 +33,15 @@ class Context:
     date_time: str = ""
     """What is signed."""
     access_key: str = ""
+    port: int = 0
+
+    @property
+    def address(self) -> str:
+        return join_address(self.host, self.port)
 
     @classmethod
-    def of(cls, metadata: Iterable[tuple[str, str | bytes]], host: str, remaining_s: Callable[[], float | None]) -> Context:
-        """Raises ProxyError CLIENT_ID_REQUIRED."""
+    def of(cls, metadata: Iterable[tuple[str, str | bytes]], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
+        """client: its host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
         given = {str(name): value if isinstance(value, str) else "" for name, value in metadata}
         client_id = given.get("x-mq-client-id", "").strip()
         if not client_id:
@@ -49,9 +55,10 @@ class Context:
             client_id,
             given.get("x-mq-language", ""),
             given.get("x-mq-client-version", ""),
-            host,
+            client[0],
             remaining_ms,
             given.get("authorization", ""),
             given.get("x-mq-date-time", ""),
             given.get("x-mq-authorization-ak", ""),
+            client[1],
         )

@@ -30,9 +30,10 @@ from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .front import Front
 from .receiving import Receiving
+from .remoting_port import RemotingPort
 from .routing import Routing
 from .sending import Sending
-from .settings import ProxySettings
+from .settings import NO_PORT, ProxySettings
 from .status import ProxyError, status_of
 from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
@@ -59,6 +60,7 @@ class ProxyService:
         self._receiving: Receiving | None = None
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
+        self._remoting: RemotingPort | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -66,6 +68,11 @@ class ProxyService:
     def port(self) -> int:
         """Where clients connect; 0 before the start."""
         return self._front.port
+
+    @property
+    def remoting_port(self) -> int:
+        """Where 4.x clients connect; 0: nowhere."""
+        return self._remoting.port if self._remoting is not None else 0
 
     async def start(self) -> None:
         settings = self.settings
@@ -100,6 +107,10 @@ class ProxyService:
         handlers["Telemetry"] = self._both(telemetry)
         await self._listen(handlers)
         routing.port = self.port
+        if settings.remoting_listen_port != NO_PORT:
+            gate = self._users.native if self._users is not None else None
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate)
+            await self._remoting.start()
         receiving = self._receiving
 
         async def expire() -> None:
@@ -150,6 +161,9 @@ class ProxyService:
         self._tasks.clear()
         server, self._server = self._server, None
         await self._front.stop()
+        remoting, self._remoting = self._remoting, None
+        if remoting is not None:
+            await remoting.stop()
         for client in self._clients:
             client.tell(ENDS)
         if server is not None:
@@ -172,7 +186,7 @@ class ProxyService:
 
     def _context(self, call: Any) -> Context:
         peer = unquote(call.peer())  # ipv4:127.0.0.1:5000 or ipv6:[::1]:5000
-        return Context.of(call.invocation_metadata() or (), self._front.host_of(peer), call.time_remaining)
+        return Context.of(call.invocation_metadata() or (), self._front.client_of(peer), call.time_remaining)
 
     async def _admit(self, context: Context, request: Any) -> None:
         """Raises ProxyError."""

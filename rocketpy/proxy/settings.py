@@ -15,6 +15,8 @@ from ..config import ConfigError, Problem
 from ..remoting.credentials import Credentials
 from ..remoting.json_codec import JsonError, read_object, write_json
 
+NO_PORT = -1
+"""As remotingListenPort: 4.x clients have no port here. RocketMQ's proxy cannot be told so."""
 PROVIDERS = {
     "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",
     "authorizationProvider": "org.apache.rocketmq.auth.authorization.provider.DefaultAuthorizationProvider",
@@ -34,6 +36,8 @@ class ProxySettings:
     proxy_name: str = ""
     local_serve_addr: str = ""
     grpc_server_port: int = 8081
+    remoting_listen_port: int = 8080
+    remoting_access_addr: str = ""
     grpc_shutdown_time_seconds: int = 30
     grpc_max_inbound_message_size: int = 130 * 1024 * 1024
     grpc_thread_pool_queue_capacity: int = 100_000
@@ -169,6 +173,10 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
         problems.append(Problem("namesrvAddr", "is needed (-n, or NAMESRV_ADDR in the environment)", place))
     if not problems and not 0 <= settings.grpc_server_port <= 65535:
         problems.append(Problem("grpcServerPort", f"{settings.grpc_server_port} is no port", place))
+    if not problems and not NO_PORT <= settings.remoting_listen_port <= 65535:
+        problems.append(
+            Problem("remotingListenPort", f"{settings.remoting_listen_port} is no port; {NO_PORT}: none for 4.x clients", place)
+        )
     if problems:
         raise ConfigError(problems)
     return settings, others

@@ -85,7 +85,7 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
-        client = self._clients.put(context.client_id, given, stream)
+        client = self._clients.put(context.client_id, given, stream, address=context.address, language=context.language)
         await self._subscribe(topics)
         answer = schema.message("TelemetryCommand")(status=status(OK))
         answer.settings.CopyFrom(await self._merged(client))

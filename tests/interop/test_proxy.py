@@ -1,5 +1,5 @@
-"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the other port
-of RocketMQ's."""
+"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the
+other port."""
 
 from __future__ import annotations
 
@@ -301,8 +301,6 @@ def test_4x_and_5x_clients_read_what_the_others_send(
 def test_4x_clients_send_and_receive_at_the_proxys_other_port(
     driver: Jvm, proxy: Proxy, cluster: Cluster, topic: str, group: str, orderly: bool
 ) -> None:
-    if isinstance(proxy, OwnProxy):
-        pytest.skip("it has no such port: 4.x clients go to the brokers")
     java = JavaClients(driver, proxy.remoting)
     try:
         consumer = java.push(group, topic, orderly=orderly, expression="TagA")

@@ -10,7 +10,7 @@ import pytest
 from rocketpy.cli import proxy
 from tests.unit.cli.processes import run, serve
 
-ANY_PORT = {"grpcServerPort": 0, "localServeAddr": "127.0.0.1"}
+ANY_PORT = {"grpcServerPort": 0, "remotingListenPort": 0, "localServeAddr": "127.0.0.1"}
 
 
 def test_it_starts_says_what_has_no_effect_and_stops(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from rocketpy.proxy.claims import Claim, claim_of
 from rocketpy.proxy.copied_users import CopiedUsers
 from rocketpy.proxy.requested_rights import Right, requested_rights
 from rocketpy.proxy.service import ProxyService
-from rocketpy.proxy.settings import ProxySettings
+from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.remoting.client import RemotingClient
 from rocketpy.remoting.codes import RequestCode
@@ -168,7 +168,8 @@ def test_a_password_that_is_changed_counts_and_a_copy_outlives_its_broker(cluste
 
 def test_without_any_users_nobody_is_let_in() -> None:
     async def run() -> None:
-        proxy = ProxyService(ProxySettings(namesrv_addr="127.0.0.1:1", grpc_server_port=0, tls_test_mode_enable=False, **CHECKS))
+        ports = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT}
+        proxy = ProxyService(ProxySettings(namesrv_addr="127.0.0.1:1", tls_test_mode_enable=False, **ports, **CHECKS))
         await proxy.start()
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{proxy.port}") as channel:

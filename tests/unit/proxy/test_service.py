@@ -15,7 +15,7 @@ import pytest
 
 from rocketpy.proxy import schema
 from rocketpy.proxy.service import ProxyService
-from rocketpy.proxy.settings import ProxySettings
+from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.testing import LocalRocketMQ
 from tests.processes import PATIENCE_S
 
@@ -78,7 +78,8 @@ def code(answer: Any) -> str:
 
 def running(cluster: LocalRocketMQ, test: Callable[[Peer, ProxyService], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
-        given = {"grpc_server_port": 0, "local_serve_addr": "127.0.0.1", "tls_test_mode_enable": False, **settings}
+        ports = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT, "local_serve_addr": "127.0.0.1"}
+        given = {**ports, "tls_test_mode_enable": False, **settings}
         proxy = ProxyService(ProxySettings(namesrv_addr=cluster.namesrv, **given))
         await proxy.start()
         try:

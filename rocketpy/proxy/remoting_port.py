@@ -1,0 +1,95 @@
+"""The port for 4.x clients: a native server, TLS and clear text, with the gate in front where users are asked for.
+RocketMQ: RemotingProtocolServer, MultiProtocolRemotingServer (5.3.3 proxy/remoting/).
+
+    4.x client ── reactor ── gate ── ring ── Relay ── asyncio ── broker
+
+Threads  REACTORS of the server's beside the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from typing import Final
+
+from .._core.auth import AuthTable
+from .._core.errors import RocketpyError
+from .._core.options import TlsOptions
+from .._core.remoting import Server
+from ..config import ConfigError, Problem, registered_host
+from ..remoting.listen_address import numeric_address
+from ..remoting.service import RemotingService
+from .brokers import Brokers
+from .clients import Clients
+from .relay import Relay
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+REACTORS: Final = 2
+FILES_EACH: Final = 8
+"""Descriptors that a connection may cost: its own, and those to brokers."""
+CONNECTIONS_MAX: Final = 65_536
+TASKS_MAX: Final = 50_000
+"""Requests under way; pulls wait for messages."""
+PERMISSIVE: Final = 1
+
+
+class RemotingPort:
+    """One listener. `stop` before the brokers' client and the gate end."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None) -> None:
+        """Raises NetworkError, ConfigError, InvalidArgument."""
+        self._settings = settings
+        host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
+        self._server = Server(
+            bind_address=host,
+            port=settings.remoting_listen_port,
+            reactors=REACTORS,
+            connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
+            tls_mode=PERMISSIVE,
+            thread_name="remoting",
+        )
+        if gate is not None:
+            self._server.set_gate(gate)
+        access = settings.remoting_access_addr or registered_host(host)
+        self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
+        """Where clients are told that the brokers are."""
+        self._relay = Relay(brokers, clients, settings.credentials, self.address)
+        self._service = RemotingService(
+            self._server, self._relay.handlers(), on_opened=self._relay.opened, on_closed=self._relay.closed, tasks_max=TASKS_MAX
+        )
+        self._relay.attach(self._service)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    def __len__(self) -> int:
+        """Clients that are connected."""
+        return len(self._relay)
+
+    async def start(self) -> None:
+        """Raises ConfigError for a certificate that cannot be used."""
+        await asyncio.get_running_loop().run_in_executor(None, self._load_tls)
+        self._service.start()
+        self._server.start()
+
+    def _load_tls(self) -> None:
+        settings = self._settings
+        files: TlsOptions = {"certificate_path": settings.tls_cert_path, "key_path": settings.tls_key_path}
+        if not settings.tls_test_mode_enable and not settings.tls_cert_path:
+            return
+        try:
+            self._server.load_tls(**({} if settings.tls_test_mode_enable else files))
+        except RocketpyError as error:
+            if not settings.tls_test_mode_enable:
+                raise ConfigError([Problem("tlsCertPath", str(error))]) from error
+            log.warning("4.x clients come in the clear only: %s", error)
+
+    async def stop(self) -> None:
+        """Guests leave the brokers; their connections are cut."""
+        await self._service.stop()
+        await self._relay.stop()
+        await asyncio.get_running_loop().run_in_executor(None, self._server.close)
