@@ -108,8 +108,8 @@ enum rp_identity { RP_IDENTITY_PROVEN, RP_IDENTITY_UNKNOWN, RP_IDENTITY_DISABLED
 
 /* Whether the user is there, is enabled and has signed the content: base64 of the HmacSHA1, as rp_auth_sign makes it. */
 enum rp_identity rp_auth_table_identify(const rp_auth_table *table, rp_slice user, rp_slice content, rp_slice signature);
-/* Whether a user may do one of the actions with a resource, asked from source, an address without a port. Who is nobody, or disabled, and who
- * asks from what is no address, gets NO_MATCH. */
+/* Whether a user may do one of the actions with a resource, asked from source, an address without a port. Who is nobody, or disabled, and
+ * who asks from what is no address, gets NO_MATCH. */
 enum rp_verdict rp_auth_table_judge(const rp_auth_table *table, rp_slice user, uint8_t resource_type, rp_slice name, uint32_t actions,
                                     const char *source);
 

@@ -29,7 +29,7 @@ from rocketpy.testing import LocalRocketMQ
 from .test_service import HEADERS, Peer, code, consumer, message, running
 
 TIME = "20261126T041500Z"
-CHECKS = {"authentication_enabled": True, "authorization_enabled": True}
+CHECKS: dict[str, Any] = {"authentication_enabled": True, "authorization_enabled": True}
 
 
 def signed_by(user: str, secret: str, **further: str) -> tuple[tuple[str, str], ...]:
@@ -168,7 +168,7 @@ def test_a_password_that_is_changed_counts_and_a_copy_outlives_its_broker(cluste
 
 def test_without_any_users_nobody_is_let_in() -> None:
     async def run() -> None:
-        ports = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT}
+        ports: dict[str, Any] = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT}
         proxy = ProxyService(ProxySettings(namesrv_addr="127.0.0.1:1", tls_test_mode_enable=False, **ports, **CHECKS))
         await proxy.start()
         try:
