@@ -1,6 +1,6 @@
-"""Serves the broker's metrics over HTTP: metricsExporterType=PROM.
+"""Serves the metrics of a broker or a proxy over HTTP: metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 from wsgiref.simple_server import WSGIServer
 
@@ -19,9 +19,6 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
-from .metrics import BrokerMetrics
-from .metrics_settings import MetricsSettings
-from .parts import Parts
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +26,11 @@ READ_WITHIN_S: Final = 5.0
 
 
 class MetricsService(Collector):
-    """The exporter of one broker, which is read on the event loop that started it."""
+    """One exporter. read: every metric with its series, on the event loop that started it."""
 
-    def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
-        self._host, self._port = settings.host, settings.port
-        self._read = BrokerMetrics(parts, settings).read
+    def __init__(self, read: Callable[[], list[Metric]], host: str, port: int) -> None:
+        self._host, self._port = host, port
+        self._read = read
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -66,7 +63,7 @@ class MetricsService(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, the broker does not."""
+        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
 

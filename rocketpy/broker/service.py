@@ -326,9 +326,10 @@ class BrokerService:
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
         if settings.is_served:
-            from .metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+            from .metrics import BrokerMetrics  # here: a tenth of a second that others need not wait for
+            from .metrics_service import MetricsService
 
-            self._metrics = MetricsService(parts, settings)
+            self._metrics = MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port)
             self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from .._core.errors import RocketpyError
@@ -30,7 +30,7 @@ from ..remoting.credentials import Credentials
 from ..remoting.headers import GetConsumerConnectionListRequestHeader, GetRouteInfoRequestHeader
 from ..remoting.json_codec import JsonError, read_object, write_json
 from ..remoting.route import MASTER_ID, TopicRoute
-from ..remoting.service import Handler, RemotingService
+from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
 from .guests import Guest
@@ -39,6 +39,7 @@ from .status import ProxyError
 
 log = logging.getLogger(__name__)
 
+RelayHandler = Callable[[Request], Awaitable[Response | None]]
 BYTES_MAX: Final = 256 * 1024 * 1024
 BROKERS_MAX: Final = 256
 """That one heartbeat is passed on to."""
@@ -65,7 +66,7 @@ class Relay:
     def attach(self, service: RemotingService) -> None:
         self._service = service
 
-    def handlers(self) -> Mapping[int, Handler]:
+    def handlers(self) -> Mapping[int, RelayHandler]:
         return {
             **dict.fromkeys(FORWARDED, self._forward),
             RequestCode.LOCK_BATCH_MQ: self._lock,

@@ -40,11 +40,12 @@ ANSWER_S: Final = 15.0
 POLL_MAX_S: Final = 300.0
 POLL_MARGIN_S: Final = 10.0
 NAME_MAX: Final = 255
-_POLLS: Final[Mapping[int, str]] = {
+POLLS: Final[Mapping[int, str]] = {
     RequestCode.PULL_MESSAGE: "suspendTimeoutMillis",
     RequestCode.LITE_PULL_MESSAGE: "suspendTimeoutMillis",
     RequestCode.POP_MESSAGE: "pollTime",
 }
+"""Requests that a broker may keep, and the field that says for how many ms."""
 
 
 def named_broker(code: int, fields: Mapping[str, str]) -> str:
@@ -60,7 +61,7 @@ def named_topic(code: int, fields: Mapping[str, str]) -> str:
 
 def patience_s(code: int, fields: Mapping[str, str]) -> float:
     """How long the broker may take to answer."""
-    if (field := _POLLS.get(code)) is None:
+    if (field := POLLS.get(code)) is None:
         return ANSWER_S
     wait_ms = fields.get(field, "")
     wait_s = int(wait_ms) / 1000 if wait_ms.isascii() and wait_ms.isdigit() and len(wait_ms) < 10 else 0.0

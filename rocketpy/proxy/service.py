@@ -12,8 +12,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import grpc
@@ -29,6 +30,7 @@ from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .front import Front
+from .latencies import GRPC, Latencies
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -38,6 +40,11 @@ from .status import ProxyError, status_of
 from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from ..broker.metrics_service import MetricsService
+
 log = logging.getLogger(__name__)
 
 EXPIRE_S: Final = 10.0
@@ -45,6 +52,7 @@ GRACE_S: Final = 2
 """For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
 STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
+_CHECKS: Final[Mapping[str, str]] = {"authentication": "unauthenticated", "authorization": "unauthorized"}
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
 
@@ -61,6 +69,8 @@ class ProxyService:
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
+        self._metrics: MetricsService | None = None
+        self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -73,6 +83,10 @@ class ProxyService:
     def remoting_port(self) -> int:
         """Where 4.x clients connect; 0: nowhere."""
         return self._remoting.port if self._remoting is not None else 0
+
+    @property
+    def metrics_port(self) -> int:
+        return self._metrics.port if self._metrics is not None else 0
 
     async def start(self) -> None:
         settings = self.settings
@@ -109,8 +123,9 @@ class ProxyService:
         routing.port = self.port
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
             await self._remoting.start()
+        self._open_metrics()
         receiving = self._receiving
 
         async def expire() -> None:
@@ -141,6 +156,36 @@ class ProxyService:
             asyncio.ensure_future(_every("a look at who was refused", LOOK_S, users.look_at_gate)),
         ]
 
+    def _open_metrics(self) -> None:
+        """Raises NetworkError when the port cannot be had."""
+        settings, latencies = self.settings, self._latencies
+        if latencies is None:
+            if settings.metrics_exporter_type not in ("DISABLE", "0"):
+                log.warning(
+                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
+                )
+            return
+        from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+        from .metrics import ProxyMetrics
+
+        metrics = ProxyMetrics(settings, self._clients, latencies)
+
+        def read() -> list[Metric]:
+            metrics.refusals = self._refusals()
+            metrics.guests = len(self._remoting) if self._remoting is not None else 0
+            return metrics.read()
+
+        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
+        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
+        self._metrics.start()
+
+    def _refusals(self) -> dict[str, int]:
+        """By check, of both ports."""
+        if self._authority is None or self._users is None:
+            return {}
+        calls, requests = self._authority.counts, self._users.native.stats()
+        return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
+
     async def _listen(self, handlers: dict[str, Any]) -> None:
         options = [
             ("grpc.max_receive_message_length", self.settings.grpc_max_inbound_message_size),
@@ -159,6 +204,9 @@ class ProxyService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        metrics, self._metrics = self._metrics, None
+        if metrics is not None:
+            await metrics.stop()
         server, self._server = self._server, None
         await self._front.stop()
         remoting, self._remoting = self._remoting, None
@@ -209,6 +257,16 @@ class ProxyService:
             finally:
                 self._under_way -= 1
 
+        async def timed(request: Any, call: Any) -> Any:
+            assert self._latencies is not None
+            began_s = time.monotonic()
+            answered = await answer(request, call)
+            took_ms = (time.monotonic() - began_s) * 1000
+            self._latencies.add(GRPC, name, schema.label("Code", answered.status.code), False, took_ms)
+            return answered
+
+        if self._latencies is not None:
+            return grpc.unary_unary_rpc_method_handler(timed, *_codecs(name))
         return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
 
     def _answers(self, method: Callable[[Context, Any], AsyncIterator[Any]]) -> Any:
@@ -216,15 +274,22 @@ class ProxyService:
 
         async def answer(request: Any, call: Any) -> AsyncIterator[Any]:
             self._under_way += 1
+            began_s, code = time.monotonic(), 0
             try:
                 context = self._context(call)
                 await self._admit(context, request)
                 async for each in method(context, request):
+                    code = each.status.code or code
                     yield each
             except (ProxyError, RocketpyError) as error:
-                yield response(status=status_of(error))
+                status = status_of(error)
+                code = status.code
+                yield response(status=status)
             finally:
                 self._under_way -= 1
+                if self._latencies is not None:
+                    took_ms = (time.monotonic() - began_s) * 1000
+                    self._latencies.add(GRPC, "ReceiveMessage", schema.label("Code", code), True, took_ms)
 
         return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
 

@@ -33,6 +33,7 @@ class ProxySettings:
 
     namesrv_addr: str = ""
     rocketmq_cluster_name: str = "DefaultCluster"
+    proxy_cluster_name: str = "DefaultCluster"
     proxy_name: str = ""
     local_serve_addr: str = ""
     grpc_server_port: int = 8081
@@ -78,6 +79,10 @@ class ProxySettings:
     renew_max_time_millis: int = 10_800_000
     renew_schedule_period_millis: int = 5000
     invisible_time_millis_when_clear: int = 1000
+    metrics_exporter_type: str = "DISABLE"
+    metrics_prom_exporter_host: str = ""
+    metrics_prom_exporter_port: int = 5557
+    metrics_label: str = ""
     authentication_enabled: bool = False
     authorization_enabled: bool = False
     authentication_whitelist: str = ""
@@ -89,6 +94,11 @@ class ProxySettings:
     @property
     def name_servers(self) -> list[str]:
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
+
+    @property
+    def serves_metrics(self) -> bool:
+        """Types go by name or by number, as in RocketMQ's files."""
+        return self.metrics_exporter_type in ("PROM", "2")
 
     @property
     def checks(self) -> bool:
@@ -122,6 +132,8 @@ def _value(kind: str, given: Any) -> Any:
         if isinstance(given, bool) or not re.fullmatch(r"-?\d{1,18}", text):
             raise ValueError("a whole number")
         return int(text)
+    if isinstance(given, int) and not isinstance(given, bool):  # a constant of Java's, by its number
+        return text
     if isinstance(given, dict):  # a text in RocketMQ's files, which holds an object
         return write_json(given).decode()
     if not isinstance(given, str):

@@ -168,7 +168,7 @@ def test_a_password_that_is_changed_counts_and_a_copy_outlives_its_broker(cluste
 
 def test_without_any_users_nobody_is_let_in() -> None:
     async def run() -> None:
-        ports: dict[str, Any] = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT}
+        ports: dict[str, Any] = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT, "local_serve_addr": "127.0.0.1"}
         proxy = ProxyService(ProxySettings(namesrv_addr="127.0.0.1:1", tls_test_mode_enable=False, **ports, **CHECKS))
         await proxy.start()
         try:

@@ -90,7 +90,19 @@ class Client:
         return await self.remoting.invoke(self.address, request, texts, data, timeout_s=PATIENCE_S)
 
     async def send(self, topic: str, body: bytes, **fields: Any) -> Command:
-        header = {"a": "producers", "b": topic, "c": "TBW102", "d": 4, "e": 0, "f": 0, "g": 1, "h": 0, "i": "", "j": 0, "k": "false"}
+        header: dict[str, Any] = {
+            "a": "producers",
+            "b": topic,
+            "c": "TBW102",
+            "d": 4,
+            "e": 0,
+            "f": 0,
+            "g": 1,
+            "h": 0,
+            "i": "",
+            "j": 0,
+            "k": "false",
+        }
         return await self.ask(RequestCode.SEND_MESSAGE_V2, body, **header, m="false", **fields)
 
     async def beat(self, group: str, topic: str, client_id: str = "c1") -> Command:
@@ -105,7 +117,7 @@ class Client:
 
     async def pull(self, topic: str, group: str, wait_ms: int) -> Command:
         fields = {"queueId": 0, "queueOffset": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0, "suspendTimeoutMillis": wait_ms}
-        header = {**fields, "subscription": "*", "subVersion": 0, "expressionType": "TAG"}
+        header: dict[str, Any] = {**fields, "subscription": "*", "subVersion": 0, "expressionType": "TAG"}
         return await self.ask(RequestCode.PULL_MESSAGE, consumerGroup=group, topic=topic, bname=BROKER, **header)
 
 

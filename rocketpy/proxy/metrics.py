@@ -1,0 +1,99 @@
+"""What a proxy tells Prometheus. RocketMQ: ProxyMetricsManager (5.3.3 proxy/metrics/), which tells that the proxy is up and nothing else:
+the other names are those of RocketMQ's brokers. Units stand in names as its exporter writes them.
+
+Bounds   the clients' and the latencies' own; SERIES_MAX series of clients.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from ..broker.metrics_settings import parse_labels
+from ..remoting.codes import CURRENT_VERSION
+from . import schema
+from .clients import Clients
+from .latencies import GRPC, Latencies
+from .settings import ProxySettings
+
+SERIES_MAX: Final = 50_000
+_MODES: Final = {"PUSH_CONSUMER": "push", "LITE_PUSH_CONSUMER": "push"}
+
+
+class ProxyMetrics:
+    """Reads the proxy for a scrape. refusals: calls and requests refused, by check; empty where nobody is asked."""
+
+    def __init__(self, settings: ProxySettings, clients: Clients, latencies: Latencies) -> None:
+        self._clients = clients
+        self._latencies = latencies
+        self.refusals: Mapping[str, int] = {}
+        self.guests = 0
+        self._common = {
+            **parse_labels(settings.metrics_label),
+            "cluster": settings.proxy_cluster_name,
+            "node_type": "proxy",
+            "node_id": settings.proxy_name or socket.gethostname(),
+            "proxy_mode": "cluster",
+        }
+
+    def read(self) -> list[Metric]:
+        """On the event loop."""
+        return list(self._metrics())
+
+    def _metrics(self) -> Iterator[Metric]:
+        yield self._fill(GaugeMetricFamily, "rocketmq_proxy_up", "proxy status", [({}, 1)])
+        yield self._fill(GaugeMetricFamily, "rocketmq_proxy_remoting_connections", "Connections of 4.x clients", [({}, self.guests)])
+        yield from self._connections()
+        yield self._rpc_latency()
+        if self.refusals:
+            rows = [({"check": check}, count) for check, count in self.refusals.items()]
+            yield self._fill(CounterMetricFamily, "rocketmq_auth_refused", "Requests refused", rows)
+
+    def _connections(self) -> Iterator[Metric]:
+        """Of gRPC clients, by their telemetry; those of 4.x are the brokers' to tell."""
+        producers: Counter[str] = Counter()
+        consumers: Counter[tuple[str, str, str]] = Counter()
+        for client in self._clients:
+            language = client.language.lower() or "other"
+            if client.group:
+                mode = _MODES.get(schema.label("ClientType", client.settings.client_type), "pull")
+                consumers[client.group, mode, language] += 1
+            else:
+                producers[language] += 1
+        rows = [(_client_labels(language), count) for language, count in producers.items()]
+        yield self._fill(GaugeMetricFamily, "rocketmq_producer_connections", "Producer connections", rows)
+        of_groups = [
+            ({"consumer_group": group, "consume_mode": mode, "is_system": "false", **_client_labels(language)}, count)
+            for (group, mode, language), count in consumers.items()
+        ]
+        yield self._fill(GaugeMetricFamily, "rocketmq_consumer_connections", "Consumer connections", of_groups)
+
+    def _rpc_latency(self) -> Metric:
+        rows = [({**labels, "result": "success"}, kind) for labels, kind in self._latencies]
+        own = list(rows[0][0]) if rows else []
+        family = HistogramMetricFamily("rocketmq_rpc_latency_milliseconds", "Rpc latency", labels=[*self._common, *own])
+        for labels, kind in rows:
+            family.add_metric([*self._common.values(), *labels.values()], kind.buckets(), kind.sum_ms)
+        return family
+
+    def _fill(
+        self,
+        family_of: type[GaugeMetricFamily] | type[CounterMetricFamily],
+        name: str,
+        help_text: str,
+        rows: Iterable[tuple[Mapping[str, str], float]],
+    ) -> Metric:
+        shown = list(itertools.islice(rows, SERIES_MAX))
+        family = family_of(name, help_text, labels=[*self._common, *(shown[0][0] if shown else ())])
+        for labels, value in shown:
+            family.add_metric([*self._common.values(), *labels.values()], value)
+        return family
+
+
+def _client_labels(language: str) -> dict[str, str]:
+    return {"language": language, "version": str(CURRENT_VERSION), "protocol_type": GRPC}
