@@ -52,10 +52,14 @@ class Cached(Generic[T]):
             self._known.pop(key, None)
             while len(self._known) >= self._most:
                 del self._known[next(iter(self._known))]
-            asked = asyncio.ensure_future(self._ask(key))
-            known = self._known[key] = (now_s, asked)
-            asked.add_done_callback(lambda task: self._asked(key, task))
-        return await asyncio.shield(known[1])
+            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask(key)))
+            known[1].add_done_callback(lambda task: self._asked(key, task))
+        answer = asyncio.shield(known[1])
+        del known  # it has the error that it may raise, which has this frame, and with it those of whoever waits: a cycle
+        try:
+            return await answer
+        finally:
+            del answer
 
     def _asked(self, key: str, task: asyncio.Future[T]) -> None:
         if (task.cancelled() or task.exception() is not None) and self._known.get(key, (0.0, None))[1] is task:
@@ -172,16 +176,16 @@ class Brokers:
 
     async def _ask_route(self, topic: str) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
-        reason: RocketpyError | None = None
+        reason = ""
         for name_server in self._settings.name_servers:
             try:
                 response = await self._client.call(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header, timeout_s=TIMEOUT_S)
             except CommandError as error:
                 if error.code == ResponseCode.TOPIC_NOT_EXIST:
                     raise ProxyError("TOPIC_NOT_FOUND", f"No topic route info in name server for the topic: {topic}") from error
-                reason = error
+                reason = str(error)
             except RocketpyError as error:
-                reason = error
+                reason = str(error)
             else:
                 route = TopicRoute.decode(response.body)
                 for broker in route.broker_datas:

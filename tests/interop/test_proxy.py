@@ -15,7 +15,7 @@ import pytest
 from tests.processes import PATIENCE_S, wait_until
 
 from . import proxies, wire
-from .javaenv import CURRENT, JavaClients, JavaError, Jvm
+from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
 from .products import Broker, Cluster, NameServer, Product
@@ -311,6 +311,39 @@ def test_4x_clients_send_and_receive_at_the_proxys_other_port(
         wait_until(
             lambda: sum(max(0, cluster.committed(group, topic, queue, broker)) for broker, queue in committed) == 40, what="all committed"
         )
+    finally:
+        java.close()
+
+
+def test_transactions_and_retries_at_the_other_port_of_ours(kind: type[Proxy], driver: Jvm, proxy: Proxy, topic: str, group: str) -> None:
+    if kind is Proxy:
+        pytest.skip("RocketMQ's proxy asks about what was committed, and gives nothing again")
+    java = JavaClients(driver, proxy.remoting)
+    try:
+        consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
+        payers = java.transaction(f"{group}-payers")
+        payers.send(topic, "COMMIT COMMIT", "ROLLBACK ROLLBACK", "UNKNOW COMMIT")
+        wanted = ["COMMIT COMMIT", "COMMIT COMMIT", "UNKNOW COMMIT", "UNKNOW COMMIT"]
+        assert sorted(each["body"].decode() for each in consumer.received(4)) == wanted, "each was refused once"
+        assert {each["body"] for each in payers.checks()} == {b"UNKNOW COMMIT"}
+    finally:
+        java.close()
+
+
+def test_clients_of_4_9_come_by_the_other_port_to_a_topic_on_one_broker(
+    kind: type[Proxy], jvm: Callable[..., Jvm], proxy: Proxy, cluster: Cluster, topic: str, group: str
+) -> None:
+    """They name no broker in their requests, without which RocketMQ's proxy does nothing for them."""
+    if kind is Proxy:
+        pytest.skip("RocketMQ's proxy refuses them")
+    alone = f"{topic}-alone"
+    MqAdmin(jvm(), cluster.address).run("updateTopic", "-b", cluster.brokers[0].address, "-t", alone, "-r", "4", "-w", "4")
+    java = JavaClients(jvm(OLD), proxy.remoting)
+    try:
+        consumer = java.push(group, alone)
+        sent = [f"{number}" for number in range(20)]
+        assert {each["status"] for each in java.producer().send(alone, *sent)} == {"SEND_OK"}
+        assert sorted(each["body"].decode() for each in consumer.received(20)) == sorted(sent)
     finally:
         java.close()
 

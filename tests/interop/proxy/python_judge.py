@@ -1,5 +1,6 @@
-"""The Python client (rocketmq-python-client) as a judge: python_judge.py ENDPOINTS PREFIX COUNT. PREFIX names topics and groups.
+"""The Python client (rocketmq-python-client) as a judge: python_judge.py ENDPOINTS PREFIX COUNT [USER SECRET].
 
+PREFIX names topics and groups.
 Run where that package is installed, which calls itself `rocketmq` as the C++ client does. Prints a line of JSON.
 """
 
@@ -25,7 +26,7 @@ from rocketmq.v5.exception import InternalErrorException
 
 PATIENCE_S = 50
 endpoints, prefix, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-configuration = ClientConfiguration(endpoints, Credentials(), request_timeout=20)
+configuration = ClientConfiguration(endpoints, Credentials(*sys.argv[4:6]), request_timeout=20)
 
 
 class Checker(TransactionChecker):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,34 @@ def test_a_client_that_is_gone_a_message_held_too_long_and_a_broker_that_refuses
         assert len(renewals.due(NOW_MS + 55_000, lambda client, group: True)) == 1
         renewals.refused(refused, is_final=False)
     assert len(renewals) == 0
+
+
+def test_a_failed_question_keeps_nothing_of_who_asked() -> None:
+    """Bodies of messages to topics that are not there; with a cycle they stay until the collector comes by."""
+
+    class Body:
+        pass
+
+    async def ask(key: str) -> None:
+        raise ProxyError("TOPIC_NOT_FOUND", key)
+
+    async def send(cached: Cached[None], kept: list[weakref.ref[Body]]) -> None:
+        body = Body()
+        kept.append(weakref.ref(body))
+        await cached.get("nowhere")
+
+    async def run() -> None:
+        cached, kept = Cached(ask, 20, 9), list[weakref.ref[Body]]()
+        with pytest.raises(ProxyError):
+            await send(cached, kept)
+        await asyncio.sleep(0)
+        assert kept[0]() is None
+
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
 
 
 def test_pauses_of_a_group_as_it_is_configured() -> None:
