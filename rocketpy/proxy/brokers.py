@@ -117,6 +117,7 @@ class Brokers:
         self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
+        self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most)
         self._types = Cached(self._ask_message_type, refresh_s, most)
         self._groups = Cached(self._ask_group, refresh_s, most)
@@ -156,6 +157,14 @@ class Brokers:
     async def writable_queues(self, topic: str) -> list[Queue]:
         """In the order in which RocketMQ's proxies number them: a message group has the same queue whichever proxy it comes by."""
         route = await self.route(topic)
+        known = self._writable.get(topic)
+        if known is None or known[0] is not route:
+            while len(self._writable) >= self._settings.topic_route_service_cache_max_num:
+                del self._writable[next(iter(self._writable))]
+            known = self._writable[topic] = (route, self._sorted_queues(route))
+        return known[1]
+
+    def _sorted_queues(self, route: TopicRoute) -> list[Queue]:
         return sorted(
             (
                 Queue(data.broker_name, queue_id)
