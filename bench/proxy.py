@@ -1,4 +1,4 @@
-"""`python -m bench.proxy`: RocketMQ's proxy 5.5.0 and ours before the same rocketpy broker, alternately, asked to send by the same bare gRPC client.
+"""`make bench-proxy`: RocketMQ's proxy 5.5.0 and ours before the same rocketpy broker, alternately, asked to send by the same gRPC client.
 
     load (Go) ── SendMessage ── RocketMQ's proxy ─┐
               └─ SendMessage ── rocketpy proxy ───┴─ broker

@@ -1,7 +1,8 @@
 """4.x clients that came by the proxy: each has connections of its own to the brokers, so that they know it as if it had come to them.
 RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), which has clients share the proxy's connections.
 
-Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group; as many guests as the port has connections.
+Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, LOOKED_UP_MAX topics that are looked up for
+         one heartbeat; as many guests as the port has connections.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ..remoting.json_codec import JsonError, read_object
 
 GROUPS_MAX: Final = 256
 TOPICS_MAX: Final = 64
+LOOKED_UP_MAX: Final = 16
+LOOKED_UP_KEPT: Final = 4096
 
 
 class Guest:
@@ -33,7 +36,10 @@ class Guest:
         self._credentials = credentials
         self._on_request = on_request
         self._client: RemotingClient | None = None
+        self.under_way = 0
+        """Requests that a broker has not answered."""
         self._topics: dict[str, tuple[str, ...]] = {}  # by consumer group
+        self._looked_up: set[str] = set()
         self._has_left = False
 
     def client_for(self, request: Command) -> RemotingClient:
@@ -80,10 +86,13 @@ class Guest:
     def topics_of(self, group: str) -> tuple[str, ...]:
         return self._topics.get(group, ())
 
-    @property
-    def topics(self) -> list[str]:
-        """That it reads; no more than TOPICS_MAX: others it has asked the route of."""
-        return list(dict.fromkeys(topic for topics in self._topics.values() for topic in topics))[:TOPICS_MAX]
+    def new_topics(self) -> list[str]:
+        """Some that it reads, each once: whose brokers hold them it will ask itself, but perhaps not before its first heartbeat."""
+        if len(self._looked_up) > LOOKED_UP_KEPT:
+            self._looked_up.clear()
+        found = [topic for topics in self._topics.values() for topic in topics if topic not in self._looked_up][:LOOKED_UP_MAX]
+        self._looked_up.update(found)
+        return list(dict.fromkeys(found))
 
 
 def _language(number: int) -> Language:

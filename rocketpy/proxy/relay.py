@@ -10,7 +10,7 @@ RocketMQ: RemotingProtocolServer and its activities (5.3.3 proxy/remoting/).
 Groups, locks, transactions and lists of clients are the brokers' business as without a proxy: any number of proxies, and of clients that
 come to the brokers themselves, share a group. RocketMQ's proxies keep the groups, and tell each other of them by messages.
 
-Threads  one event loop. Bounds: BYTES_MAX of bodies under way, then SYSTEM_BUSY; the service's tasks; the guest's.
+Threads  one event loop. Bounds: UNDER_WAY_MAX requests of one guest, BYTES_MAX of bodies of all, then SYSTEM_BUSY; the service's tasks.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from .status import ProxyError
 log = logging.getLogger(__name__)
 
 RelayHandler = Callable[[Request], Awaitable[Response | None]]
+UNDER_WAY_MAX: Final = 4096
+"""Pulls of every queue that a client reads wait for messages."""
 BYTES_MAX: Final = 256 * 1024 * 1024
 BROKERS_MAX: Final = 256
 """That one heartbeat is passed on to."""
@@ -124,8 +126,9 @@ class Relay:
     async def _pass_on(self, request: Request, broker: str) -> Response | None:
         """The broker's answer, whatever it is; None to what wants none."""
         guest, body = self._guest(request), request.body
-        if self._bytes + len(body) > BYTES_MAX:
+        if guest.under_way >= UNDER_WAY_MAX or self._bytes + len(body) > BYTES_MAX:
             return Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while")
+        guest.under_way += 1
         self._bytes += len(body)
         try:
             address = await self._brokers.address_of(broker)
@@ -139,13 +142,14 @@ class Relay:
             self._say(broker, error)
             return Response(ResponseCode.SYSTEM_ERROR, str(error))
         finally:
+            guest.under_way -= 1
             self._bytes -= len(body)
         self._unreachable.discard(broker)
         return Response(answer.code, answer.remark, answer.fields, answer.body)
 
     def _say(self, broker: str, error: Exception) -> None:
         """Once until the broker answers again; of names that no broker has, nothing."""
-        if broker not in self._unreachable and isinstance(error, RocketpyError):
+        if broker not in self._unreachable and len(self._unreachable) < BROKERS_MAX and isinstance(error, RocketpyError):
             self._unreachable.add(broker)
             log.warning("requests of 4.x clients to %s fail: %s", broker, error)
 
@@ -161,7 +165,7 @@ class Relay:
     async def _heartbeat(self, request: Request) -> Response | None:
         guest = self._guest(request)
         guest.learn(request.body)
-        for topic in guest.topics:
+        for topic in guest.new_topics():
             guest.brokers.update(await self._masters(topic))
         return await self._pass_to_all(request, guest)
 

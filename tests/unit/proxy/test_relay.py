@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rocketpy._core.remoting import Command
+from rocketpy.proxy.guests import Guest
 from rocketpy.proxy.relay import behind
 from rocketpy.proxy.relay_rules import ANSWER_S, locked_broker, named_broker, named_topic, patience_s
 from rocketpy.proxy.service import ProxyService
@@ -201,6 +202,33 @@ def test_what_names_no_broker_and_what_is_no_clients_is_refused(cluster: LocalRo
             assert (await client.ask(RequestCode.GET_MAX_OFFSET, topic=topic, queueId=0, bname=BROKER)).fields["offset"] == "1"
 
     with_port(cluster, test)
+
+
+def test_a_client_that_asks_for_too_much_hurts_itself_alone(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = cluster.make_topic("Crowded")
+    monkeypatch.setattr("rocketpy.proxy.relay.UNDER_WAY_MAX", 4)
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as greedy, client_of(address) as other:
+            pulls = [asyncio.ensure_future(greedy.pull(topic, "greedy", 60_000)) for _ in range(5)]
+            done, waiting = await asyncio.wait(pulls, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S)
+            assert {each.result().code for each in done} == {ResponseCode.SYSTEM_BUSY} and len(waiting) == 4
+            assert (await other.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
+            await asyncio.wait(waiting, timeout=PATIENCE_S)
+
+    with_port(cluster, test)
+
+
+def test_a_heartbeat_has_few_topics_looked_up() -> None:
+    guest = Guest(1, None, lambda *_: None)
+    subscriptions = [{"topic": f"t{number}"} for number in range(100)]
+    body = json.dumps({"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": subscriptions}]}).encode()
+    guest.learn(body)
+    looked_up = [guest.new_topics() for _ in range(5)]
+    assert [len(each) for each in looked_up] == [16, 16, 16, 16, 0] and guest.topics_of("g")[:2] == ("t0", "t1")
+    for odd in (b"", b"[]", b'{"clientID":"c","consumerDataSet":7}', b"\xff"):
+        guest.learn(odd)
+    assert guest.topics_of("g"), "what cannot be read changes nothing"
 
 
 def test_the_connections_of_a_group_are_those_of_both_kinds(cluster: LocalRocketMQ) -> None:
