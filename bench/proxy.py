@@ -59,12 +59,13 @@ def main() -> None:
                 for _ in range(options.rounds):
                     for kind, proxy in proxies.items():
                         found[kind].append(run_load(load, proxy, senders, options.size, options.seconds))
-                for kind, rounds in found.items():
+                for figure in FIGURES:
+                    rows = {kind: [each[figure] for each in rounds] for kind, rounds in found.items()}
+                    ratios = [ours / theirs for ours, theirs in zip(rows["ours"], rows["theirs"], strict=True)]
+                    shown = "; ".join(f"{kind} {', '.join(f'{each:,.1f}' for each in values)}" for kind, values in rows.items())
                     console.print(
-                        f"{senders} senders, {kind}:", {name: round(median(each[name] for each in rounds), 2) for name in FIGURES}, rounds
+                        f"{senders} senders, {figure}: {shown}; ratio {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
                     )
-                ratios = [ours["rate"] / theirs["rate"] for ours, theirs in zip(found["ours"], found["theirs"], strict=True)]
-                console.print(f"{senders} senders: rate / RocketMQ's: {', '.join(f'{each:.2f}' for each in ratios)}")
         finally:
             for proxy in proxies.values():
                 proxy.kill()
