@@ -15,7 +15,7 @@ import time
 from typing import Final
 
 from .._core.auth import AuthTable
-from .._core.errors import RocketpyError
+from .._core.errors import NetworkError, RocketpyError
 from .._core.options import TlsOptions
 from .._core.remoting import Request, Server
 from ..config import ConfigError, Problem, registered_host
@@ -28,7 +28,7 @@ from .clients import Clients
 from .latencies import REMOTING, Latencies
 from .relay import Relay, RelayHandler
 from .relay_rules import POLLS
-from .settings import ProxySettings
+from .settings import NO_PORT, ProxySettings
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +50,17 @@ class RemotingPort:
         """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
-        self._server = Server(
-            bind_address=host,
-            port=settings.remoting_listen_port,
-            reactors=REACTORS,
-            connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
-            tls_mode=PERMISSIVE,
-            thread_name="remoting",
-        )
+        try:
+            self._server = Server(
+                bind_address=host,
+                port=settings.remoting_listen_port,
+                reactors=REACTORS,
+                connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
+                tls_mode=PERMISSIVE,
+                thread_name="remoting",
+            )
+        except NetworkError as error:
+            raise NetworkError(f"no port for 4.x clients: {error}; change remotingListenPort ({NO_PORT}: none)") from error
         if gate is not None:
             self._server.set_gate(gate)
         access = settings.remoting_access_addr or registered_host(host)
