@@ -38,7 +38,7 @@ class ProxyMetrics:
             "cluster": settings.proxy_cluster_name,
             "node_type": "proxy",
             "node_id": settings.proxy_name or socket.gethostname(),
-            "proxy_mode": "cluster",
+            "proxy_mode": settings.proxy_mode,
         }
 
     def read(self) -> list[Metric]:

@@ -17,6 +17,7 @@ from ..remoting.json_codec import JsonError, read_object, write_json
 
 NO_PORT = -1
 """As remotingListenPort: 4.x clients have no port here. RocketMQ's proxy cannot be told so."""
+MODES = ("cluster", "local")
 PROVIDERS = {
     "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",
     "authorizationProvider": "org.apache.rocketmq.auth.authorization.provider.DefaultAuthorizationProvider",
@@ -34,6 +35,8 @@ class ProxySettings:
     namesrv_addr: str = ""
     rocketmq_cluster_name: str = "DefaultCluster"
     proxy_cluster_name: str = "DefaultCluster"
+    proxy_mode: str = "cluster"
+    broker_config_path: str = ""
     proxy_name: str = ""
     local_serve_addr: str = ""
     grpc_server_port: int = 8081
@@ -181,7 +184,10 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
     else:
         if settings.enable_acl_rpc_hook_for_cluster_mode and credentials is None:
             problems.append(Problem("enableAclRpcHookForClusterMode", "needs innerClientAuthenticationCredentials to sign with", place))
-    if not problems and not settings.name_servers:
+    settings = dataclasses.replace(settings, proxy_mode=settings.proxy_mode.lower())
+    if settings.proxy_mode not in MODES:
+        problems.append(Problem("proxyMode", f"{settings.proxy_mode!r} is none: {' or '.join(MODES)}", place))
+    if not problems and not settings.name_servers and settings.proxy_mode != "local":
         problems.append(Problem("namesrvAddr", "is needed (-n, or NAMESRV_ADDR in the environment)", place))
     if not problems and not 0 <= settings.grpc_server_port <= 65535:
         problems.append(Problem("grpcServerPort", f"{settings.grpc_server_port} is no port", place))
