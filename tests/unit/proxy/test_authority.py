@@ -114,8 +114,9 @@ async def new_user(cluster: LocalRocketMQ, name: str, *entries: tuple[str, str, 
         await tell(cluster, RequestCode.AUTH_CREATE_ACL, {"subject": f"User:{name}"}, body)
 
 
-def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ) -> None:
+def test_a_user_does_what_he_may_and_nothing_else(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = cluster.make_topic("Guarded")
+    monkeypatch.setattr("rocketpy.proxy.copied_users.PAUSE_S", 0.01)
 
     async def test(peer: Peer, proxy: ProxyService) -> None:
         await new_user(cluster, "sender", (f"Topic:{topic}", "Pub", "Allow"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -80,10 +81,10 @@ def cluster() -> Iterator[LocalRocketMQ]:
 class Client:
     """One of 4.x, or as many as one connection may stand for."""
 
-    def __init__(self, address: str, credentials: Credentials | None = None) -> None:
+    def __init__(self, address: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.address = address
         self.told: asyncio.Queue[Command] = asyncio.Queue()
-        self.remoting = RemotingClient(on_request=lambda _, request: self.told.put_nowait(request), credentials=credentials)
+        self.remoting = RemotingClient(on_request=lambda _, request: self.told.put_nowait(request), credentials=credentials, tls=tls)
 
     async def ask(self, request: int, body: bytes | dict[str, Any] = b"", **fields: Any) -> Command:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -123,8 +124,8 @@ class Client:
 
 
 @asynccontextmanager
-async def client_of(address: str, credentials: Credentials | None = None) -> AsyncIterator[Client]:
-    client = Client(address, credentials)
+async def client_of(address: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Client]:
+    client = Client(address, credentials, tls)
     try:
         yield client
     finally:
@@ -204,6 +205,19 @@ def test_what_names_no_broker_and_what_is_no_clients_is_refused(cluster: LocalRo
     with_port(cluster, test)
 
 
+def test_tls_comes_to_the_same_port(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Sealed")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    async def test(address: str, peer: Peer) -> None:
+        for tls in (context, None):
+            async with client_of(address, tls=tls) as client:
+                assert (await client.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
+
+    with_port(cluster, test, tls_test_mode_enable=True)
+
+
 def test_a_client_that_asks_for_too_much_hurts_itself_alone(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = cluster.make_topic("Crowded")
     monkeypatch.setattr("rocketpy.proxy.relay.UNDER_WAY_MAX", 4)
@@ -250,15 +264,16 @@ def test_the_connections_of_a_group_are_those_of_both_kinds(cluster: LocalRocket
     with_port(cluster, test)
 
 
-def test_who_comes_by_the_other_port_is_asked_too(cluster: LocalRocketMQ) -> None:
+def test_who_comes_by_the_other_port_is_asked_too(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = cluster.make_topic("Asked")
+    monkeypatch.setattr("rocketpy.proxy.service.LOOK_S", 0.05)
 
     async def test(address: str, peer: Peer) -> None:
         await new_user(cluster, "four", (f"Topic:{topic}", "Pub", "Allow"))
         assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "UNAUTHORIZED"  # who is refused has the users copied
         async with client_of(address, Credentials("four", "secret of four")) as four, client_of(address) as stranger:
             async with asyncio.timeout(PATIENCE_S):
-                while (await four.send(topic, b"x", n=BROKER)).code != ResponseCode.SUCCESS:  # noqa: ASYNC110 - it is looked at once a second
+                while (await four.send(topic, b"x", n=BROKER)).code != ResponseCode.SUCCESS:  # noqa: ASYNC110 - it is looked at now and then
                     await asyncio.sleep(0.05)
             assert (await four.send("Other", b"x", n=BROKER)).code == ResponseCode.NO_PERMISSION
             assert (await stranger.send(topic, b"x", n=BROKER)).code == ResponseCode.NO_PERMISSION
