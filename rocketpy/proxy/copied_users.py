@@ -34,6 +34,8 @@ from .status import ProxyError
 log = logging.getLogger(__name__)
 
 PAUSE_S: Final = 0.2
+WAIT_MAX_S: Final = 2.0
+"""For who is refused, until a copy may be made again; where copies take longer than that allows, he is refused as he is."""
 LOOK_S: Final = 1.0
 """How often it is looked whether the gate has refused anybody."""
 SHARE: Final = 10
@@ -81,10 +83,10 @@ class CopiedUsers:
         await asyncio.shield(self._copying)
 
     async def copy_for_refused(self) -> bool:
-        """Somebody is refused: True when there is a newer copy than he was judged by. He waits for PAUSE_S and the copy."""
+        """Somebody is refused: True when there is a newer copy than he was judged by. He waits until it may be made, and for it."""
         if self._copying is None or self._copying.done():
             wait_s = self._next_s - time.monotonic()
-            if wait_s > PAUSE_S:
+            if wait_s > WAIT_MAX_S:
                 return False
             self._copying = asyncio.ensure_future(self._copy(max(0.0, wait_s)))
         await asyncio.shield(self._copying)

@@ -22,7 +22,7 @@ from rocketmq import (
     TransactionChecker,
     TransactionResolution,
 )
-from rocketmq.v5.exception import InternalErrorException
+from rocketmq.v5.exception import BadRequestException, InternalErrorException
 
 PATIENCE_S = 50
 endpoints, prefix, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -93,7 +93,7 @@ deadline = time.time() + PATIENCE_S
 while len(taken) < count and time.time() < deadline:
     try:
         messages = simple.receive(16, 60) or []
-    except InternalErrorException as problem:  # the proxy does not know its settings yet
+    except (InternalErrorException, BadRequestException) as problem:  # the proxy, RocketMQ's or ours, does not know its settings yet
         print(problem, file=sys.stderr)
         continue
     for each in messages:
