@@ -7,6 +7,7 @@ The counters live in C; nothing here runs per message.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ from ..remoting.codes import Language
 from . import names
 from .call_metrics import CallMetrics
 from .lag_metrics import LagMetrics, QueueBehind
-from .metric_families import MetricFamilies
+from .metric_families import MetricFamilies, Scrape
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
 
@@ -37,9 +38,9 @@ class BrokerMetrics:
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._parts = parts
-        self._families = families = MetricFamilies(settings)
+        self._families = families = MetricFamilies(settings.labels, settings.series_max)
         self._gauge, self._counter = families.gauge, families.counter
-        self._calls = CallMetrics(parts.native, parts.call_times, families)
+        self._calls = CallMetrics(parts.native, parts.latencies, families)
         self._lag_metrics = LagMetrics(parts, families, self._group_labels)
         self._wanted = settings.sections
         sections: dict[str, Callable[[], Iterable[Metric]]] = {
@@ -53,15 +54,15 @@ class BrokerMetrics:
         self._sections = [section for key, section in sections.items() if key in settings.sections]
         self._sections += [self._replication, self._refusals]
 
-    def read(self) -> tuple[list[Metric], list[QueueBehind]]:
-        """Every metric that tables and counters tell, and what `times` wants to know. On the event loop."""
+    def read(self) -> Scrape:
+        """On the event loop."""
+        behind = self._lag_metrics.behind() if "enableLagAndDlqMetrics" in self._wanted else []
         metrics = list(chain.from_iterable(section() for section in self._sections))
-        if "enableLagAndDlqMetrics" not in self._wanted:
-            return metrics, []
-        behind = self._lag_metrics.behind()
-        return [*metrics, *self._lag_metrics.read(behind)], behind
+        if "enableLagAndDlqMetrics" in self._wanted:
+            metrics += self._lag_metrics.read(behind)
+        return Scrape(metrics, functools.partial(self._times, behind))
 
-    def times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
+    def _times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
         """The metrics for which the log is read, which may wait for the disk. Any thread but the event loop's."""
         if "enableLagAndDlqMetrics" in self._wanted:
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
@@ -125,7 +126,7 @@ class BrokerMetrics:
     def _requests(self) -> Iterator[Metric]:
         yield from self._messages()
         yield from self._transactions()
-        yield from self._calls.latencies()
+        yield from self._calls.calls()
         yield from self._calls.changes()
 
     def _messages(self) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
-"""Serves the broker's metrics over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
+"""Serves the metrics of a broker or a proxy over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► HTTP thread: BrokerMetrics.times ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: rest of the scrape ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 from wsgiref.simple_server import WSGIServer
 
@@ -20,10 +20,7 @@ from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
 from .health import HealthPaths
-from .lag_metrics import QueueBehind
-from .metrics import BrokerMetrics
-from .metrics_settings import MetricsSettings
-from .parts import Parts
+from .metric_families import Scrape
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +28,13 @@ READ_WITHIN_S: Final = 5.0
 
 
 class MetricsService(Collector):
-    """The exporter of one broker, which is read on the event loop that started it."""
+    """One exporter."""
 
-    def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
-        self._host, self._port = settings.host, settings.port
-        self._metrics = BrokerMetrics(parts, settings)
-        self._registration = parts.registration
+    def __init__(self, read: Callable[[], Scrape], host: str, port: int, why_not_ready: Callable[[], str] = str) -> None:
+        """Both are called on the event loop that starts it. why_not_ready: empty when clients may come."""
+        self._host, self._port = host, port
+        self._read = read
+        self._why_not_ready = why_not_ready
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -58,7 +56,7 @@ class MetricsService(Collector):
             ) from error
         server, behind = self._running[0], self._running[0].get_app()
         assert behind is not None
-        server.set_app(HealthPaths(self._loop, lambda: self._registration.registered, behind))
+        server.set_app(HealthPaths(self._loop, self._why_not_ready, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -72,13 +70,13 @@ class MetricsService(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, the broker does not."""
+        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
         assert self._loop is not None
-        metrics, behind = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
-        return [*metrics, *self._metrics.times(behind)]
+        scrape = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        return [*scrape.metrics, *scrape.rest()]
 
-    async def _read_on_loop(self) -> tuple[list[Metric], list[QueueBehind]]:
-        return self._metrics.read()
+    async def _read_on_loop(self) -> Scrape:
+        return self._read()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

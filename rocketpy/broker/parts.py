@@ -18,11 +18,11 @@ from .._core.store import MessageStore
 from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
-from ..remoting.call_times import CallTimes
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
+from ..remoting.latencies import Latencies
 from ..remoting.service import Handler
 from . import names
 from .attributes import QUEUE_TYPE
@@ -136,7 +136,7 @@ class Parts:
     boot_ms: int
     memory_bytes: int
     """Of this machine."""
-    call_times: CallTimes = field(default_factory=CallTimes)
+    latencies: Latencies = field(default_factory=Latencies)
     """Of what Python answers, on all listeners."""
 
     @property

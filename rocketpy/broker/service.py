@@ -326,9 +326,11 @@ class BrokerService:
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
         if settings.is_served:
-            from .metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+            from .metrics import BrokerMetrics  # here: a tenth of a second that others need not wait for
+            from .metrics_service import MetricsService
 
-            self._metrics = MetricsService(parts, settings)
+            read = BrokerMetrics(parts, settings).read
+            self._metrics = MetricsService(read, settings.host, settings.port, parts.registration.why_nowhere)
             self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
@@ -490,7 +492,7 @@ class BrokerService:
             for reader in readers:
                 handlers |= reader.handlers(listener)
             closed = functools.partial(self._connection_closed, listener)
-            service = RemotingService(server, handlers, on_closed=closed, times=parts.call_times)
+            service = RemotingService(server, handlers, on_closed=closed, latencies=parts.latencies)
             self._services.append(service)
             service.start()
 
