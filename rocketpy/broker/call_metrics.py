@@ -8,13 +8,13 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from .._core.broker import Broker
-from ..remoting.codes import RequestCode, ResponseCode, request_name, response_name
-from ..remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
+from ..remoting.codes import RequestCode
+from ..remoting.latencies import BOUNDS_MS, Kind, Latencies, remoting_kind
 from .metric_families import HistogramRow, MetricFamilies
 
 _POLLS: Final = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE, RequestCode.POP_MESSAGE, RequestCode.NOTIFICATION}
-_TOPIC_CHANGES: Final = (RequestCode.UPDATE_AND_CREATE_TOPIC, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
-_GROUP_CHANGES: Final = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
+_TOPIC_CHANGES: Final = ("update_and_create_topic", "update_and_create_topic_list")
+_GROUP_CHANGES: Final = ("update_and_create_subscriptiongroup", "update_and_create_subscriptiongroup_list")
 
 
 class CallMetrics:
@@ -35,14 +35,11 @@ class CallMetrics:
 
     def changes(self) -> Iterator[Metric]:
         """Requests that make or change topics and groups. No request changes a topic of the system."""
-        for noun, codes, labels in (("topic", _TOPIC_CHANGES, {"is_system": "false"}), ("consumer_group", _GROUP_CHANGES, {})):
-            requests = {request_name(code) for code in codes}
+        for noun, requests, labels in (("topic", _TOPIC_CHANGES, {"is_system": "false"}), ("consumer_group", _GROUP_CHANGES, {})):
             rows: list[HistogramRow] = []
             for status, is_done in (("success", True), ("failure", False)):
                 found = [
-                    latency
-                    for kind, latency in self._latencies
-                    if kind.request in requests and (kind.response == response_name(ResponseCode.SUCCESS)) is is_done
+                    latency for kind, latency in self._latencies if kind.request in requests and (kind.response == "success") is is_done
                 ]
                 if found:
                     counts = [sum(each) for each in zip(*(latency.counts for latency in found), strict=True)]
@@ -53,4 +50,4 @@ class CallMetrics:
     def _of_native(self) -> Iterator[tuple[Kind, Sequence[int], float]]:
         for request_code, response_code, has_waited, total_ns, *counts in self._native.answer_stats():
             is_poll = bool(has_waited) and request_code in _POLLS
-            yield Kind(REMOTING, request_name(request_code), response_name(response_code), is_poll), counts, total_ns / 1e6
+            yield remoting_kind(request_code, response_code, is_poll), counts, total_ns / 1e6

@@ -19,9 +19,8 @@ from .._core.errors import NetworkError, RocketpyError
 from .._core.options import TlsOptions
 from .._core.remoting import Request, Server
 from ..config import ConfigError, Problem, registered_host
-from ..remoting.codes import request_name, response_name
 from ..remoting.command import Response
-from ..remoting.latencies import REMOTING, Kind, Latencies
+from ..remoting.latencies import Latencies, remoting_kind
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
 from .brokers import Brokers
@@ -114,7 +113,7 @@ def _timed(handler: RelayHandler, latencies: Latencies) -> RelayHandler:
         answer = await handler(request)
         if answer is not None:
             took_ms = (time.monotonic() - began_s) * 1000
-            latencies.add(Kind(REMOTING, request_name(request.code), response_name(answer.code), request.code in POLLS), took_ms)
+            latencies.add(remoting_kind(request.code, answer.code, request.code in POLLS), took_ms)
         return answer
 
     return timed

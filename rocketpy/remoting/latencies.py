@@ -10,6 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from .codes import request_name, response_name
+
 BOUNDS_MS: Final = (1, 3, 5, 7, 10, 100, 1000, 2000, 3000)
 SERIES_MAX: Final = 512
 GRPC, REMOTING = "grpc_v2", "remoting"
@@ -27,11 +29,16 @@ class Kind(NamedTuple):
         """RocketMQ's. Its result says whether the answer could be written; others are not counted here."""
         return {
             "protocol_type": self.protocol,
-            "request_code": self.request.lower(),
-            "response_code": self.response.lower(),
+            "request_code": self.request,
+            "response_code": self.response,
             "is_long_polling": str(self.is_long_polling).lower(),
             "result": "success",
         }
+
+
+def remoting_kind(request_code: int, response_code: int, is_long_polling: bool = False) -> Kind:
+    """With names as RocketMQ's metrics have them."""
+    return Kind(REMOTING, request_name(request_code).lower(), response_name(response_code).lower(), is_long_polling)
 
 
 class Latency:

@@ -19,10 +19,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from .._core.errors import NetworkError, RocketpyError, TimedOut
 from .._core.remoting import KIND_CLOSED, KIND_COMMAND, KIND_OPENED, KIND_RESPONSE, Command, Request, Server
-from .codes import ResponseCode, request_name, response_name
+from .codes import ResponseCode, request_name
 from .command import CommandError, Fields, Response, encode_fields
 from .headers import HeaderError
-from .latencies import REMOTING, Kind, Latencies
+from .latencies import Latencies, remoting_kind
 
 log = logging.getLogger(__name__)
 
@@ -188,8 +188,7 @@ class RemotingService:
             response = self._failure(request, error)
             self.respond(request, response)
         if self._latencies is not None:
-            kind = Kind(REMOTING, request_name(request.code), response_name(response.code))
-            self._latencies.add(kind, (time.monotonic() - begin_s) * 1000)
+            self._latencies.add(remoting_kind(request.code, response.code), (time.monotonic() - begin_s) * 1000)
 
     def _failure(self, request: Request, error: Exception) -> Response:
         if isinstance(error, CommandError):
