@@ -49,28 +49,37 @@ static uint32_t read_replicas(const rp_ha_master *master, rp_replica replicas[RP
     return count;
 }
 
-void rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync) {
+int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync) {
     const rp_ha_master_options *options = &master->options;
     if (options->epochs == NULL)
-        return;
+        return 0;
     if (!atomic_load_explicit(&master->is_leading, memory_order_acquire)) {
         *acked = *in_sync = -1;
-        return;
+        return 0;
     }
     rp_replica replicas[RP_HA_SLAVES_MAX];
     uint32_t count = read_replicas(master, replicas), min = atomic_load_explicit(&master->slaves_min, memory_order_acquire);
     *in_sync = rp_sync_state_set_size(&master->set) > min ? INT64_MAX : -1;
     if (!options->all_in_sync_state_set)
-        return;
+        return 0;
     *acked = rp_sync_state_set_held(&master->set, replicas, count);
     int64_t confirmed = rp_sync_state_set_confirm(&master->set, replicas, count, rp_commit_log_max_offset(options->commit_log));
-    atomic_store_explicit(&master->confirmed, *acked == INT64_MAX ? INT64_MAX : confirmed, memory_order_release);
+    confirmed = *acked == INT64_MAX ? INT64_MAX : confirmed;
+    atomic_store_explicit(&master->confirmed, confirmed, memory_order_release);
+    return rp_commit_log_confirm(options->commit_log, confirmed); /* before anybody hears of it: what was acknowledged can be read */
 }
 
 static int64_t confirm_offset(const rp_ha_master *master) {
     int64_t confirmed = atomic_load_explicit(&master->confirmed, memory_order_acquire);
     int64_t end = rp_commit_log_max_offset(master->options.commit_log);
     return confirmed < end ? confirmed : end;
+}
+
+/* A queue that had no room for its entry, or records that could not be read, are tried again: a slave speaks every few seconds. */
+static void make_up_for_entries(const rp_ha_master *master) {
+    rp_commit_log *log = master->options.commit_log;
+    if (master->options.all_in_sync_state_set && rp_commit_log_dispatched_offset(log) < confirm_offset(master))
+        rp_commit_log_dispatch_replicated(log);
 }
 
 /* May be proposed: it holds what is confirmed, and is in our epoch. */
@@ -99,6 +108,7 @@ void rp_ha_switch_mark(rp_ha_master *master, rp_ha_slave_row *rows, uint32_t cou
 void rp_ha_switch_look(rp_ha_master *master, uint32_t slot) {
     if (master->options.epochs == NULL)
         return;
+    make_up_for_entries(master);
     rp_ha_slave_row row;
     rp_ha_connection_read_row(master->slots[slot], &row);
     pthread_mutex_lock(&master->tell_lock);
@@ -128,27 +138,31 @@ static void drop_all(rp_ha_master *master, const char *why) {
             rp_ha_drop_slave(master, slot, RP_LOG_INFO, why);
 }
 
-/* Everything that came is in its queue, and the log ends with it. */
-static int settle_log(rp_commit_log *log, rp_error *error) {
-    rp_commit_log_limit_dispatch(log, INT64_MAX);
-    rp_commit_log_dispatch_replicated(log);
-    if (rp_commit_log_damaged_at(log, error) >= 0)
-        return RP_E_CORRUPT;
-    return rp_commit_log_cut(log, rp_commit_log_dispatched_offset(log), error);
+static int check_lead(const rp_ha_master *master, const int64_t *ids, uint32_t count, rp_error *error) {
+    rp_sync_state_set set;
+    if (master->options.epochs == NULL)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a master without epochs leads all the time");
+    rp_sync_state_set_begin(&set, master->options.broker_id, 0);
+    if (rp_sync_state_set_agree(&set, ids, count) != RP_OK)
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "broker %lld is not in the set that it is to lead, or %u are too many for one",
+                            (long long)master->options.broker_id, count);
+    return RP_OK;
 }
 
-int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error) {
+int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, uint32_t count, rp_error *error) {
     rp_commit_log *log = master->options.commit_log;
     rp_epoch_cache *epochs = master->options.epochs;
-    if (epochs == NULL)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a master without epochs leads all the time");
+    int holds_back = master->options.all_in_sync_state_set && count > 1;
+    int status = check_lead(master, ids, count, error);
+    if (status < 0)
+        return status;
     if (atomic_load_explicit(&master->is_leading, memory_order_acquire) && epoch == rp_epoch_cache_last(epochs))
         return RP_OK;
     if (epoch < rp_epoch_cache_last(epochs))
         return rp_error_set(error, RP_E_RANGE, 0, NULL, epoch, "epoch %lld is over: %lld was the last", (long long)epoch,
                             (long long)rp_epoch_cache_last(epochs));
     rp_ha_master_step_down(master);
-    int status = settle_log(log, error);
+    status = rp_commit_log_settle(log, holds_back, error);
     int64_t end = rp_commit_log_max_offset(log);
     if (status == RP_OK && epoch != master->led_epoch)
         status = rp_epoch_cache_append(epochs, epoch, end, error);
@@ -157,11 +171,12 @@ int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error) {
     master->led_epoch = epoch;
     pthread_mutex_lock(&master->transfer_lock);
     pthread_mutex_lock(&master->tell_lock);
-    rp_sync_state_set_begin(&master->set, master->options.broker_id, end);
+    rp_sync_state_set_begin(&master->set, master->options.broker_id, holds_back ? rp_commit_log_dispatched_offset(log) : end);
+    (void)rp_sync_state_set_agree(&master->set, ids, count); /* which was checked */
     memset(master->is_told, 0, sizeof master->is_told);
     master->lead_from = end;
     master->settled = -1;
-    atomic_store_explicit(&master->confirmed, INT64_MAX, memory_order_release);
+    atomic_store_explicit(&master->confirmed, holds_back ? master->set.confirmed : INT64_MAX, memory_order_release);
     atomic_store_explicit(&master->is_leading, 1, memory_order_release);
     pthread_mutex_unlock(&master->tell_lock);
     pthread_mutex_unlock(&master->transfer_lock);
