@@ -115,7 +115,8 @@ static int enter_record(rp_commit_log *log, const rp_message *message, rp_dispat
     } else if (rc != RP_OK) {
         return rc;
     }
-    if (queue != NULL && (round->count == 0 || round->queues[round->count - 1] != queue)) {
+    if (queue != NULL && !queue->is_in_round) {
+        queue->is_in_round = true;
         round->queues[round->count++] = queue;
     }
     if (log->index_feed != NULL) {
@@ -152,6 +153,9 @@ int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, r
     int64_t end = log->position < log->dispatch_limit ? log->position : log->dispatch_limit;
     int rc = rp_commit_log_visit(log, &at, end, enter_record, round, error);
     atomic_store_explicit(&log->dispatched, at, memory_order_release);
+    for (uint32_t i = 0; i < round->count; i++) {
+        round->queues[i]->is_in_round = false;
+    }
     if (rc == RP_E_CORRUPT) {
         note_damage(log, error);
     } else if (rc != RP_OK && log->dispatch_failed_at != at) {

@@ -33,6 +33,7 @@ struct rp_consume_queue {
     int64_t staged;              /* entries of the batch whose records are not written yet: they come behind all others */
     uint64_t cuts;               /* how often entries were taken from its end */
     int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
+    bool is_in_round;            /* it has got an entry in the round of dispatch that is under way */
     int64_t deleted_at;          /* log offset: records below it were its deleted topic's, and get no entry any more */
     /* Behind its last record in the log, whose entry is held back; counts while placed_in is the log's `places`. Written under the append
      * lock, relaxed. */

@@ -1,0 +1,238 @@
+/* ha_held_test.c: a master behind a controller keeps messages out of its queues until all of its set have them: also through restarts,
+ * changes of roles, deleted topics and full disks. */
+#include "ha_switch_fixture.h"
+
+#include <fcntl.h>
+
+#include "../../../csrc/store/checkpoint.h"
+
+static const int64_t BOTH[] = {1, 2};
+
+static int64_t visible(const node *one, int32_t queue_id) { return rp_consume_queue_max_offset(fixture_queue(one->store, "T", queue_id)); }
+static int64_t next_of(const node *one, int32_t queue_id) { return rp_consume_queue_next_offset(fixture_queue(one->store, "T", queue_id)); }
+static int64_t dispatched_of(const node *one) { return rp_commit_log_dispatched_offset(log_of(one)); }
+
+/* a leads both, b follows, and both have `count` messages. */
+static void open_both(node *a, node *b, int count) {
+    open_node(a, 1, 1);
+    open_node(b, 2, 1);
+    lead_with(a, 1, BOTH, 2);
+    follow_node(b, a);
+    append_to(a, count);
+    CHECK(wait_acked(&a->acked, end_of(a)));
+    CHECK(dispatched_of(a) == end_of(a)); /* who was told so can read it */
+    WAIT_FOR(has_same_dispatched(b));
+}
+
+static void lose(const node *leader, node *slave) {
+    rp_ha_slave_row row;
+    rp_ha_slave_let_go(slave->slave);
+    WAIT_FOR(!row_of(leader, slave->id, &row));
+}
+
+static _Atomic uint64_t arrivals;
+
+static void on_arrival(void *context, rp_consume_queue *queue, uint64_t waiting) {
+    (void)context;
+    CHECK(rp_consume_queue_max_offset(queue) > 4 && waiting == 2);
+    atomic_fetch_add(&arrivals, 1);
+}
+
+static void a_message_is_seen_when_the_set_has_it(void) {
+    node a, b;
+    open_both(&a, &b, 12);
+    CHECK(visible(&a, 0) == 4 && next_of(&a, 0) == 4);
+    lose(&a, &b);
+    atomic_store(&arrivals, 0);
+    rp_message_store_on_arrival(a.store, on_arrival, NULL);
+    rp_consume_queue_set_waiting(fixture_queue(a.store, "T", 0), 1);
+    int64_t confirmed = end_of(&a);
+    append_to(&a, 400); /* three files */
+    CHECK(visible(&a, 0) == 4 && next_of(&a, 0) == 138 && dispatched_of(&a) == confirmed);
+    CHECK(rp_ha_master_confirm_offset(a.master) == confirmed);
+    CHECK(atomic_load(&arrivals) == 0);
+    follow_node(&b, &a);
+    CHECK(wait_acked(&a.acked, end_of(&a)));
+    CHECK(visible(&a, 0) == 138 && atomic_load(&arrivals) > 0);
+    append_to(&a, 2);
+    WAIT_FOR(dispatched_of(&a) == end_of(&a));
+    wait_same(&a, &b);
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(a.store, &stats);
+    CHECK(stats.messages_appended == 414);
+    close_node(&b);
+    close_node(&a);
+}
+
+/* Many rounds of them, and messages come meanwhile. */
+static void a_smaller_set_lets_all_go(void) {
+    node a, b;
+    open_both(&a, &b, 3);
+    lose(&a, &b);
+    append_to(&a, 5000);
+    CHECK(visible(&a, 0) == 1);
+    CHECK(rp_ha_master_agree(a.master, &a.id, 1) == RP_OK);
+    CHECK(dispatched_of(&a) == end_of(&a) && visible(&a, 1) == 1668);
+    append_to(&a, 1);
+    CHECK(dispatched_of(&a) == end_of(&a)); /* at once, as without a controller */
+    CHECK(rp_ha_master_propose(a.master, BOTH, 2) == RP_OK);
+    append_to(&a, 1);
+    CHECK(dispatched_of(&a) < end_of(&a));
+    close_node(&b);
+    close_node(&a);
+}
+
+static void an_old_masters_held_messages_are_cut_while_its_store_is_open(void) {
+    node a, b;
+    open_both(&a, &b, 12);
+    lose(&a, &b);
+    append_to(&a, 400);
+    lead(&b, 2);
+    append_to(&b, 3);
+    follow_node(&a, &b);
+    wait_same(&b, &a);
+    CHECK(visible(&a, 0) == 5 && stats_of(&a).state == RP_HA_SLAVE_TRANSFER);
+    lead_with(&a, 3, BOTH, 2); /* and leads again: its offsets go on behind what it has now */
+    follow_node(&b, &a);
+    append_to(&a, 3);
+    CHECK(wait_acked(&a.acked, end_of(&a)));
+    wait_same(&a, &b);
+    CHECK(visible(&a, 0) == 6);
+    close_node(&b);
+    close_node(&a);
+}
+
+/* As a process that was killed leaves it: an abort mark, and a checkpoint of long ago. */
+static void spoil_the_stop(const node *one) {
+    char path[160];
+    rp_error error;
+    rp_checkpoint checkpoint;
+    snprintf(path, sizeof path, "%s/abort", one->path);
+    int fd = open(path, O_CREAT | O_WRONLY, 0644);
+    CHECK(fd >= 0 && close(fd) == 0);
+    snprintf(path, sizeof path, "%s/checkpoint", one->path);
+    CHECK(rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, &error) == RP_OK);
+    checkpoint.queues_offset = checkpoint.confirm_offset = 0;
+    rp_checkpoint_forget_counts(&checkpoint);
+    CHECK(rp_checkpoint_write(rp_file_ops_system(), path, &checkpoint, &error) == RP_OK);
+}
+
+static int64_t saved_confirm_offset(const node *one) {
+    char path[160];
+    rp_error error;
+    rp_checkpoint checkpoint;
+    snprintf(path, sizeof path, "%s/checkpoint", one->path);
+    CHECK(rp_checkpoint_read(rp_file_ops_system(), path, &checkpoint, &error) == RP_OK);
+    return checkpoint.confirm_offset;
+}
+
+/* The same master again, in its epoch. What its set had is in the queues, what not is held back still, and offsets go on behind it. */
+static void a_restart_confirms_nothing(int is_killed) {
+    node a, b;
+    open_both(&a, &b, 12);
+    lose(&a, &b);
+    int64_t confirmed = end_of(&a);
+    append_to(&a, 30);
+    stop_node(&a);
+    CHECK(saved_confirm_offset(&a) == confirmed);
+    if (is_killed)
+        spoil_the_stop(&a);
+    open_node_with(&a, NULL);
+    CHECK(dispatched_of(&a) == confirmed && visible(&a, 0) == 4 && end_of(&a) > confirmed);
+    lead_with(&a, 1, BOTH, 2);
+    CHECK(visible(&a, 0) == 4 && next_of(&a, 0) == 14 && rp_ha_master_confirm_offset(a.master) == confirmed);
+    append_to(&a, 3);
+    CHECK(visible(&a, 0) == 4 && next_of(&a, 0) == 15);
+    follow_node(&b, &a);
+    CHECK(wait_acked(&a.acked, end_of(&a)));
+    CHECK(visible(&a, 0) == 15);
+    wait_same(&a, &b);
+    stop_node(&a);
+    open_node_with(&a, NULL);
+    check_same(&a, &b);
+    close_node(&b);
+    close_node(&a);
+}
+
+/* Alone after a restart: nobody else can have less. */
+static void who_leads_alone_holds_nothing_back(void) {
+    node a, b;
+    open_both(&a, &b, 3);
+    lose(&a, &b);
+    append_to(&a, 3);
+    stop_node(&a);
+    open_node_with(&a, NULL);
+    CHECK(visible(&a, 0) == 1);
+    lead(&a, 2);
+    CHECK(visible(&a, 0) == 2 && dispatched_of(&a) == end_of(&a));
+    close_node(&b);
+    close_node(&a);
+}
+
+static void held_messages_of_a_deleted_topic_stay_away(void) {
+    node a, b;
+    rp_error error;
+    open_both(&a, &b, 3);
+    lose(&a, &b);
+    append_to(&a, 3);
+    CHECK(rp_message_store_delete_topic(a.store, fixture_slice("T"), &error) == RP_OK);
+    CHECK(visible(&a, 0) == 0 && next_of(&a, 0) == 0);
+    append_to(&a, 3);
+    CHECK(next_of(&a, 0) == 1);
+    follow_node(&b, &a);
+    CHECK(wait_acked(&a.acked, end_of(&a)));
+    CHECK(visible(&a, 0) == 1 && visible(&a, 2) == 1);
+    rp_queue_entry entry;
+    rp_message_store_stats stats;
+    rp_message_store_read_stats(a.store, &stats);
+    CHECK(rp_consume_queue_read(fixture_queue(a.store, "T", 2), 0, &entry, 1) == 1);
+    CHECK(entry.commit_log_offset + entry.size == stats.commit_log_max_offset);
+    close_node(&b);
+    close_node(&a);
+}
+
+static _Atomic int is_full;
+
+static int allocate_or_not(void *context, int fd, int64_t offset, int64_t size) {
+    if (atomic_load(&is_full)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return rp_file_ops_system()->allocate(context, fd, offset, size);
+}
+
+/* Its queues have no room for what its log has: it does not lead, and above all it cuts nothing. */
+static void a_full_disk_costs_the_lead_but_no_message(void) {
+    node a;
+    rp_error error;
+    rp_file_ops filling = *rp_file_ops_system();
+    filling.allocate = allocate_or_not;
+    open_node(&a, 1, 1);
+    stop_node(&a);
+    open_node_with(&a, &filling);
+    lead_with(&a, 1, BOTH, 2);
+    append_to(&a, 1000); /* more than a page of entries */
+    int64_t end = end_of(&a);
+    rp_ha_master_step_down(a.master);
+    atomic_store(&is_full, 1);
+    CHECK(rp_ha_master_lead(a.master, 2, &a.id, 1, &error) == RP_E_DISK_FULL && try_append(&a) == RP_E_READ_ONLY);
+    CHECK(end_of(&a) == end && dispatched_of(&a) < end);
+    atomic_store(&is_full, 0);
+    lead(&a, 2);
+    CHECK(end_of(&a) == end && visible(&a, 0) == 334 && dispatched_of(&a) == end);
+    append_to(&a, 1);
+    close_node(&a);
+}
+
+int main(void) {
+    for (appenders_send = 0; appenders_send < 2; appenders_send++)
+        a_message_is_seen_when_the_set_has_it();
+    a_smaller_set_lets_all_go();
+    an_old_masters_held_messages_are_cut_while_its_store_is_open();
+    a_restart_confirms_nothing(0);
+    a_restart_confirms_nothing(1);
+    who_leads_alone_holds_nothing_back();
+    held_messages_of_a_deleted_topic_stay_away();
+    a_full_disk_costs_the_lead_but_no_message();
+    return 0;
+}
