@@ -79,6 +79,7 @@ class ReplicaSettings:
     check_set_ms: int = 5000
     beat_timeout_ms: int = 10_000
     priority: int = 2**31 - 1
+    is_learner: bool = False
 
 
 class Replicas:
@@ -109,7 +110,7 @@ class Replicas:
         self._look_up = look_up
         self._clock_ms = clock_ms
         self._wall_ms = wall_ms
-        self.state = ReplicaState(settings.periods)
+        self.state = ReplicaState(settings.periods, is_learner=settings.is_learner)
         self.switch: RoleSwitch | None = None
         self._states: SyncStates | None = None
         self._states_of = -1
@@ -132,7 +133,12 @@ class Replicas:
         for metadata in (own, asked):
             if metadata and (fault := mismatch(metadata, self._settings.cluster_name, self._settings.broker_name)):
                 raise RocketpyError(f"this store has the id of another broker: {fault}; set it back, or use another storePathRootDir")
-        self.state = ReplicaState(self._settings.periods, own.broker_id if own else None, asked.broker_id if asked and not own else None)
+        self.state = ReplicaState(
+            self._settings.periods,
+            own.broker_id if own else None,
+            asked.broker_id if asked and not own else None,
+            is_learner=self._settings.is_learner,
+        )
         self._wanted_code = asked.check_code if asked else ""
         self.switch = RoleSwitch(steps)
         if own is not None:

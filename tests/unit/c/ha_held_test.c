@@ -52,8 +52,9 @@ static void a_message_is_seen_when_the_set_has_it(void) {
     CHECK(rp_ha_master_confirm_offset(a.master) == confirmed);
     CHECK(atomic_load(&arrivals) == 0);
     follow_node(&b, &a);
-    CHECK(wait_acked(&a.acked, end_of(&a)));
-    CHECK(visible(&a, 0) == 138 && atomic_load(&arrivals) > 0);
+    WAIT_FOR(dispatched_of(&a) == end_of(&a));
+    CHECK(wait_acked(&a.acked, end_of(&a)) && visible(&a, 0) == 138);
+    WAIT_FOR(atomic_load(&arrivals) > 0);
     append_to(&a, 2);
     WAIT_FOR(dispatched_of(&a) == end_of(&a));
     wait_same(&a, &b);
