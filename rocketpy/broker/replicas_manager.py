@@ -140,7 +140,7 @@ class Replicas:
             is_learner=self._settings.is_learner,
         )
         self._wanted_code = asked.check_code if asked else ""
-        self.switch = RoleSwitch(steps)
+        self.switch = RoleSwitch(steps, on_whole=self._woken.set)  # a slave looks for its master's log at once
         if own is not None:
             self._log.open(own.broker_id)
         self._log.watch_set(self._look_at_set)

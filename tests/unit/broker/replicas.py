@@ -108,6 +108,7 @@ async def away(both: Both, slave: Replica) -> AsyncIterator[None]:
     with pytest.MonkeyPatch.context() as patches:
         patches.setattr(ha, "follow", lambda address: None)
         await in_thread(ha._slave.let_go)  # type: ignore[union-attr]
+        ha._followed = None
         master = both.replicas[1 - both.replicas.index(slave)].service.parts.ha  # type: ignore[union-attr]
         await eventually(lambda: not master.followers(), "the end of the connection")  # type: ignore[attr-defined]
         yield
