@@ -236,6 +236,7 @@ static void free_master(rp_ha_master *master) {
         if (fds[i] >= 0)
             close(fds[i]);
     rp_ha_switch_close(master);
+    pthread_mutex_destroy(&master->set_lock);
     pthread_mutex_destroy(&master->tell_lock);
     pthread_mutex_destroy(&master->table_lock);
     pthread_mutex_destroy(&master->transfer_lock);
@@ -261,6 +262,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     pthread_mutex_init(&master->tell_lock, NULL);
+    pthread_mutex_init(&master->set_lock, NULL);
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++) {
         atomic_init(&master->acked[slot], -1);
         atomic_init(&master->ids[slot], -1);

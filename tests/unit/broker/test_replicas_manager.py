@@ -49,7 +49,7 @@ class Bench:
     def steps(self, replicas: Replicas) -> RoleSteps:
         async def lead(role: Role) -> None:
             self.log.is_slave, self.log.last_epoch = False, role.epoch
-            replicas.led(role)
+            await replicas.led(role)
             self.roles.append(role)
 
         async def follow(role: Role) -> None:

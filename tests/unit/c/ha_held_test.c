@@ -77,6 +77,7 @@ static void a_smaller_set_lets_all_go(void) {
     append_to(&a, 1);
     CHECK(dispatched_of(&a) == end_of(&a)); /* at once, as without a controller */
     CHECK(rp_ha_master_propose(a.master, BOTH, 2) == RP_OK);
+    CHECK(rp_ha_master_confirm_offset(a.master) == end_of(&a)); /* as it was acknowledged: b has to have it before it may join */
     append_to(&a, 1);
     CHECK(dispatched_of(&a) < end_of(&a));
     close_node(&b);
@@ -226,8 +227,11 @@ static void a_full_disk_costs_the_lead_but_no_message(void) {
 }
 
 int main(void) {
-    for (appenders_send = 0; appenders_send < 2; appenders_send++)
+    for (appenders_send = 0; appenders_send < 2; appenders_send++) {
+        flush_mode = appenders_send ? RP_FLUSH_SYNC : RP_FLUSH_ASYNC; /* whose records are written, not stored through the map */
         a_message_is_seen_when_the_set_has_it();
+    }
+    flush_mode = RP_FLUSH_ASYNC;
     a_smaller_set_lets_all_go();
     an_old_masters_held_messages_are_cut_while_its_store_is_open();
     a_restart_confirms_nothing(0);

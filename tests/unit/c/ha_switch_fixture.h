@@ -9,6 +9,8 @@
 #include "../../../csrc/ha/ha_switch.h"
 #include "ha_pair.h"
 
+static int flush_mode; /* of stores that are opened: RP_FLUSH_ASYNC at first */
+
 typedef struct node {
     int64_t id;
     char path[128], epochs_path[160];
@@ -30,6 +32,7 @@ static inline void open_node_with(node *one, const rp_file_ops *ops) {
     fixture_options(&options, one->path);
     options.file_ops = ops;
     options.holds_back = 1;
+    options.flush_mode = flush_mode;
     one->store = fixture_open(&options);
     rp_epoch_cache_options epochs = {.path = one->epochs_path};
     CHECK(rp_epoch_cache_open(&epochs, &one->epochs, &error) == RP_OK);
