@@ -33,8 +33,7 @@ static rp_slice remark_of(int32_t outcome) {
     static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
     static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
     static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
-    static const char not_master[] = "stored here, but this broker is the master no more: the message may be lost; sent again it may be there "
-                                     "twice";
+    static const char not_master[] = "stored here, but this broker is the master no more: it may be lost, or come twice if sent again";
     _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof no_slave) <= RP_OUTCOME_SIZE_MAX && sizeof gap <= sizeof timeout &&
                        RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX &&
                        RP_RESPONSE_OUTCOME_SIZE(sizeof not_master) <= RP_OUTCOME_SIZE_MAX,

@@ -75,8 +75,8 @@ void rp_ha_tell_acked(rp_ha_master *master);
 /* ha_switch.c: what concerns the SyncStateSet; nothing happens without a controller. */
 int rp_ha_switch_open(rp_ha_master *master, rp_error *error);
 void rp_ha_switch_close(rp_ha_master *master);
-/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. What is confirmed now goes into the
- * queues, as much as one round takes: 1 when there is more. */
+/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. What is confirmed now goes into
+ * the queues, as much as one round takes: 1 when there is more. */
 int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
 /* Of the ha thread, behind an ack: the slave may have caught up. */
 void rp_ha_switch_look(rp_ha_master *master, uint32_t slot);

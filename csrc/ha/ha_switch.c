@@ -150,7 +150,7 @@ static int check_lead(const rp_ha_master *master, const int64_t *ids, uint32_t c
         return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "a master without epochs leads all the time");
     rp_sync_state_set_begin(&set, master->options.broker_id, 0);
     if (rp_sync_state_set_agree(&set, ids, count) != RP_OK)
-        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "broker %lld is not in the set that it is to lead, or %u are too many for one",
+        return rp_error_set(error, RP_E_INVALID, 0, NULL, -1, "broker %lld is not in the set that it is to lead, or %u are too many",
                             (long long)master->options.broker_id, count);
     return RP_OK;
 }

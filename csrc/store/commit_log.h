@@ -98,8 +98,8 @@ void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset);
  * the offset is not INT64_MAX, and until all is dispatched again then, appends are held back from queues and index. Any thread. */
 int rp_commit_log_confirm(rp_commit_log *log, int64_t offset);
 /* Before it leads: cuts off what is behind the last whole record. Whole ones get their entries, or, with holds_back, what is not dispatched
- * by now stays so, and appends take their queue offsets behind it. RP_OK; RP_E_CORRUPT: it has replicated bytes that are no records;
- * RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: it must not lead yet, and may be asked again. Of a log that follows, with no replicating thread. */
+ * by now stays so, and appends take their queue offsets behind it. Of a log that follows, with no replicating thread. RP_OK; RP_E_CORRUPT:
+ * it has replicated bytes that are no records; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: it must not lead yet, and may be asked again. */
 int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error);
 /* Cuts a log that follows at offset, which is not below the dispatched offset: what is behind it is cleared and synced first, so that no
  * crash brings it back. By the replicating thread, or while there is none. RP_OK; RP_E_RANGE: below the dispatched offset, or past the end;

@@ -24,8 +24,8 @@ static int check_head(uint32_t size, uint32_t magic, int64_t file_left, rp_error
     return RP_OK;
 }
 
-/* The whole records of a piece that begins at log offset `begin`, as rp_commit_log_visit. *done: bytes visited, all of them when the rest of
- * the file is padding. */
+/* The whole records of a piece that begins at log offset `begin`, as rp_commit_log_visit. *done: bytes visited, all of them when the rest
+ * of the file is padding. */
 static int visit_piece(rp_commit_log *log, int64_t begin, const rp_log_range *piece, rp_visit_record *visit, rp_dispatch_round *round,
                        int64_t *done, rp_error *error) {
     int64_t file_left = log->file_size - begin % log->file_size;
@@ -160,8 +160,9 @@ int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, r
         note_damage(log, error);
     } else if (rc != RP_OK && log->dispatch_failed_at != at) {
         log->dispatch_failed_at = at;
-        rp_log_write(log->setup.log, RP_LOG_ERROR, "messages from log offset %lld on cannot be queued: %s [%s]; tried again every few seconds",
-                     (long long)at, error->message, error->file);
+        rp_log_write(log->setup.log, RP_LOG_ERROR,
+                     "messages from log offset %lld on cannot be queued: %s [%s]; tried again every few seconds", (long long)at,
+                     error->message, error->file);
     }
     return rc != RP_OK ? rc : at > begin;
 }

@@ -2,7 +2,7 @@
  *
  *   append ─ record, its queue offset ─► slaves ─ acks ─► confirmed ─ a round of dispatch ─► queue, index, whoever waits
  *
- * A consumer sees nothing that the next master may lack, and what is confirmed nowhere is in no queue: it can be cut while the store is open.
+ * A consumer sees nothing that the next master may lack, and what is not confirmed is in no queue: it can be cut while the store is open.
  * Queue offsets are given out by the append all the same. Where a queue's held messages end stands with the queue (placed_end), and counts
  * until the log is led or cut anew (places).
  */

@@ -86,7 +86,8 @@ typedef struct rp_dispatch_round {
 typedef int rp_visit_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error);
 /* Under the lock: visits the whole records of one file from *offset on, up to `end`, at most a round of them; *offset is behind the last.
  * RP_OK; RP_E_CORRUPT: what stands there is no record; what the log cannot be read for, or the visit failed with. */
-int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_visit_record *visit, rp_dispatch_round *round, rp_error *error);
+int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_visit_record *visit, rp_dispatch_round *round,
+                        rp_error *error);
 /* Under the lock: entries for a round of records from the dispatched offset on. 1: there may be more; 0: not now; or why there are none. */
 int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, rp_error *error);
 /* All there is; the lock is given up in between, to wake readers. */

@@ -40,7 +40,7 @@ struct rp_consume_queue {
     _Atomic int64_t placed_end;
     _Atomic uint64_t placed_in;
 
-    _Atomic bool is_wanted;      /* it is in the list of queues that want space */
+    _Atomic bool is_wanted; /* it is in the list of queues that want space */
     rp_consume_queue *next_wanted; /* of that list: its owner's (consume_queue_space.c) */
 };
 

@@ -44,7 +44,7 @@ typedef struct rp_message_store_options {
     int32_t read_only;                  /* tools: no threads, no writes, shared lock */
     int32_t check_crc_on_recover;       /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
     int32_t rebuild_queues;             /* tools: consume queues are dropped and made again from the whole commit log */
-    int32_t holds_back;                 /* behind a controller: what is not known to be confirmed gets no queue entry at open (recovery.h) */
+    int32_t holds_back;                 /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable;               /* messageIndexEnable, default 1 */

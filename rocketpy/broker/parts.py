@@ -148,7 +148,7 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends, with what is held back from it; None of topics that are not here, and of those whose queues only RocketMQ reads."""
+        """Where a queue ends, with what is held back from it; None of topics that are not here or whose queues only RocketMQ reads."""
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
         return self.store.next_offset(topic, queue_id) if has_plain_queues else None

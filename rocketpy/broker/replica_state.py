@@ -191,7 +191,8 @@ class ReplicaState:
         self._is_registered = False
 
     def masterless(self) -> None:
-        """There is no master: one is to be elected. The role stays, whoever has it, until another one has been given. A learner asks again."""
+        """There is no master: one is to be elected, by others where this is a learner. The role stays, whoever has it, until another one
+        has been given."""
         self._lacks_master = True
         self.at_once(Ask.ELECT)
 

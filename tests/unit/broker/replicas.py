@@ -126,7 +126,7 @@ async def both_started(
     credentials: Credentials | None = None,
     **settings: str,
 ) -> AsyncIterator[Both]:
-    """second: settings of the second broker alone, which may be none that is waited for. before_second: called with the first one running."""
+    """second: settings of the second broker alone. before_second: called with the first one running."""
     controller = Controller()
     real = ControllerCalls
     monkeypatch.setattr(controlled, "ControllerCalls", lambda client, *names: real(Wire(controller, client), *names))
