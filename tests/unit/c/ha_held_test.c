@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "../../../csrc/store/checkpoint.h"
+#include "../../../csrc/store/store_verify.h"
 
 static const int64_t BOTH[] = {1, 2};
 
@@ -128,6 +129,17 @@ static int64_t saved_confirm_offset(const node *one) {
     return checkpoint.confirm_offset;
 }
 
+static int64_t damages_of(const node *one) {
+    rp_verify_options options;
+    rp_verify_counts counts;
+    rp_error error = {0};
+    rp_verify_options_default(&options);
+    options.root_path = one->path;
+    options.index_shape = (rp_index_shape){64, 500};
+    CHECK(rp_store_verify(&options, &counts, &error) == RP_OK);
+    return (int64_t)counts.damages;
+}
+
 /* The same master again, in its epoch. What its set had is in the queues, what not is held back still, and offsets go on behind it. */
 static void a_restart_confirms_nothing(int is_killed) {
     node a, b;
@@ -136,7 +148,7 @@ static void a_restart_confirms_nothing(int is_killed) {
     int64_t confirmed = end_of(&a);
     append_to(&a, 30);
     stop_node(&a);
-    CHECK(saved_confirm_offset(&a) == confirmed);
+    CHECK(saved_confirm_offset(&a) == confirmed && damages_of(&a) == 0);
     if (is_killed)
         spoil_the_stop(&a);
     open_node_with(&a, NULL);
@@ -226,12 +238,80 @@ static void a_full_disk_costs_the_lead_but_no_message(void) {
     close_node(&a);
 }
 
+#define PRODUCERS 2
+
+typedef struct producer {
+    pthread_t thread;
+    node *leader;
+    _Atomic int *stopping;
+    int32_t queue_id;
+    int64_t sent;
+} producer;
+
+static void *produce(void *context) {
+    producer *one = context;
+    struct timespec pause = {.tv_nsec = 20000};
+    rp_consume_queue *queue = fixture_queue(one->leader->store, "T", one->queue_id);
+    for (; !atomic_load(one->stopping); one->sent++) {
+        char body[512];
+        rp_append_item item = fixture_item(queue, body, fixture_body(body, sizeof body, one->queue_id, one->sent));
+        item.tags_code = rp_message_tags_code(item.properties[0]);
+        rp_commit_log_append(log_of(one->leader), &item, 1);
+        CHECK(item.status == RP_OK);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+/* The set shrinks and grows under load, so that messages are entered by their append and by rounds in turn: each is there once, in order,
+ * and while both are in the set none is seen that b has not. */
+static void the_set_changes_while_producers_send(void) {
+    node a, b;
+    _Atomic int stopping = 0;
+    producer producers[PRODUCERS];
+    open_both(&a, &b, 0);
+    for (int i = 0; i < PRODUCERS; i++) {
+        producers[i] = (producer){.leader = &a, .stopping = &stopping, .queue_id = i};
+        CHECK(pthread_create(&producers[i].thread, NULL, produce, &producers[i]) == 0);
+    }
+    for (int round = 0; round < 4; round++) {
+        int64_t begin = end_of(&a);
+        WAIT_FOR(end_of(&a) > begin + 4000 && dispatched_of(&a) > begin);
+        CHECK(rp_ha_master_agree(a.master, &a.id, 1) == RP_OK);
+        begin = end_of(&a);
+        WAIT_FOR(dispatched_of(&a) > begin + 4000);
+        CHECK(rp_ha_master_propose(a.master, BOTH, 2) == RP_OK);
+        int64_t alone = end_of(&a);
+        CHECK(rp_ha_master_agree(a.master, BOTH, 2) == RP_OK);
+        WAIT_FOR(end_of(&b) >= alone);
+        for (int look = 0; look < 50; look++) {
+            int64_t seen = dispatched_of(&a);
+            CHECK(seen <= end_of(&b));
+        }
+    }
+    atomic_store(&stopping, 1);
+    for (int i = 0; i < PRODUCERS; i++)
+        CHECK(pthread_join(producers[i].thread, NULL) == 0);
+    WAIT_FOR(dispatched_of(&a) == end_of(&a));
+    for (int i = 0; i < PRODUCERS; i++) {
+        CHECK(visible(&a, i) == producers[i].sent);
+        for (int64_t number = 0; number < producers[i].sent; number++)
+            CHECK(fixture_check(a.store, fixture_queue(a.store, "T", i), number) == 0);
+    }
+    WAIT_FOR(end_of(&b) == end_of(&a) && has_same_dispatched(&b));
+    check_same(&a, &b);
+    close_node(&b);
+    close_node(&a);
+}
+
 int main(void) {
     for (appenders_send = 0; appenders_send < 2; appenders_send++) {
         flush_mode = appenders_send ? RP_FLUSH_SYNC : RP_FLUSH_ASYNC; /* whose records are written, not stored through the map */
         a_message_is_seen_when_the_set_has_it();
     }
+    the_set_changes_while_producers_send();
     flush_mode = RP_FLUSH_ASYNC;
+    the_set_changes_while_producers_send();
     a_smaller_set_lets_all_go();
     an_old_masters_held_messages_are_cut_while_its_store_is_open();
     a_restart_confirms_nothing(0);
