@@ -134,7 +134,7 @@ def test_what_is_under_way_goes_on_at_the_next_master(tmp_path: Path, monkeypatc
                 await client.heartbeat("c", GROUP, TOPIC, "timed", "popped")
             for number in range(2):
                 assert (await one.peer.send("popped", f"{number}".encode())).code == 0
-            popped = await pop(one.peer, "popped", GROUP, invisibleTime=3000)
+            popped = await pop(one.peer, "popped", GROUP, invisibleTime=1500)
             assert [message.body for message in messages(popped)] == [b"0", b"1"]
             handle = [popped.fields[name] for name in ("popTime", "invisibleTime", "reviveQid")]
             ack = {
@@ -144,7 +144,7 @@ def test_what_is_under_way_goes_on_at_the_next_master(tmp_path: Path, monkeypatc
             assert (await one.peer.ask(RequestCode.ACK_MESSAGE, ack)).code == 0
             assert (await one.peer.send("timed", b"soon", "TIMER_DELAY_MS\x0160\x02")).code == 0
             assert [message.body for message in await delivered(one.peer, "timed")] == [b"soon"]
-            due_ms = now_ms() + 1500
+            due_ms = now_ms() + 1000
             assert (await one.peer.send("timed", b"later", f"TIMER_DELIVER_MS\x01{due_ms}\x02")).code == 0
             await commit(one.peer, await prepare(one.peer, b"decided"))
             await prepare(one.peer, b"undecided")

@@ -144,7 +144,8 @@ def test_a_topic_is_acknowledged_when_the_slave_has_it(tmp_path: Path, monkeypat
 
 def test_a_master_that_hears_nobody_refuses_sends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        async with both_started(tmp_path, monkeypatch, controllerLeaseMillis="1500", allAckInSyncStateSet="false") as both:
+        quick = {"controllerLeaseMillis": "1500", "checkSyncStateSetPeriod": "100"}
+        async with both_started(tmp_path, monkeypatch, allAckInSyncStateSet="false", **quick) as both:
             one, two = both.replicas
             assert (await one.peer.send(TOPIC)).code == 0
             both.controller.is_away = True
