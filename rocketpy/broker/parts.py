@@ -151,10 +151,10 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends; None of topics that are not here, and of those whose queues only RocketMQ reads."""
+        """Where a queue ends, with what is held back from it; None of topics that are not here or whose queues only RocketMQ reads."""
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
-        return self.store.max_offset(topic, queue_id) if has_plain_queues else None
+        return self.store.next_offset(topic, queue_id) if has_plain_queues else None
 
     async def release_new(self, topic: str) -> None:
         """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for
