@@ -24,6 +24,7 @@ from . import names
 from .call_metrics import CallMetrics
 from .lag_metrics import LagMetrics, QueueBehind
 from .metric_families import MetricFamilies, Scrape
+from .metrics_service import MetricsService
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
 
@@ -265,6 +266,11 @@ class BrokerMetrics:
     def _group_labels(self, group: str, topic: str) -> dict[str, str]:
         is_system = self._parts.topics.is_system_topic(topic) or _is_system_group(group)
         return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
+
+
+def exporter_of(parts: Parts, settings: MetricsSettings) -> MetricsService:
+    """Not started yet. A broker is ready when a name server has it."""
+    return MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port, parts.registration.why_nowhere)
 
 
 def _client_labels(language: int, version: int) -> dict[str, str]:

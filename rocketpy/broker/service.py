@@ -326,11 +326,9 @@ class BrokerService:
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
         if settings.is_served:
-            from .metrics import BrokerMetrics  # here: a tenth of a second that others need not wait for
-            from .metrics_service import MetricsService
+            from .metrics import exporter_of  # here: a tenth of a second that others need not wait for
 
-            read = BrokerMetrics(parts, settings).read
-            self._metrics = MetricsService(read, settings.host, settings.port, parts.registration.why_nowhere)
+            self._metrics = exporter_of(parts, settings)
             self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
@@ -492,9 +490,8 @@ class BrokerService:
             for reader in readers:
                 handlers |= reader.handlers(listener)
             closed = functools.partial(self._connection_closed, listener)
-            service = RemotingService(server, handlers, on_closed=closed, latencies=parts.latencies)
-            self._services.append(service)
-            service.start()
+            self._services.append(RemotingService(server, handlers, on_closed=closed, latencies=parts.latencies))
+            self._services[-1].start()
 
     # ---- closing ----
 
