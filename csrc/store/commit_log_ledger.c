@@ -273,37 +273,13 @@ static uint32_t encode_first_record(const rp_commit_log *log, int64_t position, 
     return size;
 }
 
-/* Under the lock: the records that are not committed. */
-static int keep_promises(rp_commit_log *log, rp_error *error) {
-    int64_t offset = rp_commit_log_dispatched_offset(log);
-    log->promises.forget(log->promises.context);
-    while (offset < log->position) {
-        int64_t file_end = offset - offset % log->file_size + log->file_size, end = log->position < file_end ? log->position : file_end;
-        rp_log_range range;
-        int rc = rp_commit_log_read(log, offset, (uint32_t)(end - offset), &range);
-        if (rc != RP_OK) {
-            return rp_error_set(error, rc, 0, log->setup.directory, offset, "the log's end cannot be read: %s", rp_status_text(rc));
-        }
-        uint32_t done = 0;
-        for (rp_ledger_entry entry; done < range.size; done += entry.size) {
-            rp_message message;
-            int kind = rp_ledger_entry_decode(range.address + done, (uint64_t)(file_end - offset - done), &entry);
-            if (kind == RP_LEDGER_BLANK) {
-                done = range.size;
-                break;
-            }
-            if (kind != RP_LEDGER_ENTRY || entry.size > range.size - done ||
-                rp_message_decode(range.address + done + RP_LEDGER_HEAD_SIZE, entry.size - RP_LEDGER_HEAD_SIZE, RP_CHECK_NO_CRC, &message,
-                                  error) != RP_RECORD_MESSAGE) {
-                rp_log_range_release(range.pin);
-                return rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, offset + done, "no entry where one should be");
-            }
-            log->promises.keep(log->promises.context, &message);
-        }
-        rp_log_range_release(range.pin);
-        offset += done;
-    }
-    return RP_OK;
+/* Under the lock: what is not committed gets its places in the queues, and what is appended comes behind it. */
+static int place_uncommitted(rp_commit_log *log, rp_error *error) {
+    int64_t end = 0;
+    int rc = rp_commit_log_place_held(log, &end, error);
+    return rc == RP_OK && end < log->position
+               ? rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, end, "no entry where one should be")
+               : rc;
 }
 
 int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error) {
@@ -320,7 +296,7 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
         rc = rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, term, "the last entry is of term %lld, later than %lld",
                           (long long)last_term, (long long)term);
     }
-    rc = rc == RP_OK ? keep_promises(log, error) : rc;
+    rc = rc == RP_OK ? place_uncommitted(log, error) : rc;
     if (rc == RP_OK) {
         log->term = term;
         uint32_t size = encode_first_record(log, log->position, record);

@@ -5,11 +5,6 @@
 #include "commit_log_inl.h"
 #include "commit_log_ledger.h"
 
-void rp_commit_log_set_dispatched(rp_commit_log *log, int64_t offset) {
-    atomic_store_explicit(&log->dispatched, offset, memory_order_release);
-    log->dispatch_limit = offset;
-}
-
 /* The unit of the entry, as the index files have it or written anew. */
 static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
     rp_ledger_index *index = log->setup.ledger_index;

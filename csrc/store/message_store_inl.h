@@ -55,10 +55,8 @@ int rp_message_store_check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_erro
 /* message_store_ledger.c: steps of the open, and nothing for a log without entries. */
 int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error);
 int rp_message_store_open_ledger(rp_message_store *store, rp_error *error);
-/* Up to where the log is known to be committed; INT64_MAX: it has no entries. */
+/* Up to where DLedger's checkpoint calls the log committed; 0: it says nothing. */
 int64_t rp_message_store_committed_end(const rp_message_store *store);
 int rp_message_store_settle_entries(rp_message_store *store, rp_error *error);
-/* Before the first leadership. */
-void rp_message_store_promise(rp_message_store *store);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "commit_log_ledger.h"
 #include "file_row.h"
-#include "message_layout_inl.h"
 #include "message_store_inl.h"
 
 #define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
@@ -35,19 +34,11 @@ int rp_message_store_open_ledger(rp_message_store *store, rp_error *error) {
                                                                     options->read_only, &store->ledger_index, error);
 }
 
-/* What is known to be committed of a log with entries: what was in the queues, by our checkpoint, and what DLedger's says. */
 int64_t rp_message_store_committed_end(const rp_message_store *store) {
     rp_ledger_entry unit;
-    if (store->ledger_index == NULL) {
-        return INT64_MAX;
-    }
-    int64_t end = store->checkpoint.is_exact ? store->checkpoint.queues_offset : 0;
-    if (store->options.ledger_committed_index >= 0 &&
-        rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK &&
-        unit.position + unit.size > end) {
-        end = unit.position + unit.size;
-    }
-    return end;
+    bool is_known = store->ledger_index != NULL && store->options.ledger_committed_index >= 0 &&
+                    rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK;
+    return is_known ? unit.position + unit.size : 0;
 }
 
 /* Where the index files' units may be missing from on: they are synced ahead of our checkpoint; a stop of DLedger's leaves all but its
@@ -57,26 +48,4 @@ int rp_message_store_settle_entries(rp_message_store *store, rp_error *error) {
     int64_t last_files = rp_mapped_file_queue_end(row) - LEDGER_LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(row);
     int64_t from = store->was_exact ? store->recovery.start : last_files;
     return rp_commit_log_settle_entries(store->commit_log, from, error);
-}
-
-static int forget_promise(void *context, rp_consume_queue *queue) {
-    (void)context;
-    queue->promised_offset = 0;
-    return 0;
-}
-
-static void forget_promises(void *context) { rp_queue_table_each(((rp_message_store *)context)->queues, forget_promise, NULL); }
-
-static void keep_promise(void *context, const rp_message *message) {
-    rp_message_store *store = context;
-    rp_consume_queue *queue =
-        rp_message_is_queued(message->sys_flag) ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL) : NULL;
-    if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < RP_QUEUE_OFFSETS_MAX) {
-        queue->promised_offset = message->queue_offset + 1;
-    }
-}
-
-void rp_message_store_promise(rp_message_store *store) {
-    const rp_promises promises = {forget_promises, keep_promise, store};
-    rp_commit_log_on_lead(store->commit_log, &promises);
 }
