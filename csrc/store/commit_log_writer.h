@@ -70,8 +70,8 @@ void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);
 /* dispatch enters a record into its queue; place only says where the queue goes on behind it. */
 void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context);
-/* Behind set_end: the entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those before:
- * else it begins with the log. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+/* Behind set_end: the entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those
+ * before: else it begins with the log. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error);
 /* Its first file has gone: the first entry is another one. */
 void rp_commit_log_find_begin(rp_commit_log *log);
