@@ -22,7 +22,7 @@ SPARK_SHORT := tests/spark/test_batch.py tests/spark/test_decisions.py tests/spa
 # All the tests are run three files at once, most of which wait for servers; in the order of their names, which has the quick ones last.
 THREE_FILES := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: wheel spark bench bench-peer bench-recovery bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
+.PHONY: wheel spark bench bench-peer bench-recovery bench-proxy bench-timer-slot help quickstart up debug build test interop lint fuzz fuzz-store fault crash cluster soak sanitize exports clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -62,6 +62,9 @@ bench-peer: $(VENV)/.built ## the same load against RocketMQ 5.5.0, rocketpy and
 
 bench-recovery: $(VENV)/.built ## kill -9 to serving again, RocketMQ 5.5.0 and rocketpy on the same store; ARGS="--messages N --rounds N"
 	@$(PY) -m bench.recovery $(ARGS)
+
+bench-proxy: $(VENV)/.built ## sends by gRPC through RocketMQ's proxy and ours, alternately, before the same broker (needs Go and Java); ARGS="--rounds N --seconds N"
+	@$(PY) -m bench.proxy $(ARGS)
 
 bench-timer-slot: $(VENV)/.built ## a million timed messages of one second: entering, delivery, other producers beside it; ARGS="--messages N --rate N"
 	@$(PY) -m bench.timer_slot $(ARGS)

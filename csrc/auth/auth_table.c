@@ -214,6 +214,41 @@ int rp_auth_table_set_options(rp_auth_table *table, const rp_auth_options *optio
     return RP_OK;
 }
 
+/* ---- asked of the draft ---- */
+
+enum rp_identity rp_auth_table_identify(const rp_auth_table *table, rp_slice user, rp_slice content, rp_slice signature) {
+    const rp_subject *subject = user.size > 0 ? rp_subject_map_find(&table->subjects, user) : NULL;
+    char right[RP_SIGNATURE_TEXT_SIZE];
+    if (subject == NULL || !subject->is_user) {
+        return RP_IDENTITY_UNKNOWN;
+    }
+    if (!subject->is_enabled) {
+        return RP_IDENTITY_DISABLED;
+    }
+    rp_signature_of(content, &subject->key, right);
+    bool is_right = signature.size == sizeof right && rp_equal_in_constant_time(signature.data, right, sizeof right);
+    return is_right ? RP_IDENTITY_PROVEN : RP_IDENTITY_WRONG_SIGNATURE;
+}
+
+enum rp_verdict rp_auth_table_judge(const rp_auth_table *table, rp_slice user, uint8_t resource_type, rp_slice name, uint32_t actions,
+                                    const char *source) {
+    const rp_subject *subject = user.size > 0 ? rp_subject_map_find(&table->subjects, user) : NULL;
+    struct sockaddr_storage socket_address;
+    rp_address address;
+    uint32_t size;
+    if (subject == NULL || !subject->is_user || !subject->is_enabled) {
+        return RP_VERDICT_NO_MATCH;
+    }
+    if (subject->is_super) {
+        return RP_VERDICT_ALLOW;
+    }
+    if (rp_address_parse(source, 0, &socket_address, &size) != RP_OK) {
+        return RP_VERDICT_NO_MATCH;
+    }
+    rp_address_from_socket(&address, &socket_address);
+    return rp_rights_judge(subject->rights, resource_type, name, actions, &address);
+}
+
 /* ---- gates ---- */
 
 static int32_t admit(void *context, rp_reactor *reactor, const rp_address *remote, const rp_command *command, rp_slice *remark) {

@@ -9,7 +9,7 @@
  * writer never waits for a reader: a readers-writer lock would have it wait for the hash of 16 MB, or starve. Price: what a snapshot alone
  * had stays in memory until each reactor has seen another request.
  *
- * Threads  the draft (put, delete, set_options, publish, read back) from one thread at a time; gates on their server's reactors; stats any.
+ * Threads  the draft (put, delete, set_options, publish, asked) from one thread at a time; gates on their server's reactors; stats any.
  * Owns     gates; closed after their servers have stopped. Secrets are kept as HMAC states, wiped when freed, and given to nobody.
  * Bounds   RP_AUTH_USERS_MAX, RP_AUTH_ACLS_MAX, RP_AUTH_ENTRIES_MAX a subject, names of RP_AUTH_NAME_MAX bytes. A refused request writes a
  *          line to the log, 50 a second a gate and reactor at most, then how many were left out.
@@ -100,6 +100,18 @@ int rp_auth_table_delete_acl(rp_auth_table *table, rp_slice user); /* RP_OK, RP_
 int rp_auth_table_set_options(rp_auth_table *table, const rp_auth_options *options); /* RP_OK, RP_E_NO_MEMORY, RP_E_TOO_LARGE */
 /* From now on requests go by the draft as it is. RP_OK; RP_E_NO_MEMORY: they go by what was published before. */
 int rp_auth_table_publish(rp_auth_table *table);
+
+/* ---- asked of the draft, by who checks requests that no server of ours brought ---- */
+
+enum rp_verdict { RP_VERDICT_ALLOW, RP_VERDICT_DENY, RP_VERDICT_NO_MATCH };
+enum rp_identity { RP_IDENTITY_PROVEN, RP_IDENTITY_UNKNOWN, RP_IDENTITY_DISABLED, RP_IDENTITY_WRONG_SIGNATURE };
+
+/* Whether the user is there, is enabled and has signed the content: base64 of the HmacSHA1, as rp_auth_sign makes it. */
+enum rp_identity rp_auth_table_identify(const rp_auth_table *table, rp_slice user, rp_slice content, rp_slice signature);
+/* Whether a user may do one of the actions with a resource, asked from source, an address without a port. Who is nobody, or disabled, and
+ * who asks from what is no address, gets NO_MATCH. */
+enum rp_verdict rp_auth_table_judge(const rp_auth_table *table, rp_slice user, uint8_t resource_type, rp_slice name, uint32_t actions,
+                                    const char *source);
 
 /* ---- in front of servers ---- */
 

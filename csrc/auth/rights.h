@@ -18,8 +18,6 @@
 
 typedef struct rp_rights rp_rights;
 
-enum rp_verdict { RP_VERDICT_ALLOW, RP_VERDICT_DENY, RP_VERDICT_NO_MATCH };
-
 /* With one reference. RP_OK; RP_E_INVALID, RP_E_TOO_LARGE with the entry's number as error's offset; RP_E_NO_MEMORY. */
 int rp_rights_make(const rp_acl_entry *entries, uint32_t count, rp_rights **rights, rp_error *error);
 rp_rights *rp_rights_hold(rp_rights *rights); /* NULL stays NULL */

@@ -103,12 +103,16 @@ void rp_signature_make(const rp_command *command, const rp_field_order *order, c
     end(&sha1, key, signature);
 }
 
+void rp_signature_of(rp_slice content, const rp_hmac_key *key, char signature[RP_SIGNATURE_TEXT_SIZE]) {
+    rp_sha1 sha1;
+    rp_hmac_begin(&sha1, key);
+    rp_sha1_add(&sha1, content.data, content.size);
+    end(&sha1, key, signature);
+}
+
 void rp_auth_sign(rp_slice secret, rp_slice content, char signature[RP_SIGNATURE_TEXT_SIZE]) {
     rp_hmac_key key;
-    rp_sha1 sha1;
     rp_hmac_key_make(&key, secret.data, secret.size);
-    rp_hmac_begin(&sha1, &key);
-    rp_sha1_add(&sha1, content.data, content.size);
-    end(&sha1, &key, signature);
+    rp_signature_of(content, &key, signature);
     rp_wipe(&key, sizeof key);
 }

@@ -20,6 +20,12 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
+/* Nobody acknowledges for a broker that is a slave now, or was not heard of for so long that another may be the master. */
+static int is_master(const rp_broker *broker, int64_t now_ns) {
+    return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
+           now_ns < rp_commit_log_lease(broker->commit_log);
+}
+
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
 
 /* Texts that need no escapes in JSON. */
@@ -27,24 +33,25 @@ static rp_slice remark_of(int32_t outcome) {
     static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
     static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
     static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
+    static const char not_master[] = "stored here, but this broker is the master no more: it may be lost, or come twice if sent again";
     _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof no_slave) <= RP_OUTCOME_SIZE_MAX && sizeof gap <= sizeof timeout &&
-                       RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX,
+                       RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX &&
+                       RP_RESPONSE_OUTCOME_SIZE(sizeof not_master) <= RP_OUTCOME_SIZE_MAX,
                    "room for each");
     static const char not_committed[] = "in-sync replicas not enough: no majority of the group had the message within slaveTimeout";
-    static const char leader_gone[] = "this broker stopped to lead its group before a majority had the message";
     _Static_assert(sizeof not_committed <= sizeof timeout + 32 && RP_RESPONSE_OUTCOME_SIZE(sizeof not_committed) <= RP_OUTCOME_SIZE_MAX,
                    "room for it");
     switch (outcome) {
     case RP_OUTCOME_NOT_COMMITTED:
         return (rp_slice){(const uint8_t *)not_committed, sizeof not_committed - 1};
-    case RP_OUTCOME_LEADER_GONE:
-        return (rp_slice){(const uint8_t *)leader_gone, sizeof leader_gone - 1};
     case RP_OUTCOME_NO_SLAVE:
         return (rp_slice){(const uint8_t *)no_slave, sizeof no_slave - 1};
     case RP_OUTCOME_GAP:
         return (rp_slice){(const uint8_t *)gap, sizeof gap - 1};
     case RP_OUTCOME_SLAVE_TIMEOUT:
         return (rp_slice){(const uint8_t *)timeout, sizeof timeout - 1};
+    case RP_OUTCOME_NOT_MASTER:
+        return (rp_slice){(const uint8_t *)not_master, sizeof not_master - 1};
     default:
         return (rp_slice){NULL, 0};
     }
@@ -66,7 +73,9 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
-    if (replicated < 0) {
+    if (replicated < end_offset && !is_master(broker, rp_clock_monotonic_ns(rp_clock_system()))) {
+        *outcome = RP_OUTCOME_NOT_MASTER;
+    } else if (replicated < 0) {
         *outcome = RP_OUTCOME_NO_SLAVE;
     } else if (end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
         *outcome = RP_OUTCOME_GAP;
@@ -120,7 +129,7 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
 }
 
-int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+int rp_parked_responses_push(rp_lane *lane, const rp_answer_to *to, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size) {
     rp_parked_response *entry = next_entry(&lane->parked);
     if (entry == NULL)
@@ -132,7 +141,8 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
             return RP_E_NO_MEMORY;
     }
     memcpy(target, frame, size);
-    entry->connection_id = connection_id;
+    entry->connection_id = rp_connection_id(to->connection);
+    entry->request_code = to->request_code;
     add_entry(lane, entry, end_offset, needs, outcome, size);
     return RP_OK;
 }
@@ -169,6 +179,7 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
     if (target != NULL) {
         memcpy(target, frame, entry->size);
         rp_connection_commit(connection, rp_outcome_write(entry->outcome, target, entry->size));
+        rp_answer_times_note(&lane->answer_times, entry->request_code, RP_OUTCOME_CODE(entry->outcome), entry->arrived_ns);
     } else if (connection != NULL) {
         rp_server_close_connection(lane->server, entry->connection_id);
     }
@@ -179,11 +190,12 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
     uint32_t leadership; /* read behind replicated: what is committed is not of a later one */
+    int is_master;
     int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
-    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker)};
+    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker, now_ns)};
     log.leadership = rp_leadership(broker);
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
     log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
@@ -199,12 +211,12 @@ static int64_t slave_timeout_ms(const rp_lane *lane) {
 }
 
 static void update_commit(rp_lane *lane, rp_parked_response *entry, const log_state *log, int64_t waited_ms) {
-    int is_gone = entry->leadership != log->leadership;
+    int is_gone = entry->leadership != log->leadership || (!log->is_master && log->replicated < entry->end_offset);
     if (!is_gone && log->replicated < entry->end_offset && waited_ms < slave_timeout_ms(lane))
         return;
     entry->needs &= (uint16_t)~RP_NEEDS_COMMIT;
     if (is_gone || log->replicated < entry->end_offset) {
-        entry->outcome = is_gone ? RP_OUTCOME_LEADER_GONE : RP_OUTCOME_NOT_COMMITTED;
+        entry->outcome = is_gone ? RP_OUTCOME_NOT_MASTER : RP_OUTCOME_NOT_COMMITTED;
         rp_count(&lane->counters.slave_timeouts, 1);
     }
 }
@@ -218,6 +230,11 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
     if (entry->needs & RP_NEEDS_COMMIT)
         update_commit(lane, entry, log, waited_ms);
+    if ((entry->needs & RP_NEEDS_SLAVES) && !log->is_master) {
+        entry->needs = 0; /* nor does its disk matter then */
+        entry->outcome = RP_OUTCOME_NOT_MASTER;
+        rp_count(&lane->counters.slave_timeouts, 1);
+    }
     if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= flush_timeout_ms(lane))) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
         if (entry->outcome == 0)
@@ -237,7 +254,9 @@ static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry)
         wait_ms = flush_timeout_ms(lane);
     if ((entry->needs & (RP_NEEDS_SLAVES | RP_NEEDS_COMMIT)) && slave_timeout_ms(lane) < wait_ms)
         wait_ms = slave_timeout_ms(lane);
-    return entry->arrived_ns + wait_ms * RP_NS_PER_MS;
+    int64_t deadline_ns = wait_ms < INT64_MAX / RP_NS_PER_MS ? entry->arrived_ns + wait_ms * RP_NS_PER_MS : INT64_MAX;
+    int64_t lease_ns = rp_commit_log_lease(lane->broker->commit_log);
+    return (entry->needs & RP_NEEDS_SLAVES) && lease_ns < deadline_ns ? lease_ns : deadline_ns;
 }
 
 int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {

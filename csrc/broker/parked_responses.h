@@ -26,14 +26,15 @@ struct rp_lane;
 
 enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2, RP_NEEDS_COMMIT = 4 };
 
-/* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. */
+/* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. NOT_MASTER is one that
+ * RocketMQ's clients send again elsewhere: nobody knows whether the next master has the message. */
 enum rp_outcome {
     RP_OUTCOME_FLUSH_TIMEOUT = RP_RESPONSE_FLUSH_DISK_TIMEOUT,
     RP_OUTCOME_NO_SLAVE = RP_RESPONSE_SLAVE_NOT_AVAILABLE,
     RP_OUTCOME_GAP = RP_RESPONSE_SLAVE_NOT_AVAILABLE | 1 << 8,
     RP_OUTCOME_SLAVE_TIMEOUT = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT,
     RP_OUTCOME_NOT_COMMITTED = RP_RESPONSE_SYSTEM_ERROR,
-    RP_OUTCOME_LEADER_GONE = RP_RESPONSE_SERVICE_NOT_AVAILABLE
+    RP_OUTCOME_NOT_MASTER = RP_RESPONSE_SERVICE_NOT_AVAILABLE
 };
 #define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
 #define RP_OUTCOME_SIZE_MAX 192u /* bytes that rp_outcome_write may add to a frame */
@@ -50,6 +51,7 @@ typedef struct rp_parked_response {
     int16_t outcome; /* 0, or what already went wrong */
     uint16_t needs;
     uint32_t leadership; /* of the broker's, in which it was stored */
+    int32_t request_code;
     uint8_t frame[RP_PARKED_INLINE];
 } rp_parked_response;
 
@@ -72,7 +74,7 @@ uint32_t rp_outcome_write(int32_t outcome, uint8_t *frame, uint32_t size);
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *outcome);
 
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
-int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+int rp_parked_responses_push(struct rp_lane *lane, const rp_answer_to *to, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size);
 /* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
 int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);

@@ -169,8 +169,7 @@ static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
 static void count_delivered(rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL)
         return;
-    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
 /* Appends the batch. The first status that asks for another try, or RP_OK. */
@@ -196,11 +195,11 @@ static int append(rp_schedule_service *service, delay_level *level, const rp_que
     return refused;
 }
 
-/* The position within what the queue has: RocketMQ corrects it so, too. */
+/* The position within what the queue has, or is going to have: RocketMQ corrects it so, too. */
 static int64_t position_of(rp_schedule_service *service, delay_level *level) {
     const rp_consume_queue *queue = queue_of(level);
     int64_t position = atomic_load_explicit(&level->position, memory_order_relaxed), from = position > 0 ? position : 0;
-    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = end_of(level);
+    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = queue != NULL ? rp_consume_queue_next_offset(queue) : 0;
     int64_t corrected = from < min ? min : from > max ? max : from;
     if (corrected != from) {
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
@@ -238,7 +237,7 @@ static int64_t take_due(rp_schedule_service *service, delay_level *level, const 
 static int64_t deliver(rp_schedule_service *service, delay_level *level) {
     rp_queue_entry entries[RP_SCHEDULE_WINDOW];
     int64_t position = position_of(service, level);
-    if (position == end_of(level))
+    if (position >= end_of(level))
         return NEVER;
     int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
     int64_t now_ms = wall_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set back */
@@ -329,6 +328,8 @@ void rp_schedule_stored(rp_schedule_service *service, int64_t due_at_ms) {
     pthread_mutex_unlock(&service->lock);
 }
 
+void rp_schedule_arrived(rp_schedule_service *service) { rp_schedule_stored(service, AWAKE + 1); }
+
 /* ---- open and close ---- */
 
 static rp_slice schedule_topic_name(void) { return (rp_slice){(const uint8_t *)RP_DELAY_TOPIC, sizeof RP_DELAY_TOPIC - 1}; }
@@ -338,12 +339,8 @@ rp_schedule_service *rp_schedule_service_create(rp_broker *broker) {
     if (service == NULL)
         return NULL;
     service->broker = broker;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&service->lock, NULL);
-    pthread_cond_init(&service->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&service->woken);
     atomic_store(&service->looks_again_ms, AWAKE);
     service->topic = rp_topic_table_entry(broker->topics, schedule_topic_name());
     service->level_max = rp_message_store_delay_level_max(broker->store);

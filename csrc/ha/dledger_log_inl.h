@@ -90,10 +90,15 @@ struct rp_dledger_log {
 /* dledger_log.c, under lock. */
 void rp_dledger_commit(rp_dledger_log *dledger, int64_t index, int64_t offset);
 void rp_dledger_advance(rp_dledger_log *dledger);
+void rp_dledger_step_down(rp_dledger_log *dledger);
 void rp_dledger_raise_claim(rp_dledger_log *dledger, int64_t term, const char *leader_id);
 const rp_dledger_follower *rp_dledger_member(const rp_dledger_log *dledger, rp_slice id);
-/* Any thread. */
+/* Any thread; the second in the appender's: the log has grown. */
 void rp_dledger_wake(atomic_int *sleeping, int wake_fd);
+void rp_dledger_appended(void *dledger);
+
+/* dledger_disk.c: the thread of who is alone, or counts on its disk. */
+void rp_dledger_disk_run(void *dledger);
 
 /* dledger_follow.c: the hooks of the DLedger port. */
 int rp_dledger_on_request(void *context, rp_reactor *reactor, rp_connection *connection, const rp_command *command, int resubmitted);

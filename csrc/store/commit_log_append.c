@@ -108,14 +108,26 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
-/* Under the lock: the record and its entry are there for readers; of a log with entries only the record, until it is committed. */
-static void publish_item(rp_commit_log *log, rp_append_item *item) {
-    if (log->head_size != 0) {
+/* Under the lock: the record is there for readers, its entry in time. */
+static void publish_held(rp_commit_log *log, rp_append_item *item) {
+    if (log->head_size == 0) {
+        atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
+    } else {
         rp_ledger_entry entry = {.index = atomic_load_explicit(&log->end_index, memory_order_relaxed) + 1,
                                  .term = log->term,
                                  .position = item->commit_log_offset - log->head_size,
                                  .size = log->head_size + item->size};
         rp_commit_log_publish_entry(log, &entry);
+    }
+    if (rp_message_is_queued(item->sys_flag)) {
+        rp_consume_queue_place(item->queue, item->queue_offset + 1);
+    }
+}
+
+/* Under the lock: the record and its entry are there for readers. */
+static void publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (__builtin_expect(log->holds_back, 0)) {
+        publish_held(log, item);
         return;
     }
     if (log->index_feed != NULL) {
@@ -128,30 +140,6 @@ static void publish_item(rp_commit_log *log, rp_append_item *item) {
         rp_queue_entry entry = {item->commit_log_offset, (int32_t)item->size, tags_code};
         rp_consume_queue_put(item->queue, &entry);
     }
-}
-
-/* Under the lock: the item's entry waits for its record to be written. One of a log with entries waits for more than that. */
-static void count_staged(const rp_commit_log *log, const rp_append_item *item, int32_t change) {
-    if (log->head_size == 0 && rp_message_is_queued(item->sys_flag)) {
-        item->queue->staged += change;
-    }
-}
-
-/* Under the lock: the item was not appended after all, nor were those of its queue that came behind it. */
-static void take_back_promise(const rp_commit_log *log, const rp_append_item *item) {
-    if (log->head_size != 0 && rp_message_is_queued(item->sys_flag) && item->queue_offset < item->queue->promised_offset) {
-        item->queue->promised_offset = item->queue_offset;
-    }
-}
-
-/* Under the lock: the offset that a queued message gets. */
-static int64_t next_queue_offset(const rp_commit_log *log, rp_consume_queue *queue) {
-    int64_t next = rp_consume_queue_max_offset(queue) + queue->staged;
-    if (log->head_size != 0) {
-        next = next < queue->promised_offset ? queue->promised_offset : next;
-        queue->promised_offset = next + 1;
-    }
-    return next;
 }
 
 /* Under the lock. The clients are told only that it failed: what the system said of it is for the log. */
@@ -182,12 +170,11 @@ static int write_staged(rp_commit_log *log, rp_append_item *items) {
         if (items[i].status != RP_OK) {
             continue;
         }
-        count_staged(log, &items[i], -1);
+        items[i].queue->staged -= rp_message_is_queued(items[i].sys_flag);
         if (rc == RP_OK) {
             publish_item(log, &items[i]);
         } else {
             items[i].status = rc;
-            take_back_promise(log, &items[i]);
         }
     }
     if (rc != RP_OK) {
@@ -270,7 +257,7 @@ static int reserve_unit(rp_commit_log *log) {
     return rc;
 }
 
-/* Under the lock: space for the record and for its queue entry; the queue of a log with entries gets that once it is committed. */
+/* Under the lock: space for the record and for its queue entry. */
 static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_item *item, bool consumed) {
     rp_consume_queue *queue = item->queue;
     int rc = RP_OK;
@@ -279,9 +266,7 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
         (queue->staged != 0 && rp_consume_queue_max_offset(queue) + queue->staged >= queue->allocated_offset)) {
         rc = write_staged(log, items);
     }
-    if (rc == RP_OK && log->head_size != 0) {
-        rc = reserve_unit(log);
-    } else if (rc == RP_OK && consumed) {
+    if (rc == RP_OK && consumed) {
         rp_error error;
         error.status = RP_OK;
         rc = rp_consume_queue_reserve(queue, &error);
@@ -289,8 +274,13 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
             rp_commit_log_tell_refused(log, &error);
         }
     }
+    rc = rc == RP_OK && log->head_size != 0 ? reserve_unit(log) : rc;
     rc = rc == RP_OK ? rp_commit_log_make_room(log, items, log->head_size + item->size) : rc;
     return rc == RP_OK && !rp_commit_log_is_staging(log) ? rp_commit_log_hold(log, log->head_size + item->size) : rc;
+}
+
+static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) {
+    return __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
 }
 
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
@@ -310,7 +300,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
     source.physical_offset = item->commit_log_offset = log->position + log->head_size;
-    source.queue_offset = item->queue_offset = consumed ? next_queue_offset(log, item->queue) : 0;
+    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) + item->queue->staged : 0;
     rp_message_encode(&source, target + log->head_size, item->size);
     if (log->head_size != 0) {
         rp_ledger_entry entry = rp_commit_log_next_entry(log, item->size);
@@ -321,7 +311,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     if (rp_commit_log_is_staging(log)) {
         staging->item_first = target == staging->bytes ? index : staging->item_first;
         staging->item_end = index + 1;
-        count_staged(log, item, 1);
+        item->queue->staged += consumed;
     } else {
         publish_item(log, item);
     }
@@ -428,7 +418,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
                  : now_ms; /* a batch that waited for the lock is not older than the one before it */
-    bool is_dispatched = rp_commit_log_dispatched_offset(log) == log->position;
+    bool holds_back = rp_commit_log_dispatched_offset(log) != log->position || log->dispatch_limit != INT64_MAX;
+    log->holds_back = holds_back;
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
             items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
@@ -443,16 +434,16 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);
     }
     int64_t position = log->position;
-    if (is_dispatched && log->head_size == 0) {
+    log->appended_end = appended != 0 ? position : log->appended_end;
+    if (!holds_back) {
         atomic_store_explicit(&log->dispatched, position, memory_order_release);
     }
-    count(log, log->head_size == 0 ? (uint64_t)appended : 0, bytes, item_count - (uint64_t)appended,
-          (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
+    count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
     atomic_store_explicit(&log->locked_ns, 0, memory_order_relaxed);
     pthread_mutex_unlock(&log->append_lock);
     if (appended != 0) {
         rp_preallocation_advise(log->preallocation, position);
-        if (log->head_size == 0) {
+        if (!holds_back) {
             wake_readers(log, items, item_count);
         }
         rp_commit_log_tell_followers(log);

@@ -43,6 +43,9 @@ struct rp_commit_log {
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
     int64_t dispatch_limit; /* guarded by append_lock */
+    bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
+    int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */
+    _Atomic uint64_t places; /* grows when queues' placed_end are counted anew: older ones say nothing. Written under append_lock */
     _Atomic uint64_t cuts; /* how often the end went back: a sync that was under way meanwhile says nothing of the new end */
 
     pthread_mutex_t failure_lock; /* leaf */
@@ -55,14 +58,13 @@ struct rp_commit_log {
     _Atomic uint64_t queues_begun; /* relaxed: replicated messages that were their queue's first */
     rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */
     _Atomic int64_t damaged_at; /* where replicated bytes are no record, -1: nowhere; set once, released after damage */
-    rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
+    rp_dispatch_record *dispatch, *place; /* fixed before the first replicated byte */
     void *dispatch_context;
 
     pthread_mutex_t committed_lock; /* leaf: of the condition alone */
     pthread_cond_t committed; /* dispatched has moved on, or the log was cut, and somebody waits */
     _Atomic uint32_t commit_waiters; /* sequentially consistent against dispatched */
     uint32_t head_size; /* fixed: RP_LEDGER_HEAD_SIZE when the log has entries, else 0 */
-    rp_promises promises; /* fixed before the first entry of its own */
     int64_t term; /* guarded by append_lock: of the entries that are appended */
     int64_t next_index; /* guarded by append_lock: of the next entry, staged ones counted */
     _Atomic int64_t begin_index; /* of the first file's first; -1: no entry */
@@ -94,5 +96,32 @@ int rp_commit_log_start_at(rp_commit_log *log, int64_t offset, rp_error *error);
  * there, with its unit. */
 rp_ledger_entry rp_commit_log_next_entry(const rp_commit_log *log, uint32_t record_size);
 void rp_commit_log_publish_entry(rp_commit_log *log, const rp_ledger_entry *entry);
+
+/* commit_log_held.c, under the append lock: queues' places are counted anew, by what is not dispatched yet; *end is behind the last whole
+ * record of it. */
+int rp_commit_log_place_held(rp_commit_log *log, int64_t *end, rp_error *error);
+
+/* commit_log_dispatch.c */
+#define RP_WOKEN_QUEUES_MAX 64
+#define RP_ROUND_RECORDS_MAX 1024 /* while appends wait for the lock */
+
+/* One hold of the lock: queues that got entries, to wake their readers outside of it. */
+typedef struct rp_dispatch_round {
+    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX];
+    uint32_t count, records;
+} rp_dispatch_round;
+
+/* Under the lock: what is done with a whole record. RP_OK, or why it goes no further. */
+typedef int rp_visit_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error);
+/* Under the lock: visits the whole records of one file from *offset on, up to `end`, at most a round of them; *offset is behind the last.
+ * RP_OK; RP_E_CORRUPT: what stands there is no record; what the log cannot be read for, or the visit failed with. */
+int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_visit_record *visit, rp_dispatch_round *round,
+                        rp_error *error);
+/* Under the lock: entries for a round of records from the dispatched offset on. 1: there may be more; 0: not now; or why there are none. */
+int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, rp_error *error);
+/* All there is; the lock is given up in between, to wake readers. */
+void rp_commit_log_dispatch_all(rp_commit_log *log);
+/* Outside the lock. */
+void rp_commit_log_wake_round(rp_commit_log *log, const rp_dispatch_round *round);
 
 #endif

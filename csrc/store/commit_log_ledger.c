@@ -273,37 +273,13 @@ static uint32_t encode_first_record(const rp_commit_log *log, int64_t position, 
     return size;
 }
 
-/* Under the lock: the records that are not committed. */
-static int keep_promises(rp_commit_log *log, rp_error *error) {
-    int64_t offset = rp_commit_log_dispatched_offset(log);
-    log->promises.forget(log->promises.context);
-    while (offset < log->position) {
-        int64_t file_end = offset - offset % log->file_size + log->file_size, end = log->position < file_end ? log->position : file_end;
-        rp_log_range range;
-        int rc = rp_commit_log_read(log, offset, (uint32_t)(end - offset), &range);
-        if (rc != RP_OK) {
-            return rp_error_set(error, rc, 0, log->setup.directory, offset, "the log's end cannot be read: %s", rp_status_text(rc));
-        }
-        uint32_t done = 0;
-        for (rp_ledger_entry entry; done < range.size; done += entry.size) {
-            rp_message message;
-            int kind = rp_ledger_entry_decode(range.address + done, (uint64_t)(file_end - offset - done), &entry);
-            if (kind == RP_LEDGER_BLANK) {
-                done = range.size;
-                break;
-            }
-            if (kind != RP_LEDGER_ENTRY || entry.size > range.size - done ||
-                rp_message_decode(range.address + done + RP_LEDGER_HEAD_SIZE, entry.size - RP_LEDGER_HEAD_SIZE, RP_CHECK_NO_CRC, &message,
-                                  error) != RP_RECORD_MESSAGE) {
-                rp_log_range_release(range.pin);
-                return rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, offset + done, "no entry where one should be");
-            }
-            log->promises.keep(log->promises.context, &message);
-        }
-        rp_log_range_release(range.pin);
-        offset += done;
-    }
-    return RP_OK;
+/* Under the lock: what is not committed gets its places in the queues, and what is appended comes behind it. */
+static int place_uncommitted(rp_commit_log *log, rp_error *error) {
+    int64_t end = 0;
+    int rc = rp_commit_log_place_held(log, &end, error);
+    return rc == RP_OK && end < log->position
+               ? rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, end, "no entry where one should be")
+               : rc;
 }
 
 int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error) {
@@ -320,7 +296,7 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
         rc = rp_error_set(error, RP_E_RANGE, 0, log->setup.directory, term, "the last entry is of term %lld, later than %lld",
                           (long long)last_term, (long long)term);
     }
-    rc = rc == RP_OK ? keep_promises(log, error) : rc;
+    rc = rc == RP_OK ? place_uncommitted(log, error) : rc;
     if (rc == RP_OK) {
         log->term = term;
         uint32_t size = encode_first_record(log, log->position, record);
@@ -336,105 +312,5 @@ int rp_commit_log_lead_entries(rp_commit_log *log, int64_t term, rp_error *error
         rp_preallocation_advise(log->preallocation, position);
         rp_commit_log_tell_followers(log);
     }
-    return rc;
-}
-
-/* ---- opening ---- */
-
-void rp_commit_log_set_dispatched(rp_commit_log *log, int64_t offset) {
-    atomic_store_explicit(&log->dispatched, offset, memory_order_release);
-    log->dispatch_limit = offset;
-}
-
-/* The unit of the entry, as the index files have it or written anew. */
-static int settle_unit(rp_commit_log *log, const rp_ledger_entry *entry, rp_error *error) {
-    rp_ledger_index *index = log->setup.ledger_index;
-    rp_ledger_entry unit;
-    if (rp_ledger_index_read(index, entry->index, &unit) == RP_OK && unit.position == entry->position && unit.size == entry->size &&
-        unit.term == entry->term) {
-        return RP_OK;
-    }
-    if (log->setup.read_only) {
-        return rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, entry->position, "entry %lld is not in the index files",
-                            (long long)entry->index);
-    }
-    int rc = rp_ledger_index_reserve(index, entry->index, error);
-    if (rc == RP_OK) {
-        rp_ledger_index_put(index, entry);
-    }
-    return rc;
-}
-
-/* The entries of one file, from *offset on; *offset is behind them. The first one's index and begin into *first. */
-static int settle_file(rp_commit_log *log, int64_t *offset, rp_ledger_entry *first, rp_error *error) {
-    int64_t file_end = *offset - *offset % log->file_size + log->file_size, end = log->position < file_end ? log->position : file_end;
-    rp_log_range range;
-    int rc = rp_commit_log_read(log, *offset, (uint32_t)(end - *offset), &range);
-    if (rc != RP_OK) {
-        return rp_error_set(error, rc, 0, log->setup.directory, *offset, "the log cannot be read: %s", rp_status_text(rc));
-    }
-    uint32_t done = 0;
-    while (rc == RP_OK && done < range.size) {
-        rp_ledger_entry entry;
-        int kind = rp_ledger_entry_decode(range.address + done, (uint64_t)(file_end - *offset - done), &entry);
-        if (kind == RP_LEDGER_BLANK) {
-            done = range.size;
-            break;
-        }
-        if (kind != RP_LEDGER_ENTRY || entry.position != *offset + done) {
-            rc = rp_error_set(error, RP_E_CORRUPT, 0, log->setup.directory, *offset + done, "no entry where one should be");
-            break;
-        }
-        rc = settle_unit(log, &entry, error);
-        *first = first->size == 0 ? entry : *first;
-        done += entry.size;
-        atomic_store_explicit(&log->end_term, entry.term, memory_order_relaxed);
-        atomic_store_explicit(&log->end_index, entry.index, memory_order_release);
-    }
-    rp_log_range_release(range.pin);
-    *offset += done;
-    return rc;
-}
-
-static int is_behind(rp_commit_log *log, const rp_ledger_entry *entry) {
-    rp_ledger_entry before;
-    return entry->index > 0 && rp_ledger_index_read(log->setup.ledger_index, entry->index - 1, &before) == RP_OK &&
-           (before.position + before.size == entry->position || entry->position % log->file_size == 0);
-}
-
-/* Nothing is to be looked at: the end is what the last unit says, when the log says the same. */
-static int settle_end(rp_commit_log *log) {
-    rp_ledger_index *index = log->setup.ledger_index;
-    rp_ledger_entry unit, head;
-    rp_log_range range;
-    int64_t last = rp_ledger_index_last_below(index, log->position);
-    if (last < 0 || rp_ledger_index_read(index, last, &unit) != RP_OK || unit.position + unit.size != log->position ||
-        rp_commit_log_read(log, unit.position, unit.size, &range) != RP_OK) {
-        return 0;
-    }
-    int is_it = rp_ledger_entry_decode(range.address, range.size, &head) == RP_LEDGER_ENTRY && head.index == last && head.term == unit.term;
-    rp_log_range_release(range.pin);
-    if (is_it) {
-        atomic_store_explicit(&log->end_term, unit.term, memory_order_relaxed);
-        atomic_store_explicit(&log->end_index, last, memory_order_release);
-    }
-    return is_it;
-}
-
-int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error) {
-    int64_t begin = rp_commit_log_min_offset(log), offset = from < begin ? begin : from;
-    rp_ledger_entry first = {.size = 0};
-    int rc = RP_OK;
-    bool is_known = log->position == begin || (offset >= log->position && settle_end(log));
-    offset = offset >= log->position ? begin : offset;
-    while (!is_known && rc == RP_OK && offset < log->position) {
-        rc = settle_file(log, &offset, &first, error);
-        if (rc == RP_OK && first.position > begin && first.size != 0 && !is_behind(log, &first)) {
-            first = (rp_ledger_entry){.size = 0};
-            offset = begin;
-        }
-    }
-    log->next_index = rp_commit_log_end_index(log) + 1;
-    rp_commit_log_find_begin(log);
     return rc;
 }

@@ -18,7 +18,7 @@
 #include "message.h"
 #include "preallocation.h"
 
-/* Enters a replicated record; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
+/* Enters a record that is in the log; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
 typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error);
 
 #define RP_LOG_FOLLOWERS_MAX 4
@@ -45,9 +45,9 @@ typedef struct rp_commit_log_setup {
 
 /* Reads the directory; nothing is appended before rp_commit_log_set_end. */
 int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp_error *error);
-/* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here.
- * Files behind it are removed. */
-int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
+/* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here. Records from
+ * `dispatched` on have no entries yet. Files behind the end are removed. */
+int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t dispatched, int64_t store_timestamp_ms, rp_error *error);
 /* The largest body of the appends that come. */
 void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes);
 /* How long the appends that come wait for one another, and when one counts as stuck. */
@@ -68,19 +68,10 @@ void rp_commit_log_feed_index(rp_commit_log *log, rp_index_feed *feed);
 /* Only while nobody appends. */
 void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);
-void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, void *context);
-/* Of a log with entries, under the append lock and before the first of its own term: each queue's next message comes behind what is in the
- * queue; then, for every record that is not committed, behind that one. */
-typedef struct rp_promises {
-    void (*forget)(void *context);
-    void (*keep)(void *context, const rp_message *message);
-    void *context;
-} rp_promises;
-void rp_commit_log_on_lead(rp_commit_log *log, const rp_promises *promises);
-/* Of a log with entries, behind set_end: what recovery has dispatched, all of which is committed; and the end of the entries. */
-void rp_commit_log_set_dispatched(rp_commit_log *log, int64_t offset);
-/* The entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those before: else it begins
- * with the log. Before anything is appended. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
+/* dispatch enters a record into its queue; place only says where the queue goes on behind it. */
+void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context);
+/* Behind set_end: the entries from `from`, an entry's begin, to the log's end have their units in the index files, and so have those
+ * before: else it begins with the log. RP_OK; RP_E_CORRUPT; RP_E_IO, RP_E_DISK_FULL, RP_E_NO_MEMORY. */
 int rp_commit_log_settle_entries(rp_commit_log *log, int64_t from, rp_error *error);
 /* Its first file has gone: the first entry is another one. */
 void rp_commit_log_find_begin(rp_commit_log *log);

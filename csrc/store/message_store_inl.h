@@ -52,4 +52,11 @@ struct rp_message_store {
 /* RP_OK, or RP_E_INVALID: the pauses between flushes are no such. */
 int rp_message_store_check_intervals(uint32_t log_ms, uint32_t queue_ms, rp_error *error);
 
+/* message_store_ledger.c: steps of the open, and nothing for a log without entries. */
+int rp_message_store_refuse_old_log(rp_message_store *store, rp_error *error);
+int rp_message_store_open_ledger(rp_message_store *store, rp_error *error);
+/* Up to where DLedger's checkpoint calls the log committed; 0: it says nothing. */
+int64_t rp_message_store_committed_end(const rp_message_store *store);
+int rp_message_store_settle_entries(rp_message_store *store, rp_error *error);
+
 #endif

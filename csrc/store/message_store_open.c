@@ -12,12 +12,9 @@
 #include <string.h>
 
 #include "cut_intent.h"
-#include "file_row.h"
 #include "message.h"
-#include "message_layout_inl.h"
 
 #define INDEX_DRAIN_MS 500
-#define LEDGER_LAST_FILES 3 /* what DLedger itself reads again */
 
 void rp_message_store_options_default(rp_message_store_options *options) {
     *options = (rp_message_store_options){
@@ -143,32 +140,6 @@ static int read_marks(rp_message_store *store, rp_error *error) {
     return rc;
 }
 
-/* RocketMQ goes on behind a commitlog from before DLedger and reads both; here the messages of the old one would be missing. */
-static int refuse_old_log(rp_message_store *store, rp_error *error) {
-    char path[RP_PATH_MAX];
-    rp_file_row *old = NULL;
-    int rc = store->paths.ledger_index[0] == 0 ? RP_E_NOT_FOUND : rp_path_join(path, store->paths.root, "commitlog", error);
-    if (rc != RP_OK || strcmp(path, store->paths.commit_log) == 0) {
-        return rc == RP_E_NOT_FOUND ? RP_OK : rc;
-    }
-    rc = rp_file_row_open(path, &old, error);
-    if (rc == RP_OK && rp_file_row_count(old) != 0) {
-        rc =
-            rp_error_set(error, RP_E_INVALID, 0, path, -1,
-                         "there is a commit log from before DLedger, which this broker does not read beside entries: send what it holds to "
-                         "another broker, then move it away with consumequeue and index");
-    }
-    rp_file_row_close(old);
-    return rc;
-}
-
-static int open_ledger_index(rp_message_store *store, rp_error *error) {
-    const rp_message_store_options *options = &store->options;
-    return store->paths.ledger_index[0] == 0 ? RP_OK
-                                             : rp_ledger_index_open(store->ops, store->paths.ledger_index, options->ledger_index_file_size,
-                                                                    options->read_only, &store->ledger_index, error);
-}
-
 static int open_log(rp_message_store *store, rp_error *error) {
     const rp_message_store_options *options = &store->options;
     rp_commit_log_setup log = {.ops = store->ops,
@@ -242,30 +213,6 @@ static int doubt_queues(void *context, rp_error *error) {
     return rc == RP_OK ? rp_abort_mark_set(store->ops, store->paths.abort_mark, store->paths.root, error) : rc;
 }
 
-/* What is known to be committed of a log with entries: what was in the queues, by our checkpoint, and what DLedger's says. */
-static int64_t committed_end(const rp_message_store *store) {
-    rp_ledger_entry unit;
-    if (store->ledger_index == NULL) {
-        return INT64_MAX;
-    }
-    int64_t end = store->checkpoint.is_exact ? store->checkpoint.queues_offset : 0;
-    if (store->options.ledger_committed_index >= 0 &&
-        rp_ledger_index_read(store->ledger_index, store->options.ledger_committed_index, &unit) == RP_OK &&
-        unit.position + unit.size > end) {
-        end = unit.position + unit.size;
-    }
-    return end;
-}
-
-/* Where the index files' units may be missing from on: they are synced ahead of our checkpoint; a stop of DLedger's leaves all but its
- * last files whole. */
-static int settle_entries(rp_message_store *store, rp_error *error) {
-    rp_mapped_file_queue *row = rp_commit_log_files(store->commit_log);
-    int64_t last_files = rp_mapped_file_queue_end(row) - LEDGER_LAST_FILES * (int64_t)rp_mapped_file_queue_file_size(row);
-    int64_t from = store->was_exact ? store->recovery.start : last_files;
-    return rp_commit_log_settle_entries(store->commit_log, from, error);
-}
-
 /* Loads what is there, finds the end of the log and makes the queues agree with it. */
 static int recover(rp_message_store *store, rp_error *error) {
     rp_error queues_error = {0};
@@ -289,20 +236,19 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,
-                                    .committed = committed_end(store),
+                                    .holds_back = store->options.holds_back || store->ledger_index != NULL,
+                                    .confirmed_at_least = rp_message_store_committed_end(store),
                                     .doubt_queues = doubt_queues,
                                     .context = store};
     store->was_exact = store->checkpoint.is_exact;
     int rc = rp_recovery_run(&store->recovery, error);
-    rc = rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
-    if (rc == RP_OK && store->ledger_index != NULL) {
-        rp_commit_log_set_dispatched(store->commit_log, store->recovery.dispatched_end);
-        rc = settle_entries(store, error);
-    }
-    return rc;
+    rc = rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.held_from,
+                                             store->recovery.store_timestamp_ms, error)
+                     : rc;
+    return rc == RP_OK && store->ledger_index != NULL ? rp_message_store_settle_entries(store, error) : rc;
 }
 
-static int dispatch_replicated(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+static int dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
     rp_dispatcher *dispatcher = context;
     uint64_t added = dispatcher->entries_added;
     int rc = rp_dispatcher_apply(dispatcher, message, error);
@@ -310,21 +256,9 @@ static int dispatch_replicated(void *context, const rp_message *message, rp_cons
     return rc;
 }
 
-static int forget_promise(void *context, rp_consume_queue *queue) {
-    (void)context;
-    queue->promised_offset = 0;
-    return 0;
-}
-
-static void forget_promises(void *context) { rp_queue_table_each(((rp_message_store *)context)->queues, forget_promise, NULL); }
-
-static void keep_promise(void *context, const rp_message *message) {
-    rp_message_store *store = context;
-    rp_consume_queue *queue =
-        rp_message_is_queued(message->sys_flag) ? rp_queue_table_find(store->queues, message->topic, message->queue_id, 1, NULL) : NULL;
-    if (queue != NULL && message->queue_offset >= queue->promised_offset && message->queue_offset < RP_QUEUE_OFFSETS_MAX) {
-        queue->promised_offset = message->queue_offset + 1;
-    }
+static int place_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+    *queue = NULL;
+    return rp_dispatcher_place(context, message, error);
 }
 
 static void index_synced(void *context, int64_t time_ms) { rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms); }
@@ -385,6 +319,7 @@ static int settle(rp_message_store *store, rp_error *error) {
     checkpoint->log_time_ms = recovery->store_timestamp_ms;
     checkpoint->flushed_offset = recovery->end;
     checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */
+    checkpoint->confirm_offset = recovery->held_from;
     rp_checkpoint_forget_counts(checkpoint);
     checkpoint->is_exact = 1;
     return rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
@@ -424,9 +359,7 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
 }
 
 static int start_log(rp_message_store *store, rp_error *error) {
-    rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
-    const rp_promises promises = {forget_promises, keep_promise, store};
-    rp_commit_log_on_lead(store->commit_log, &promises);
+    rp_commit_log_on_dispatch(store->commit_log, dispatch_record, place_record, &store->dispatcher);
     return rp_commit_log_start(store->commit_log, error);
 }
 
@@ -470,10 +403,21 @@ static void destroy(rp_message_store *store) {
 /* RP_OK, or why the store cannot be opened. Each relies on those before it. */
 typedef int step(rp_message_store *store, rp_error *error);
 
-static step *const opening[] = {
-    check_options, set_paths,         refuse_old_log, make_directories, take_lock,   choose_backend, open_queues_directory,
-    read_marks,    open_ledger_index, open_log,       cut_log,          open_queues, recover,        open_index,
-    NULL};
+static step *const opening[] = {check_options,
+                                set_paths,
+                                rp_message_store_refuse_old_log,
+                                make_directories,
+                                take_lock,
+                                choose_backend,
+                                open_queues_directory,
+                                read_marks,
+                                rp_message_store_open_ledger,
+                                open_log,
+                                cut_log,
+                                open_queues,
+                                recover,
+                                open_index,
+                                NULL};
 /* Of a store that is not only read. */
 static step *const starting[] = {settle, set_mark, open_flusher, start_log, open_retention, start_index, start_flusher, NULL};
 

@@ -30,6 +30,9 @@ cdef extern from "auth/auth_table.h" nogil:
     int rp_auth_table_delete_acl(rp_auth_table *table, rp_slice user)
     int rp_auth_table_set_options(rp_auth_table *table, const rp_auth_options *options)
     int rp_auth_table_publish(rp_auth_table *table)
+    int rp_auth_table_identify(const rp_auth_table *table, rp_slice user, rp_slice content, rp_slice signature)
+    int rp_auth_table_judge(
+        const rp_auth_table *table, rp_slice user, uint8_t resource_type, rp_slice name, uint32_t actions, const char *source)
     int rp_auth_table_gate(rp_auth_table *table, uint16_t reactors, const rp_gate **gate)
     void rp_auth_table_read_stats(rp_auth_table *table, rp_auth_stats *stats)
     enum: RP_SIGNATURE_TEXT_SIZE

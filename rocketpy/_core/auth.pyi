@@ -29,6 +29,15 @@ ACTION_UPDATE: Final = 64
 ACTION_DELETE: Final = 128
 ACTION_GET: Final = 256
 ACTION_LIST: Final = 512
+# rp_verdict
+VERDICT_ALLOW: Final = 0
+VERDICT_DENY: Final = 1
+VERDICT_NO_MATCH: Final = 2
+# rp_identity
+IDENTITY_PROVEN: Final = 0
+IDENTITY_UNKNOWN: Final = 1
+IDENTITY_DISABLED: Final = 2
+IDENTITY_WRONG_SIGNATURE: Final = 3
 
 @disjoint_base
 class AuthTable(Gate):
@@ -57,6 +66,10 @@ class AuthTable(Gate):
         """Before the first call nothing is checked. Whitelists are of request codes."""
     def publish(self) -> None:
         """From now on requests go by what was put. Raises NoMemory: they go by what was published before."""
+    def identify(self, user: str, content: bytes, signature: str) -> int:
+        """Whether a user of the draft has signed the content, as `sign` does: one of the IDENTITY_ constants."""
+    def judge(self, user: str, resource_type: int, name: str, actions: int, source: str) -> int:
+        """What the draft says of a right: one of the VERDICT_ constants. source: an address without a port."""
     def stats(self) -> dict[str, int]:
         """The fields of rp_auth_stats."""
 

@@ -40,6 +40,13 @@ ACTION_UPDATE = 64
 ACTION_DELETE = 128
 ACTION_GET = 256
 ACTION_LIST = 512
+VERDICT_ALLOW = 0
+VERDICT_DENY = 1
+VERDICT_NO_MATCH = 2
+IDENTITY_PROVEN = 0
+IDENTITY_UNKNOWN = 1
+IDENTITY_DISABLED = 2
+IDENTITY_WRONG_SIGNATURE = 3
 
 
 def sign(bytes secret not None, bytes content not None):
@@ -176,6 +183,25 @@ cdef class AuthTable(Gate):
             status = rp_auth_table_publish(self.native)
         self.leave()
         check(status, NULL)
+
+    def identify(self, str user not None, bytes content not None, str signature not None):
+        cdef int identity
+        self.enter()
+        try:
+            identity = rp_auth_table_identify(self.native, slice_of_text(user), slice_of_bytes(content), slice_of_text(signature))
+        finally:
+            self.leave()
+        return identity
+
+    def judge(self, str user not None, uint8_t resource_type, str name not None, uint32_t actions, str source not None):
+        cdef bytes source_text = source.encode()
+        cdef int verdict
+        self.enter()
+        try:
+            verdict = rp_auth_table_judge(self.native, slice_of_text(user), resource_type, slice_of_text(name), actions, source_text)
+        finally:
+            self.leave()
+        return verdict
 
     def stats(self):
         cdef rp_auth_stats stats

@@ -33,6 +33,10 @@ class NativeTables:
     def delete_acl(self, user: str) -> None:
         self._table.delete_acl(user)
 
+    def judge(self, user: str, kind: str, name: str, actions: Sequence[str], source: str) -> int:
+        """What was put says of a right, of whose actions one is enough: a VERDICT_ constant of the core. source: an address."""
+        return self._table.judge(user, _TYPE_CODES[kind], name, sum(_ACTION_BITS[action] for action in actions), source)
+
     def publish(self) -> None:
         """Raises NoMemory: what was put counts from the next time on."""
         self._table.publish()

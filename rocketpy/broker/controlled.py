@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -39,7 +39,7 @@ START_WAIT_S: Final = 3.0
 class _ControlledLog:
     """The log's part of a switch, behind a controller."""
 
-    def __init__(self, ha: AutoSwitchHaService, on_lead: Callable[[Role], None]) -> None:
+    def __init__(self, ha: AutoSwitchHaService, on_lead: Callable[[Role], Awaitable[None]]) -> None:
         """on_lead: the log is led; called before sends are taken."""
         self._ha = ha
         self._on_lead = on_lead
@@ -54,7 +54,7 @@ class _ControlledLog:
     async def lead(self, role: Role) -> None:
         ids = sorted(role.sync_state_set.ids | {role.master_id})
         await asyncio.get_running_loop().run_in_executor(None, self._ha.lead, role.epoch, ids)
-        self._on_lead(role)
+        await self._on_lead(role)
 
     def check_leads(self, role: Role) -> None:
         """Others hear of it from the controller."""

@@ -1,6 +1,6 @@
-"""Serves the broker's metrics over HTTP: metricsExporterType=PROM.
+"""Serves the metrics of a broker or a proxy over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: BrokerMetrics.read ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: rest of the scrape ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 from wsgiref.simple_server import WSGIServer
 
@@ -19,9 +19,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
-from .metrics import BrokerMetrics
-from .metrics_settings import MetricsSettings
-from .parts import Parts
+from .health import HealthPaths
+from .metric_families import Scrape
 
 log = logging.getLogger(__name__)
 
@@ -29,11 +28,13 @@ READ_WITHIN_S: Final = 5.0
 
 
 class MetricsService(Collector):
-    """The exporter of one broker, which is read on the event loop that started it."""
+    """One exporter."""
 
-    def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
-        self._host, self._port = settings.host, settings.port
-        self._read = BrokerMetrics(parts, settings).read
+    def __init__(self, read: Callable[[], Scrape], host: str, port: int, why_not_ready: Callable[[], str] = str) -> None:
+        """Both are called on the event loop that starts it. why_not_ready: empty when clients may come."""
+        self._host, self._port = host, port
+        self._read = read
+        self._why_not_ready = why_not_ready
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -53,6 +54,9 @@ class MetricsService(Collector):
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
             ) from error
+        server, behind = self._running[0], self._running[0].get_app()
+        assert behind is not None
+        server.set_app(HealthPaths(self._loop, self._why_not_ready, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -66,11 +70,12 @@ class MetricsService(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, the broker does not."""
+        """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        scrape = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        return [*scrape.metrics, *scrape.rest()]
 
-    async def _read_on_loop(self) -> list[Metric]:
+    async def _read_on_loop(self) -> Scrape:
         return self._read()
 
 

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from .._core.broker import Broker
@@ -22,6 +22,7 @@ from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
+from ..remoting.latencies import Latencies
 from ..remoting.service import Handler
 from . import names
 from .attributes import QUEUE_TYPE
@@ -135,6 +136,8 @@ class Parts:
     boot_ms: int
     memory_bytes: int
     """Of this machine."""
+    latencies: Latencies = field(default_factory=Latencies)
+    """Of what Python answers, on all listeners."""
 
     @property
     def settings(self) -> BrokerSettings:
@@ -148,10 +151,10 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends; None of topics that are not here, and of those whose queues only RocketMQ reads."""
+        """Where a queue ends, with what is held back from it; None of topics that are not here or whose queues only RocketMQ reads."""
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
-        return self.store.max_offset(topic, queue_id) if has_plain_queues else None
+        return self.store.next_offset(topic, queue_id) if has_plain_queues else None
 
     async def release_new(self, topic: str) -> None:
         """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for

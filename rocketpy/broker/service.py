@@ -326,9 +326,9 @@ class BrokerService:
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
         if settings.is_served:
-            from .metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+            from .metrics import exporter_of  # here: a tenth of a second that others need not wait for
 
-            self._metrics = MetricsService(parts, settings)
+            self._metrics = exporter_of(parts, settings)
             self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
@@ -489,9 +489,9 @@ class BrokerService:
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
                 handlers |= reader.handlers(listener)
-            service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
-            self._services.append(service)
-            service.start()
+            closed = functools.partial(self._connection_closed, listener)
+            self._services.append(RemotingService(server, handlers, on_closed=closed, latencies=parts.latencies))
+            self._services[-1].start()
 
     # ---- closing ----
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._core.errors import RocketpyError
-from ..config import Config, ConfigError, load_config
+from ..config import Config, ConfigError, Problem, load_config
 from ..logs import NativeLog, start_logging
 from .process import EXIT_USAGE, Service, complain, run, say
+from .proxy_beside import why_missing
+from .servers import run_server
 
 if TYPE_CHECKING:
     from ..proxy.service import ProxyService
@@ -20,14 +21,22 @@ if TYPE_CHECKING:
 
 LOG_KEYS = ("logPath", "logLevel", "logFormat", "logFileSize", "logFileCount")
 """Those of rocketpy's servers; in the proxy's file, too."""
-MISSING = "the proxy needs grpcio and protobuf: pip install 'rocketpy-mq[proxy]'"
 
 
 def parser_of(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Runs the proxy: clients of 5.x, which speak gRPC, before brokers.")
+    parser = argparse.ArgumentParser(
+        prog=program, description="Runs the proxy before brokers: for clients of 5.x, which speak gRPC, and for those of 4.x."
+    )
     parser.add_argument("-pc", "-c", "--proxyConfigPath", metavar="FILE", type=Path, help="rmq-proxy.json")
     parser.add_argument("-n", "--namesrvAddr", metavar="ADDR", help="name servers, such as 192.168.0.1:9876;192.168.0.2:9876")
-    parser.add_argument("-pm", "--proxyMode", choices=["cluster", "CLUSTER"], default="cluster", help="brokers are processes of their own")
+    parser.add_argument(
+        "-pm",
+        "--proxyMode",
+        type=str.lower,
+        choices=["cluster", "local"],
+        help="cluster, the default: brokers are processes of their own; local: one in this process, as `broker --enable-proxy` has it",
+    )
+    parser.add_argument("-bc", "--brokerConfigPath", metavar="FILE", help="broker.conf, in local mode")
     parser.add_argument("-p", "--port", metavar="PORT", type=int, help="grpcServerPort")
     return parser
 
@@ -36,52 +45,26 @@ def settings_of(options: argparse.Namespace) -> tuple[ProxySettings, list[str], 
     """(settings, keys that do nothing here, where to log). Raises ConfigError."""
     from ..proxy.settings import load_settings
 
-    given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port}
+    given = {"namesrvAddr": options.namesrvAddr, "grpcServerPort": options.port, "proxyMode": options.proxyMode}
     overrides = {name: value for name, value in given.items() if value is not None}
     settings, others = load_settings(options.proxyConfigPath, {"namesrvAddr": os.environ.get("NAMESRV_ADDR", "")}, overrides)
     logs = load_config("namesrv", None, {name: others.pop(name) for name in LOG_KEYS if name in others})
     return settings, sorted(others), logs
 
 
-class ProxyBeside:
-    """A proxy in the process of its broker, started behind it: only then the name servers are known.
-
-    Raises ConfigError from its start, RocketpyError where grpcio is missing or the port cannot be had."""
-
-    def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
-        self._name_servers = name_servers
-        self._file = file
-        self._port = port
-        self._service: ProxyService | None = None
-
-    @property
-    def port(self) -> int:
-        return self._service.port if self._service is not None else 0
-
-    async def start(self) -> None:
-        if (missing := why_missing()) is not None:
-            raise RocketpyError(missing)
-        from ..proxy.service import ProxyService
-        from ..proxy.settings import load_settings
-
-        overrides = {"grpcServerPort": self._port} if self._port is not None else {}
-        settings, _ = load_settings(self._file, {"namesrvAddr": self._name_servers()}, overrides)
-        self._service = ProxyService(settings)
-        await self._service.start()
-
-    async def stop(self) -> None:
-        service, self._service = self._service, None
-        if service is not None:
-            await service.stop()
-
-
-def why_missing() -> str | None:
-    """What is to be installed first; None: nothing."""
-    try:
-        found = [importlib.util.find_spec(name) for name in ("grpc", "google.protobuf")]
-    except ModuleNotFoundError:  # there is no google at all
-        return MISSING
-    return None if all(found) else MISSING
+def run_local(options: argparse.Namespace, settings: ProxySettings, program: str) -> int:
+    """Local mode by RocketMQ's name: a broker, which logs, with a proxy beside it."""
+    if options.port is not None:
+        complain(program, ConfigError([Problem("-p", "is of cluster mode: in local mode grpcServerPort stands in the file of -pc")]))
+        return EXIT_USAGE
+    broker_file = options.brokerConfigPath or settings.broker_config_path
+    arguments = [
+        "--enable-proxy",
+        *(["-c", broker_file] if broker_file else []),
+        *(["-n", settings.namesrv_addr] if settings.namesrv_addr else []),
+    ]
+    file = ["-pc", str(options.proxyConfigPath)] if options.proxyConfigPath else []
+    return run_server("broker", [*arguments, *file], program)
 
 
 def run_proxy(arguments: Sequence[str], program: str) -> int:
@@ -93,10 +76,13 @@ def run_proxy(arguments: Sequence[str], program: str) -> int:
 
     try:
         settings, idle, logs = settings_of(options)
-        start_logging("proxy", logs, foreground=bool(logs.text("logPath")))
+        if settings.proxy_mode != "local":
+            start_logging("proxy", logs, foreground=bool(logs.text("logPath")))
     except ConfigError as error:
         complain(program, error)
         return EXIT_USAGE
+    if settings.proxy_mode == "local":
+        return run_local(options, settings, program)
     started: list[ProxyService] = []
 
     def make(native_log: NativeLog) -> list[Service]:
@@ -104,7 +90,8 @@ def run_proxy(arguments: Sequence[str], program: str) -> int:
         return [*started]
 
     def announce() -> None:
-        say(f"The proxy boot success. gRPC port {started[0].port}, name server is {settings.namesrv_addr}")
+        others = f"port for 4.x clients {started[0].remoting_port}, " if started[0].remoting_port else ""
+        say(f"The proxy boot success. gRPC port {started[0].port}, {others}name server is {settings.namesrv_addr}")
         if idle:
             say(f"Without effect here: {', '.join(idle)}")
 

@@ -14,7 +14,7 @@ from ..config import Config, ConfigError, Role, load_config, reach_warning
 from ..ha.service import HaSettings
 from ..logs import NativeLog, start_logging
 from .process import EXIT_USAGE, Service, complain, forget_output, run, say
-from .proxy import ProxyBeside
+from .proxy_beside import ProxyBeside
 
 if TYPE_CHECKING:
     from ..broker.service import BrokerService

@@ -286,7 +286,10 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     if counts["uncommitted"]:
         console.print(f"{counts['uncommitted']} messages at the log's end are in no queue: they were not committed yet")
     if counts["orphans"]:
-        console.print(f"{counts['orphans']} messages are in no queue: their topics were deleted, or the queues' directories are missing")
+        console.print(
+            f"{counts['orphans']} messages are in no queue: their topics were deleted, they were not confirmed behind a controller, or the "
+            "queues' directories are missing"
+        )
     if not damages:
         console.print("[green]whole[/green]")
         return

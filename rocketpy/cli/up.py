@@ -20,7 +20,7 @@ from ..namesrv.service import NameServer
 from .cluster import cluster_configs
 from .place import bytes_of, free_bytes, trial_place
 from .process import EXIT_USAGE, Service, StopSignal, complain, run, say, wait_for_signal
-from .proxy import ProxyBeside
+from .proxy_beside import ProxyBeside
 from .servers import announce_broker, announce_namesrv, announce_proxy
 
 PROGRAM = "rocketpy up"

@@ -52,10 +52,14 @@ class Cached(Generic[T]):
             self._known.pop(key, None)
             while len(self._known) >= self._most:
                 del self._known[next(iter(self._known))]
-            asked = asyncio.ensure_future(self._ask(key))
-            known = self._known[key] = (now_s, asked)
-            asked.add_done_callback(lambda task: self._asked(key, task))
-        return await asyncio.shield(known[1])
+            known = self._known[key] = (now_s, asyncio.ensure_future(self._ask(key)))
+            known[1].add_done_callback(lambda task: self._asked(key, task))
+        answer = asyncio.shield(known[1])
+        del known  # it has the error that it may raise, which has this frame, and with it those of whoever waits: a cycle
+        try:
+            return await answer
+        finally:
+            del answer
 
     def _asked(self, key: str, task: asyncio.Future[T]) -> None:
         if (task.cancelled() or task.exception() is not None) and self._known.get(key, (0.0, None))[1] is task:
@@ -110,9 +114,10 @@ class Brokers:
 
     def __init__(self, settings: ProxySettings, on_request: RequestCallback) -> None:
         self._settings = settings
-        self._client = RemotingClient(on_request=on_request)
+        self._client = RemotingClient(on_request=on_request, credentials=settings.credentials)
         self._addresses: dict[str, str] = {}  # of masters, by broker name, from all routes seen
         refresh_s, most = settings.topic_route_service_cache_refresh_seconds, settings.topic_route_service_cache_max_num
+        self._writable: dict[str, tuple[TopicRoute, list[Queue]]] = {}  # of the route that is known; sorting costs every message as much
         self._routes = Cached(self._ask_route, refresh_s, most)
         self._types = Cached(self._ask_message_type, refresh_s, most)
         self._groups = Cached(self._ask_group, refresh_s, most)
@@ -152,6 +157,14 @@ class Brokers:
     async def writable_queues(self, topic: str) -> list[Queue]:
         """In the order in which RocketMQ's proxies number them: a message group has the same queue whichever proxy it comes by."""
         route = await self.route(topic)
+        known = self._writable.get(topic)
+        if known is None or known[0] is not route:
+            while len(self._writable) >= self._settings.topic_route_service_cache_max_num:
+                del self._writable[next(iter(self._writable))]
+            known = self._writable[topic] = (route, self._sorted_queues(route))
+        return known[1]
+
+    def _sorted_queues(self, route: TopicRoute) -> list[Queue]:
         return sorted(
             (
                 Queue(data.broker_name, queue_id)
@@ -162,22 +175,26 @@ class Brokers:
             key=lambda queue: (queue.broker, queue.queue_id),
         )
 
+    async def masters_of(self, cluster: str) -> list[str]:
+        """Names of its brokers that have a master: a cluster is a topic of its own. Raises ProxyError, RocketpyError."""
+        return sorted(data.broker_name for data in (await self.route(cluster)).broker_datas if MASTER_ID in data.broker_addrs)
+
     async def readable_brokers(self, topic: str) -> list[str]:
         route = await self.route(topic)
         return sorted(data.broker_name for data in route.queue_datas if data.perm & READ and data.broker_name in self._addresses)
 
     async def _ask_route(self, topic: str) -> TopicRoute:
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
-        reason: RocketpyError | None = None
+        reason = ""
         for name_server in self._settings.name_servers:
             try:
                 response = await self._client.call(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, header, timeout_s=TIMEOUT_S)
             except CommandError as error:
                 if error.code == ResponseCode.TOPIC_NOT_EXIST:
                     raise ProxyError("TOPIC_NOT_FOUND", f"No topic route info in name server for the topic: {topic}") from error
-                reason = error
+                reason = str(error)
             except RocketpyError as error:
-                reason = error
+                reason = str(error)
             else:
                 route = TopicRoute.decode(response.body)
                 for broker in route.broker_datas:

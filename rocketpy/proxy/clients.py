@@ -13,6 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..broker.heartbeat import CONSUME_ACTIVELY, CONSUME_PASSIVELY, SQL92, SUB_ALL, TAG, Subscription
+from ..broker.names import java_hash
+from ..remoting.codes import CURRENT_VERSION
+from . import schema
 from .status import ProxyError
 
 log = logging.getLogger(__name__)
@@ -35,6 +39,8 @@ class Client:
     """A producer's."""
     group: str = ""
     """A consumer's."""
+    address: str = ""
+    language: str = ""
 
     def tell(self, command: Any) -> bool:
         """False where it has no stream, or does not read it."""
@@ -46,6 +52,21 @@ class Client:
             log.warning("client %s does not read its telemetry: a command to it was dropped", self.client_id)
             return False
         return True
+
+
+def consume_type(settings: Any) -> str:
+    """RocketMQ: ClientActivity.buildConsumeType."""
+    is_push = schema.label("ClientType", settings.client_type) in ("PUSH_CONSUMER", "LITE_PUSH_CONSUMER")
+    return CONSUME_PASSIVELY if is_push else CONSUME_ACTIVELY
+
+
+def subscription(entry: Any) -> dict[str, Any]:
+    """As a SubscriptionData of 4.x clients."""
+    is_sql = entry.expression.type == schema.number("FilterType", "SQL")
+    expression = str(entry.expression.expression) or SUB_ALL
+    tags = () if is_sql or expression == SUB_ALL else tuple(sorted({tag for part in expression.split("||") if (tag := part.strip())}))
+    codes = tuple(sorted({java_hash(tag) for tag in tags}))
+    return Subscription(str(entry.topic.name), expression, SQL92 if is_sql else TAG, tags, codes).to_json()
 
 
 class Clients:
@@ -62,7 +83,7 @@ class Clients:
     def __iter__(self) -> Iterator[Client]:
         return iter(self._clients.values())
 
-    def put(self, client_id: str, settings: Any, stream: asyncio.Queue[Any] | None) -> Client:
+    def put(self, client_id: str, settings: Any, stream: asyncio.Queue[Any] | None, *, address: str = "", language: str = "") -> Client:
         """A client's settings, new or again. Raises ProxyError."""
         if client_id not in self._clients and len(self._clients) >= CLIENTS_MAX:
             raise ProxyError("TOO_MANY_REQUESTS", f"this proxy has {CLIENTS_MAX} clients already")
@@ -71,7 +92,7 @@ class Clients:
         topics = frozenset(str(topic.name) for topic in settings.publishing.topics)
         known = self._clients.get(client_id)
         kept = stream if stream is not None or known is None else known.stream
-        client = Client(client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name))
+        client = Client(client_id, settings, self._now_ms(), kept, topics, str(settings.subscription.group.name), address, language)
         self._clients[client_id] = client
         return client
 
@@ -109,6 +130,24 @@ class Clients:
     def is_online(self, client_id: str, group: str) -> bool:
         client = self._clients.get(client_id)
         return client is not None and client.group == group
+
+    def consumer_connection(self, group: str) -> dict[str, Any] | None:
+        """A group's clients as RocketMQ's ConsumerConnection; None when there are none."""
+        clients = [client for client in self if client.group == group]
+        if not clients:
+            return None
+        return {
+            "connectionSet": [
+                {"clientAddr": each.address, "clientId": each.client_id, "language": each.language, "version": CURRENT_VERSION}
+                for each in clients
+            ],
+            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+            "consumeType": consume_type(clients[0].settings),
+            "messageModel": "CLUSTERING",
+            "subscriptionTable": {
+                entry.topic.name: subscription(entry) for client in clients for entry in client.settings.subscription.subscriptions
+            },
+        }
 
     def producers_of(self, topic: str) -> list[Client]:
         """Those with a stream, in any order."""

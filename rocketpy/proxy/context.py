@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from ..broker.addresses import join_address
 from .status import ProxyError
 
 NO_DEADLINE_MS = 30_000
@@ -27,10 +28,20 @@ class Context:
     """The client's address, without its port."""
     remaining_ms: Callable[[], int]
     """Until the client gives up."""
+    authorization: str = ""
+    """Who it says it is, with his signature."""
+    date_time: str = ""
+    """What is signed."""
+    access_key: str = ""
+    port: int = 0
+
+    @property
+    def address(self) -> str:
+        return join_address(self.host, self.port)
 
     @classmethod
-    def of(cls, metadata: Iterable[tuple[str, str | bytes]], host: str, remaining_s: Callable[[], float | None]) -> Context:
-        """Raises ProxyError CLIENT_ID_REQUIRED."""
+    def of(cls, metadata: Iterable[tuple[str, str | bytes]], client: tuple[str, int], remaining_s: Callable[[], float | None]) -> Context:
+        """client: its host and port. Raises ProxyError CLIENT_ID_REQUIRED."""
         given = {str(name): value if isinstance(value, str) else "" for name, value in metadata}
         client_id = given.get("x-mq-client-id", "").strip()
         if not client_id:
@@ -40,4 +51,14 @@ class Context:
             left_s = remaining_s()
             return NO_DEADLINE_MS if left_s is None else int(left_s * 1000)
 
-        return cls(client_id, given.get("x-mq-language", ""), given.get("x-mq-client-version", ""), host, remaining_ms)
+        return cls(
+            client_id,
+            given.get("x-mq-language", ""),
+            given.get("x-mq-client-version", ""),
+            client[0],
+            remaining_ms,
+            given.get("authorization", ""),
+            given.get("x-mq-date-time", ""),
+            given.get("x-mq-authorization-ak", ""),
+            client[1],
+        )

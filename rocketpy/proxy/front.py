@@ -34,6 +34,7 @@ FILES_EACH: Final = 4
 FIRST_BYTE_S: Final = 30.0
 TLS_HANDSHAKE: Final = 0x16
 LOOPBACK: Final = "127.0.0.1"
+NOBODY: Final = ("", 0)
 PAUSE_BYTES: Final = 256 * 1024
 
 
@@ -111,7 +112,7 @@ class _Outside(_Side):
         if self._is_lost:
             inner.transport.abort()
             return
-        self._front.know(inner.transport.get_extra_info("sockname")[1], str(client[0]) if client else "")
+        self._front.know(inner.transport.get_extra_info("sockname")[1], client)
         inner.transport.write(first)
         self.other = inner
         transport.resume_reading()
@@ -133,7 +134,7 @@ class Front:
         self._settings = settings
         self._server: asyncio.Server | None = None
         self._open: set[_Outside] = set()
-        self._hosts: dict[int, str] = {}  # of clients, by the port their inner connection comes from
+        self._clients: dict[int, tuple[str, int]] = {}  # host and port of each, by the port their inner connection comes from
         self._clear_port = self._tls_port = 0
         self._connections_max = min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)
         self.port = 0
@@ -193,13 +194,13 @@ class Front:
     def left(self, connection: _Outside) -> None:
         self._open.discard(connection)
 
-    def know(self, inner_port: int, host: str) -> None:
-        self._hosts[inner_port] = host
+    def know(self, inner_port: int, client: tuple[Any, ...] | None) -> None:
+        self._clients[inner_port] = (str(client[0]), int(client[1])) if client else NOBODY
 
     def forget(self, inner_port: int) -> None:
-        self._hosts.pop(inner_port, None)
+        self._clients.pop(inner_port, None)
 
-    def host_of(self, peer: str) -> str:
-        """The client behind a peer as grpc names it, such as ipv4:127.0.0.1:5000."""
+    def client_of(self, peer: str) -> tuple[str, int]:
+        """The host and port of the client behind a peer as grpc names it, such as ipv4:127.0.0.1:5000."""
         port = peer.rpartition(":")[2]
-        return self._hosts.get(int(port), "") if port.isdigit() else ""
+        return self._clients.get(int(port), NOBODY) if port.isdigit() else NOBODY

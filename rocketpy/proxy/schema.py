@@ -7,6 +7,7 @@ capitals is a message or an enum of this table, or one of protobuf's own two.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -262,7 +263,9 @@ def message(name: str) -> Any:
     return _CLASSES[name]
 
 
+@functools.cache
 def number(enum: str, label: str) -> int:
+    """Of a value of this table's: as many are kept as are written in this program."""
     return int(_ENUM_TYPES[enum].values_by_name[label].number)
 
 

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import grpc
@@ -22,18 +23,26 @@ import grpc.aio
 from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command
 from ..remoting.codes import RequestCode
+from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
+from .authority import Authority
 from .brokers import Brokers
 from .clients import Clients
 from .context import Context, now_ms
+from .copied_users import LOOK_S, CopiedUsers
 from .front import Front
 from .receiving import Receiving
+from .remoting_port import RemotingPort
 from .routing import Routing
 from .sending import Sending
-from .settings import ProxySettings
+from .settings import NO_PORT, ProxySettings
 from .status import ProxyError, status_of
 from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
+
+if TYPE_CHECKING:
+    from ..broker.metric_families import Scrape
+    from ..broker.metrics_service import MetricsService
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +51,7 @@ GRACE_S: Final = 2
 """For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
 STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
+_CHECKS: Final[Mapping[str, str]] = {"authentication": "unauthenticated", "authorization": "unauthorized"}
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
 
@@ -55,6 +65,11 @@ class ProxyService:
         self._server: Any = None
         self._front = Front(settings)
         self._receiving: Receiving | None = None
+        self._users: CopiedUsers | None = None
+        self._authority: Authority | None = None
+        self._remoting: RemotingPort | None = None
+        self._metrics: MetricsService | None = None
+        self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -62,6 +77,15 @@ class ProxyService:
     def port(self) -> int:
         """Where clients connect; 0 before the start."""
         return self._front.port
+
+    @property
+    def remoting_port(self) -> int:
+        """Where 4.x clients connect; 0: nowhere."""
+        return self._remoting.port if self._remoting is not None else 0
+
+    @property
+    def metrics_port(self) -> int:
+        return self._metrics.port if self._metrics is not None else 0
 
     async def start(self) -> None:
         settings = self.settings
@@ -73,10 +97,12 @@ class ProxyService:
                 transactions.check(address, request)
 
         brokers = self._brokers = Brokers(settings, on_request)
+        await self._begin_checks(brokers)
         self._receiving = Receiving(settings, brokers, self._clients)
         routing = Routing(settings, brokers)
         sending = Sending(settings, brokers, transactions)
-        telemetry = Telemetry(settings, brokers, self._clients, transactions)
+        check = self._authority.check if self._authority is not None else None
+        telemetry = Telemetry(settings, brokers, self._clients, transactions, check)
         unary: dict[str, Unary] = {
             "QueryRoute": routing.query_route,
             "QueryAssignment": routing.query_assignment,
@@ -94,17 +120,70 @@ class ProxyService:
         handlers["Telemetry"] = self._both(telemetry)
         await self._listen(handlers)
         routing.port = self.port
+        if settings.remoting_listen_port != NO_PORT:
+            gate = self._users.native if self._users is not None else None
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
+            await self._remoting.start()
+        self._open_metrics()
         receiving = self._receiving
 
         async def expire() -> None:
             self._clients.expire()
             transactions.expire()
 
-        self._tasks = [
+        self._tasks += [
             asyncio.ensure_future(_every("heartbeats to brokers", settings.transaction_heartbeat_period_second, transactions.heartbeats)),
             asyncio.ensure_future(_every("renewals", settings.renew_schedule_period_millis / 1000, receiving.renew_due)),
             asyncio.ensure_future(_every("clients that are silent", EXPIRE_S, expire)),
         ]
+
+    async def _begin_checks(self, brokers: Brokers) -> None:
+        """Without users nobody is let in: they are copied before the first call, and again and again until there are some."""
+        settings = self.settings
+        if settings.credentials is not None and not settings.authentication_enabled:
+            text = "authenticationEnabled is false: whoever comes by this proxy has the rights of %r at the brokers"
+            log.warning(text, settings.credentials.access_key)
+        if not settings.checks:
+            return
+        if not settings.authentication_enabled:
+            log.warning("authorizationEnabled=true without authenticationEnabled: whoever names a user has that user's rights")
+        users = self._users = CopiedUsers(settings, brokers)
+        self._authority = Authority(settings, users)
+        await users.copy()
+        self._tasks = [
+            asyncio.ensure_future(_every("a copy of the users", max(1, settings.user_cache_refresh_seconds), users.copy)),
+            asyncio.ensure_future(_every("a look at who was refused", LOOK_S, users.look_at_gate)),
+        ]
+
+    def _open_metrics(self) -> None:
+        """Raises NetworkError when the port cannot be had."""
+        settings, latencies = self.settings, self._latencies
+        if latencies is None:
+            if settings.metrics_exporter_type not in ("DISABLE", "0"):
+                log.warning(
+                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
+                )
+            return
+        from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
+        from .metrics import ProxyMetrics
+
+        metrics = ProxyMetrics(settings, self._clients, latencies)
+
+        def read() -> Scrape:
+            metrics.refusals = self._refusals()
+            metrics.guests = len(self._remoting) if self._remoting is not None else 0
+            return metrics.read()
+
+        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
+        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
+        self._metrics.start()
+
+    def _refusals(self) -> dict[str, int]:
+        """By check, of both ports."""
+        if self._authority is None or self._users is None:
+            return {}
+        calls, requests = self._authority.counts, self._users.native.stats()
+        return {check: calls[figure] + requests[figure] for check, figure in _CHECKS.items()}
 
     async def _listen(self, handlers: dict[str, Any]) -> None:
         options = [
@@ -124,8 +203,14 @@ class ProxyService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+        metrics, self._metrics = self._metrics, None
+        if metrics is not None:
+            await metrics.stop()
         server, self._server = self._server, None
         await self._front.stop()
+        remoting, self._remoting = self._remoting, None
+        if remoting is not None:
+            await remoting.stop()
         for client in self._clients:
             client.tell(ENDS)
         if server is not None:
@@ -135,6 +220,9 @@ class ProxyService:
             if self._receiving is not None:
                 await self._receiving.let_go()
             await brokers.stop()
+        users, self._users = self._users, None
+        if users is not None:
+            users.close()
 
     def _known_brokers(self) -> Brokers:
         if self._brokers is None:
@@ -145,11 +233,14 @@ class ProxyService:
 
     def _context(self, call: Any) -> Context:
         peer = unquote(call.peer())  # ipv4:127.0.0.1:5000 or ipv6:[::1]:5000
-        return Context.of(call.invocation_metadata() or (), self._front.host_of(peer), call.time_remaining)
+        return Context.of(call.invocation_metadata() or (), self._front.client_of(peer), call.time_remaining)
 
-    def _admit(self) -> None:
+    async def _admit(self, context: Context, request: Any) -> None:
+        """Raises ProxyError."""
         if self._under_way >= self.settings.grpc_thread_pool_queue_capacity:
             raise ProxyError("TOO_MANY_REQUESTS", "flow limit")
+        if self._authority is not None:
+            await self._authority.check(context, request)
 
     def _unary(self, name: str, method: Unary) -> Any:
         response = schema.response_of(name)
@@ -157,13 +248,24 @@ class ProxyService:
         async def answer(request: Any, call: Any) -> Any:
             self._under_way += 1
             try:
-                self._admit()
-                return await method(self._context(call), request)
+                context = self._context(call)
+                await self._admit(context, request)
+                return await method(context, request)
             except Exception as error:  # outer edge: whatever it is becomes a status
                 return response(status=status_of(error))
             finally:
                 self._under_way -= 1
 
+        async def timed(request: Any, call: Any) -> Any:
+            assert self._latencies is not None
+            began_s = time.monotonic()
+            answered = await answer(request, call)
+            took_ms = (time.monotonic() - began_s) * 1000
+            self._latencies.add(Kind(GRPC, name, schema.label("Code", answered.status.code)), took_ms)
+            return answered
+
+        if self._latencies is not None:
+            return grpc.unary_unary_rpc_method_handler(timed, *_codecs(name))
         return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
 
     def _answers(self, method: Callable[[Context, Any], AsyncIterator[Any]]) -> Any:
@@ -171,14 +273,22 @@ class ProxyService:
 
         async def answer(request: Any, call: Any) -> AsyncIterator[Any]:
             self._under_way += 1
+            began_s, code = time.monotonic(), 0
             try:
-                self._admit()
-                async for each in method(self._context(call), request):
+                context = self._context(call)
+                await self._admit(context, request)
+                async for each in method(context, request):
+                    code = each.status.code or code
                     yield each
             except (ProxyError, RocketpyError) as error:
-                yield response(status=status_of(error))
+                status = status_of(error)
+                code = status.code
+                yield response(status=status)
             finally:
                 self._under_way -= 1
+                if self._latencies is not None:
+                    took_ms = (time.monotonic() - began_s) * 1000
+                    self._latencies.add(Kind(GRPC, "ReceiveMessage", schema.label("Code", code), True), took_ms)
 
         return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
 

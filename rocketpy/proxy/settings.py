@@ -12,14 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from ..config import ConfigError, Problem
-from ..remoting.json_codec import JsonError, read_object
+from ..remoting.credentials import Credentials
+from ..remoting.json_codec import JsonError, read_object, write_json
 
-LATER = {
-    "enableAclRpcHookForClusterMode": "this proxy signs no requests",
-    "authenticationEnabled": "this proxy does not ask who a client is; brokers that do refuse it",
-    "authorizationEnabled": "this proxy does not ask what a client may; brokers that do refuse it",
+NO_PORT = -1
+"""As remotingListenPort: 4.x clients have no port here. RocketMQ's proxy cannot be told so."""
+MODES = ("cluster", "local")
+PROVIDERS = {
+    "authenticationProvider": "org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider",
+    "authorizationProvider": "org.apache.rocketmq.auth.authorization.provider.DefaultAuthorizationProvider",
+    "authenticationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider",
+    "authorizationMetadataProvider": "org.apache.rocketmq.proxy.auth.ProxyAuthorizationMetadataProvider",
 }
-"""Keys that would protect: with one of them true the start is refused."""
+"""What is done here: users and rights are the brokers', checked as by these classes. A proxy that is told another one does not start."""
+_WIRE_NAMES = {"rocketmq_cluster_name": "rocketMQClusterName"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +33,15 @@ class ProxySettings:
     """The keys that do something here; RocketMQ's others are read and named once."""
 
     namesrv_addr: str = ""
+    rocketmq_cluster_name: str = "DefaultCluster"
+    proxy_cluster_name: str = "DefaultCluster"
+    proxy_mode: str = "cluster"
+    broker_config_path: str = ""
     proxy_name: str = ""
     local_serve_addr: str = ""
     grpc_server_port: int = 8081
+    remoting_listen_port: int = 8080
+    remoting_access_addr: str = ""
     grpc_shutdown_time_seconds: int = 30
     grpc_max_inbound_message_size: int = 130 * 1024 * 1024
     grpc_thread_pool_queue_capacity: int = 100_000
@@ -70,15 +82,42 @@ class ProxySettings:
     renew_max_time_millis: int = 10_800_000
     renew_schedule_period_millis: int = 5000
     invisible_time_millis_when_clear: int = 1000
+    metrics_exporter_type: str = "DISABLE"
+    metrics_prom_exporter_host: str = ""
+    metrics_prom_exporter_port: int = 5557
+    metrics_label: str = ""
+    authentication_enabled: bool = False
+    authorization_enabled: bool = False
+    authentication_whitelist: str = ""
+    authorization_whitelist: str = ""
+    user_cache_refresh_seconds: int = 20
+    enable_acl_rpc_hook_for_cluster_mode: bool = False
+    inner_client_authentication_credentials: str = dataclasses.field(default="", repr=False)
 
     @property
     def name_servers(self) -> list[str]:
         return [part.strip() for part in self.namesrv_addr.split(";") if part.strip()]
 
+    @property
+    def serves_metrics(self) -> bool:
+        """Types go by name or by number, as in RocketMQ's files."""
+        return self.metrics_exporter_type in ("PROM", "2")
+
+    @property
+    def checks(self) -> bool:
+        """Whether anybody is asked who he is, or what he may."""
+        return self.authentication_enabled or self.authorization_enabled
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What requests to brokers and name servers are signed with. Raises ValueError."""
+        text = self.inner_client_authentication_credentials
+        return Credentials.from_json(text) if self.enable_acl_rpc_hook_for_cluster_mode and text.strip() else None
+
 
 def wire_name(attribute: str) -> str:
     """grpc_server_port as RocketMQ writes it: grpcServerPort."""
-    return re.sub("_(.)", lambda found: found.group(1).upper(), attribute)
+    return _WIRE_NAMES.get(attribute) or re.sub("_(.)", lambda found: found.group(1).upper(), attribute)
 
 
 _FIELDS = {wire_name(field.name): field for field in dataclasses.fields(ProxySettings)}
@@ -96,9 +135,18 @@ def _value(kind: str, given: Any) -> Any:
         if isinstance(given, bool) or not re.fullmatch(r"-?\d{1,18}", text):
             raise ValueError("a whole number")
         return int(text)
+    if isinstance(given, int) and not isinstance(given, bool):  # a constant of Java's, by its number
+        return text
+    if isinstance(given, dict):  # a text in RocketMQ's files, which holds an object
+        return write_json(given).decode()
     if not isinstance(given, str):
         raise ValueError("text")
     return text
+
+
+def _shown(name: str, value: Any) -> str:
+    """In a message that may go to a log."""
+    return "the value" if name == "innerClientAuthenticationCredentials" else repr(value)
 
 
 def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[ProxySettings, dict[str, Any]]:
@@ -117,8 +165,9 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
     others: dict[str, Any] = {}
     place = str(file or "")
     for name, value in given.items():
-        if name in LATER and str(value).lower() == "true":
-            problems.append(Problem(name, f"is not there yet: {LATER[name]}", place))
+        if name in PROVIDERS:
+            if value and value != PROVIDERS[name]:
+                problems.append(Problem(name, f"there is no other than {PROVIDERS[name]}", place))
         elif name not in _FIELDS:
             others[name] = value
         else:
@@ -126,12 +175,26 @@ def load_settings(file: Path | None, defaults: Mapping[str, Any], overrides: Map
             try:
                 values[field.name] = _value(str(field.type), value)
             except ValueError as error:
-                problems.append(Problem(name, f"{value!r} is not valid: {error}", place))
+                problems.append(Problem(name, f"{_shown(name, value)} is not valid: {error}", place))
     settings = ProxySettings(**values)
-    if not problems and not settings.name_servers:
+    try:
+        credentials = settings.credentials
+    except ValueError as error:
+        problems.append(Problem("innerClientAuthenticationCredentials", str(error), place))
+    else:
+        if settings.enable_acl_rpc_hook_for_cluster_mode and credentials is None:
+            problems.append(Problem("enableAclRpcHookForClusterMode", "needs innerClientAuthenticationCredentials to sign with", place))
+    settings = dataclasses.replace(settings, proxy_mode=settings.proxy_mode.lower())
+    if settings.proxy_mode not in MODES:
+        problems.append(Problem("proxyMode", f"{settings.proxy_mode!r} is none: {' or '.join(MODES)}", place))
+    if not problems and not settings.name_servers and settings.proxy_mode != "local":
         problems.append(Problem("namesrvAddr", "is needed (-n, or NAMESRV_ADDR in the environment)", place))
     if not problems and not 0 <= settings.grpc_server_port <= 65535:
         problems.append(Problem("grpcServerPort", f"{settings.grpc_server_port} is no port", place))
+    if not problems and not NO_PORT <= settings.remoting_listen_port <= 65535:
+        problems.append(
+            Problem("remotingListenPort", f"{settings.remoting_listen_port} is no port; {NO_PORT}: none for 4.x clients", place)
+        )
     if problems:
         raise ConfigError(problems)
     return settings, others

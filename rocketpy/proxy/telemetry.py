@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from .._core.errors import RocketpyError
@@ -15,12 +15,13 @@ from .client_settings import for_consumer, for_producer
 from .clients import TOLD_MAX, Client, Clients
 from .context import Context
 from .settings import ProxySettings
-from .status import OK, ProxyError, status
+from .status import OK, ProxyError, status, status_of
 from .transactions import Transactions
 from .validation import group_of, topic_of
 
 log = logging.getLogger(__name__)
 
+Check = Callable[[Context, Any], Awaitable[None]]
 ENDS: Final = object()
 """In place of a command: the proxy stops, and the client finds itself another."""
 _PRODUCERS: Final = ("PRODUCER",)
@@ -30,11 +31,15 @@ _CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER")
 class Telemetry:
     """Clients come, live and go."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, clients: Clients, transactions: Transactions) -> None:
+    def __init__(
+        self, settings: ProxySettings, brokers: Brokers, clients: Clients, transactions: Transactions, check: Check | None = None
+    ) -> None:
+        """check: of every command, where clients are asked who they are and what they may. Raises ProxyError."""
         self._settings = settings
         self._brokers = brokers
         self._clients = clients
         self._transactions = transactions
+        self._check = check
 
     async def telemetry(self, context: Context, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Commands both ways, for as long as the client keeps the stream. Settings come first and are answered."""
@@ -61,7 +66,14 @@ class Telemetry:
             self._clients.stream_ended(context.client_id, stream)
 
     async def _read(self, context: Context, requests: AsyncIterator[Any], stream: asyncio.Queue[Any]) -> None:
+        """Who is refused is told so and has no more of the stream, as with RocketMQ's."""
         async for command in requests:
+            if self._check is not None:
+                try:
+                    await self._check(context, command)
+                except ProxyError as error:
+                    await stream.put(schema.message("TelemetryCommand")(status=status_of(error)))
+                    return
             if command.WhichOneof("command") == "settings":
                 await stream.put(await self._settle(context, command.settings, stream))
 
@@ -73,7 +85,7 @@ class Telemetry:
         topics = [topic_of(topic) for topic in given.publishing.topics]
         if side == "subscription":
             group_of(given.subscription.group)
-        client = self._clients.put(context.client_id, given, stream)
+        client = self._clients.put(context.client_id, given, stream, address=context.address, language=context.language)
         await self._subscribe(topics)
         answer = schema.message("TelemetryCommand")(status=status(OK))
         answer.settings.CopyFrom(await self._merged(client))

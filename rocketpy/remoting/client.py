@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 
 from .._core.errors import Busy, Closed, NetworkError, ProtocolError, RocketpyError, TimedOut
 from .._core.remoting import Command, decode_command, encode_command, scan_frame
-from .codes import CURRENT_VERSION, FLAG_ONEWAY, Language, ResponseCode, SerializeType, request_name
-from .command import Fields, check_success, encode_fields
+from .codes import CURRENT_VERSION, FLAG_ONEWAY, FLAG_RESPONSE, Language, ResponseCode, SerializeType, request_name
+from .command import Fields, Response, check_success, encode_fields
 from .credentials import Credentials
 from .look_up import LookUps
 
@@ -231,6 +231,23 @@ class RemotingClient:
             if isinstance(error, TimedOut):
                 raise
             raise TimedOut(f"{request_name(code)}: send request to <{address}> timeout: {int(timeout_s * 1000)}(ms)") from None
+
+    async def respond(self, address: str, request: Command, response: Response) -> None:
+        """Answers what a server has asked on our connection. With that connection the question is gone. Raises NetworkError, TooLarge."""
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_open:
+            frame = encode_command(
+                int(response.code),
+                encode_fields(response.fields),
+                response.body,
+                opaque=request.opaque,
+                flag=FLAG_RESPONSE,
+                remark=response.remark,
+                language=self._language,
+                version=self._version,
+                serialize_type=request.serialize_type,
+            )
+            await connection.write(frame)
 
     async def invoke_all(
         self, addresses: Iterable[str], code: int, fields: Fields = None, body: bytes = b"", *, timeout_s: float = 3.0

@@ -86,10 +86,10 @@ class Authority:
         if policies:
             self.done(RequestCode.AUTH_CREATE_ACL, {"subject": f"User:{name}"}, {"subject": f"User:{name}", "policies": policies})
 
-    def topic(self, name: str, cluster: Cluster, queues: int = 4) -> None:
+    def topic(self, name: str, cluster: Cluster, queues: int = 4, attributes: str = "") -> None:
         fields = {
             "topic": name, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues), "perm": "6",
             "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
         }  # fmt: skip
-        self.done(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+        self.done(RequestCode.UPDATE_AND_CREATE_TOPIC, {**fields, **({"attributes": attributes} if attributes else {})})
         wait_until(lambda: cluster.route(name), 20, f"route of {name}")

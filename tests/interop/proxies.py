@@ -81,14 +81,15 @@ class Proxy(Server):
 
 
 class OwnProxy(Proxy):
-    """rocketpy's; it has no port for 4.x clients, who go to the brokers."""
+    """rocketpy's."""
 
     def start(self) -> Proxy:
         conf = self.home / "rmq-proxy.json"
         self.home.mkdir(parents=True, exist_ok=True)
         conf.write_text(json.dumps(self._settings))
         self.process = Process.rocketpy("proxy", "-pc", str(conf), "-n", self._namesrv, log=self.home / "stdout.log")
-        self.process.wait_until(lambda: port_accepts(self.port), 60, f"listening on {self.port}")
+        for port in (self.port, self.remoting_port):
+            self.process.wait_until(lambda port=port: port_accepts(port), 60, f"listening on {port}")
         return self
 
 

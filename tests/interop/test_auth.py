@@ -20,8 +20,9 @@ from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
 from .products import Broker, Cluster, NameServer, Product
-from .proxies import GrpcClients, Proxy
+from .proxies import GrpcClients, OwnProxy, Proxy
 from .test_go_client import built
+from .test_proxy import KINDS, go_judge, python_judge  # noqa: F401 - fixtures
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -177,14 +178,15 @@ def test_the_go_client_signs_what_we_accept(root: Authority, guarded: Cluster, n
         judgement(judge, guarded.address, topic, group, "1", f"user-{name}", "wrong", home=tmp_path, timeout=90)
 
 
+@pytest.mark.parametrize("kind", [Proxy, OwnProxy], ids=["theirs", "ours"])
 def test_a_proxy_asks_our_broker_for_users_and_rights(
-    clients: Callable[..., JavaClients], root: Authority, guarded: Cluster, name: str, tmp_path: Path
+    kind: type[Proxy], root: Authority, guarded: Cluster, name: str, tmp_path: Path
 ) -> None:
     topic, group = f"orders-{name}", f"readers-{name}"
     root.topic(topic, guarded)
     root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
     root.user(f"poor-{name}", entry(f"Topic:{topic}", "Sub"))
-    proxy = Proxy(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
+    proxy = kind(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
     (tmp_path / "grpc").mkdir()
     driver = Jvm(CURRENT, tmp_path / "driver", further=(proxies.client_class_path(tmp_path / "grpc"), proxies.GRPC))
     try:
@@ -200,6 +202,50 @@ def test_a_proxy_asks_our_broker_for_users_and_rights(
         simple.ack(message)
     finally:
         driver.close()
+        proxy.kill()
+
+
+@pytest.mark.parametrize("kind", [Proxy, OwnProxy], ids=["theirs", "ours"])
+@pytest.mark.parametrize("language", ["python", "go"])
+def test_clients_in_other_languages_sign_for_a_proxy(
+    request: pytest.FixtureRequest, language: str, kind: type[Proxy], root: Authority, guarded: Cluster, name: str, tmp_path: Path
+) -> None:
+    judge, prefix = request.getfixturevalue(f"{language}_judge"), f"signed-{name}"
+    for each, type_ in KINDS.items():
+        root.topic(f"{prefix}-{each}", guarded, attributes=f"+message.type={type_}" if type_ else "")
+    root.done(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body={"groupName": f"{prefix}-fifo-push", "consumeMessageOrderly": True})
+    root.user(f"user-{name}", entry(f"Topic:{prefix}*", "Pub", "Sub"), entry(f"Group:{prefix}*", "Sub"))
+    proxy = kind(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
+    try:
+        who = (f"user-{name}", f"secret-of-user-{name}")
+        seen = judgement(*judge, proxy.address, prefix, "10", *who, home=tmp_path, timeout=300)
+        assert sorted(set(seen["transaction"])) == ["commit it", "unknown it"]
+        assert len(seen["normal"]) == 5
+        refused = "check signature failed" if language == "go" else "failed to fetch topic"
+        with pytest.raises(AssertionError, match=refused):
+            judgement(*judge, proxy.address, prefix, "1", who[0], "wrong", home=tmp_path, timeout=120)
+    finally:
+        proxy.kill()
+
+
+@pytest.mark.parametrize("kind", [Proxy, OwnProxy], ids=["theirs", "ours"])
+def test_4x_clients_sign_for_a_proxy(
+    kind: type[Proxy], jvm: Callable[..., Jvm], root: Authority, guarded: Cluster, name: str, tmp_path: Path
+) -> None:
+    topic, group = f"orders-{name}", f"readers-{name}"
+    root.topic(topic, guarded)
+    root.user(f"user-{name}", entry(f"Topic:{topic}", "Pub", "Sub"), entry(f"Group:{group}", "Sub"))
+    root.user(f"poor-{name}", entry(f"Topic:{topic}", "Sub"))
+    proxy = kind(tmp_path / "proxy", guarded.address, PROXY_SETTINGS).start()
+    client = JavaClients(jvm(), proxy.remoting)
+    try:
+        client.producer(f"senders-{name}", **java(f"user-{name}")).send(topic, b"by the other port")
+        consumer = client.push(group, topic, **java(f"user-{name}"))
+        assert [message["body"] for message in consumer.received(1)] == [b"by the other port"]
+        with pytest.raises(JavaError, match="has no permission to access Topic"):
+            client.producer(f"poor-{name}", retries=0, **java(f"poor-{name}")).send(topic, b"x")
+    finally:
+        client.close()
         proxy.kill()
 
 

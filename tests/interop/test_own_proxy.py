@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
 
+from rocketpy._core.remoting import encode_command
 from tests.processes import PATIENCE_S, Process, wait_until
+from tests.unit.proxy.test_relay import client_of
 from tests.unit.proxy.test_service import HEADERS, Peer, code, consumer, message
 
 from . import wire
@@ -21,7 +25,7 @@ from .proxies import OwnProxy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-SEND_MESSAGE_V2 = 310
+SEND_MESSAGE_V2, PULL_MESSAGE, HEART_BEAT, GET_ROUTEINFO_BY_TOPIC = 310, 11, 34, 105
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS, HEADERS_FRAME, RST_STREAM, PING, CONTINUATION = 4, 1, 3, 6, 9
 MB = 1 << 20
@@ -44,6 +48,37 @@ GARBAGE = {
     + b"".join(frame(HEADERS_FRAME, 5, at, b"\x83\x86\x84") + frame(RST_STREAM, 0, at, b"\0\0\0\x08") for at in range(1, 20_001, 2)),
     "pings": OPENING + frame(PING, 0, 0, b"12345678") * 20_000,
 }
+
+
+FRAMES = {
+    "random": os.urandom(100_000),
+    "a frame of 2 GB": b"\x7f\xff\xff\xff" + bytes(100_000),
+    "a header without an end": b"\0\0\1\0\0\0\0\xf0" + b'{"code":' * 40,
+    "requests of every code": b"".join(encode_command(number, {"bname": "x", "topic": "t"}) for number in range(500)),
+    "heartbeats of many topics": b"".join(
+        encode_command(
+            HEART_BEAT,
+            None,
+            json.dumps(
+                {
+                    "clientID": "c",
+                    "consumerDataSet": [{"groupName": f"g{at}", "subscriptionDataSet": [{"topic": f"t{at}-{of}"} for of in range(500)]}],
+                }
+            ).encode(),
+        )
+        for at in range(50)
+    ),
+    "routes of a thousand topics": b"".join(encode_command(GET_ROUTEINFO_BY_TOPIC, {"topic": f"nowhere-{at}"}) for at in range(1000)),
+    "HTTP/1.1": GARBAGE["HTTP/1.1"],
+    "TLS": GARBAGE["TLS"],
+}
+
+
+def pull_fields(topic: str, broker: str, offset: int) -> dict[str, Any]:
+    return {
+        "consumerGroup": "g", "topic": topic, "bname": broker, "queueId": 0, "queueOffset": offset, "maxMsgNums": 1, "sysFlag": 6,
+        "commitOffset": 0, "suspendTimeoutMillis": 60_000, "subscription": "*", "subVersion": 0, "expressionType": "TAG",
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -129,20 +164,60 @@ def test_garbage_is_no_concern_of_others(proxy: OwnProxy, topic: str, garbage: b
     wait_until(lambda: files(proxy.process) <= before, what="its connection is closed")
 
 
-def test_a_thousand_connections_leave_nothing_behind(proxy: OwnProxy, topic: str) -> None:
+@pytest.mark.parametrize("is_remoting", [False, True], ids=["grpc", "4.x"])
+def test_a_thousand_connections_leave_nothing_behind(proxy: OwnProxy, topic: str, is_remoting: bool) -> None:
     async def test(peer: Peer) -> None:
         assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "OK"
 
     talking(proxy, test)  # its connection to the broker stays
     before = files(proxy.process)
-    strangers = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(1000)]
+    port, opening = (proxy.remoting_port, encode_command(SEND_MESSAGE_V2, {"n": "x"})) if is_remoting else (proxy.port, OPENING)
+    strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(1000)]
     for each in strangers:
-        each.sendall(OPENING)
+        each.sendall(opening)
 
     talking(proxy, test)
     for each in strangers:
         each.close()
     wait_until(lambda: files(proxy.process) <= before, what="their connections are closed")
+
+
+@pytest.mark.parametrize("garbage", FRAMES.values(), ids=FRAMES)
+def test_garbage_at_the_other_port_is_no_concern_of_others(proxy: OwnProxy, topic: str, garbage: bytes) -> None:
+    before = files(proxy.process)
+    with socket.create_connection(("127.0.0.1", proxy.remoting_port)) as stranger:
+        stranger.settimeout(PATIENCE_S)
+        try:
+            stranger.sendall(garbage)
+        except OSError:
+            pass  # it was closed before it had said everything
+        reply = wire.call(proxy.remoting, GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        assert reply.code == 0 and proxy.process.is_running()
+    wait_until(lambda: files(proxy.process) <= before, what="its connection is closed")
+
+
+def test_4x_clients_go_on_when_their_brokers_come_back(new_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    cluster = new_cluster()
+    cluster.create_topic("orders")
+    broker, proxy = cluster.broker, OwnProxy(tmp_path / "proxy", cluster.address)
+    proxy.start()
+
+    async def run() -> None:
+        async with client_of(proxy.remoting) as client:
+            assert (await client.send("orders", b"x", n=broker.name)).code == 0
+            waiting = asyncio.ensure_future(client.ask(PULL_MESSAGE, **pull_fields("orders", broker.name, offset=99)))
+            await asyncio.to_thread(broker.kill)
+            assert (await waiting).code == 1, "what waited for the broker is answered"
+            assert (await client.send("orders", b"x", n=broker.name)).code == 1
+            await asyncio.to_thread(broker.start, cluster.namesrv)
+            async with asyncio.timeout(PATIENCE_S):
+                while (await client.send("orders", b"x", n=broker.name)).code != 0:  # noqa: ASYNC110 - the broker takes its time
+                    await asyncio.sleep(0.1)
+
+    try:
+        asyncio.run(run())
+    finally:
+        proxy.kill()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the other port
-of RocketMQ's."""
+"""RocketMQ's proxy in cluster mode before our brokers, and ours: 5.x clients in Java and other languages, and 4.x clients at the
+other port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.processes import PATIENCE_S, wait_until
 
 from . import proxies, wire
-from .javaenv import CURRENT, JavaClients, JavaError, Jvm
+from .javaenv import CURRENT, OLD, JavaClients, JavaError, Jvm
 from .judge import judgement
 from .mqadmin import MqAdmin
 from .products import Broker, Cluster, NameServer, Product
@@ -301,8 +301,6 @@ def test_4x_and_5x_clients_read_what_the_others_send(
 def test_4x_clients_send_and_receive_at_the_proxys_other_port(
     driver: Jvm, proxy: Proxy, cluster: Cluster, topic: str, group: str, orderly: bool
 ) -> None:
-    if isinstance(proxy, OwnProxy):
-        pytest.skip("it has no such port: 4.x clients go to the brokers")
     java = JavaClients(driver, proxy.remoting)
     try:
         consumer = java.push(group, topic, orderly=orderly, expression="TagA")
@@ -313,6 +311,45 @@ def test_4x_clients_send_and_receive_at_the_proxys_other_port(
         wait_until(
             lambda: sum(max(0, cluster.committed(group, topic, queue, broker)) for broker, queue in committed) == 40, what="all committed"
         )
+    finally:
+        java.close()
+
+
+def test_transactions_and_retries_at_the_other_port_of_ours(
+    kind: type[Proxy], driver: Jvm, proxy: Proxy, cluster: Cluster, topic: str, group: str
+) -> None:
+    if kind is Proxy:
+        pytest.skip("RocketMQ's proxy tells brokers of no consumer, who make no retry topic then, and asks about what was committed")
+    java = JavaClients(driver, proxy.remoting)
+    try:
+        java.push(
+            group, topic
+        ).shutdown()  # a client that is there before its retry topic is reads that only when queues are shared out next
+        wait_until(lambda: len(cluster.route(f"%RETRY%{group}")) == 2, what="the group's retry topic on both brokers")
+        consumer = java.push(group, topic, rejectTimes=1, nextDelayLevel=1)
+        payers = java.transaction(f"{group}-payers")
+        payers.send(topic, "COMMIT COMMIT", "ROLLBACK ROLLBACK", "UNKNOW COMMIT")
+        attempts = [(each["body"], each["taken"]) for each in consumer.attempts(4)]
+        assert sorted(attempts) == [(body, taken) for body in (b"COMMIT COMMIT", b"UNKNOW COMMIT") for taken in (False, True)]
+        assert {each["body"] for each in payers.checks()} == {b"UNKNOW COMMIT"}
+    finally:
+        java.close()
+
+
+def test_clients_of_4_9_come_by_the_other_port_to_a_topic_on_one_broker(
+    kind: type[Proxy], jvm: Callable[..., Jvm], proxy: Proxy, cluster: Cluster, topic: str, group: str
+) -> None:
+    """They name no broker in their requests, without which RocketMQ's proxy does nothing for them."""
+    if kind is Proxy:
+        pytest.skip("RocketMQ's proxy refuses them")
+    alone = f"{topic}-alone"
+    MqAdmin(jvm(), cluster.address).run("updateTopic", "-b", cluster.brokers[0].address, "-t", alone, "-r", "4", "-w", "4")
+    java = JavaClients(jvm(OLD), proxy.remoting)
+    try:
+        consumer = java.push(group, alone)
+        sent = [f"{number}" for number in range(20)]
+        assert {each["status"] for each in java.producer().send(alone, *sent)} == {"SEND_OK"}
+        assert sorted(each["body"].decode() for each in consumer.received(20)) == sorted(sent)
     finally:
         java.close()
 

@@ -1,5 +1,6 @@
-"""The Python client (rocketmq-python-client) as a judge: python_judge.py ENDPOINTS PREFIX COUNT. PREFIX names topics and groups.
+"""The Python client (rocketmq-python-client) as a judge: python_judge.py ENDPOINTS PREFIX COUNT [USER SECRET].
 
+PREFIX names topics and groups.
 Run where that package is installed, which calls itself `rocketmq` as the C++ client does. Prints a line of JSON.
 """
 
@@ -21,11 +22,11 @@ from rocketmq import (
     TransactionChecker,
     TransactionResolution,
 )
-from rocketmq.v5.exception import InternalErrorException
+from rocketmq.v5.exception import BadRequestException, InternalErrorException
 
 PATIENCE_S = 50
 endpoints, prefix, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-configuration = ClientConfiguration(endpoints, Credentials(), request_timeout=20)
+configuration = ClientConfiguration(endpoints, Credentials(*sys.argv[4:6]), request_timeout=20)
 
 
 class Checker(TransactionChecker):
@@ -92,7 +93,7 @@ deadline = time.time() + PATIENCE_S
 while len(taken) < count and time.time() < deadline:
     try:
         messages = simple.receive(16, 60) or []
-    except InternalErrorException as problem:  # the proxy does not know its settings yet
+    except (InternalErrorException, BadRequestException) as problem:  # the proxy, RocketMQ's or ours, does not know its settings yet
         print(problem, file=sys.stderr)
         continue
     for each in messages:

@@ -291,6 +291,36 @@ static void nothing_of_a_secret_is_kept(void) {
     rp_auth_table_close(table);
 }
 
+static enum rp_identity identify(const rp_auth_table *table, const char *user, const char *secret) {
+    char signature[RP_SIGNATURE_TEXT_SIZE];
+    rp_auth_sign(text_slice(secret), text_slice("20261126T000000Z"), signature);
+    rp_slice signed_by = {(const uint8_t *)signature, sizeof signature};
+    return rp_auth_table_identify(table, text_slice(user), text_slice("20261126T000000Z"), signed_by);
+}
+
+static enum rp_verdict judge_draft(const rp_auth_table *table, const char *user, const char *topic, const char *source) {
+    return rp_auth_table_judge(table, text_slice(user), RP_RESOURCE_TOPIC, text_slice(topic), RP_ACTION_PUB, source);
+}
+
+static void the_draft_answers_who_brings_requests_of_another_kind(void) {
+    rp_auth_table *table = open_table(NULL);
+    CHECK(identify(table, "alice", "12345678") == RP_IDENTITY_PROVEN);
+    CHECK(identify(table, "alice", "12345679") == RP_IDENTITY_WRONG_SIGNATURE);
+    CHECK(identify(table, "gone", "12345678") == RP_IDENTITY_DISABLED);
+    CHECK(identify(table, "no user", "") == RP_IDENTITY_UNKNOWN && identify(table, "", "") == RP_IDENTITY_UNKNOWN);
+    CHECK(rp_auth_table_identify(table, text_slice("alice"), text_slice(""), text_slice("")) == RP_IDENTITY_WRONG_SIGNATURE);
+    CHECK(judge_draft(table, "alice", "topic", "127.0.0.1") == RP_VERDICT_ALLOW);
+    CHECK(judge_draft(table, "alice", "other", "127.0.0.1") == RP_VERDICT_NO_MATCH);
+    CHECK(judge_draft(table, "alice", "topic", "nowhere") == RP_VERDICT_NO_MATCH);
+    CHECK(judge_draft(table, "bob", "topic", "::1") == RP_VERDICT_DENY);
+    CHECK(judge_draft(table, "root", "any", "") == RP_VERDICT_ALLOW);
+    CHECK(judge_draft(table, "gone", "topic", "::1") == RP_VERDICT_NO_MATCH);
+    CHECK(judge_draft(table, "no user", "topic", "::1") == RP_VERDICT_NO_MATCH);
+    put_user(table, "carol", "c", 1, 1); /* before it is published */
+    CHECK(judge_draft(table, "carol", "topic", "::1") == RP_VERDICT_ALLOW);
+    rp_auth_table_close(table);
+}
+
 int main(void) {
     arena = rp_arena_create(65536, 1 << 20);
     CHECK(arena != NULL);
@@ -306,6 +336,7 @@ int main(void) {
     RUN(long_and_odd_names_are_cut_and_harmless);
     RUN(a_flood_of_refusals_writes_few_lines);
     RUN(nothing_of_a_secret_is_kept);
+    RUN(the_draft_answers_who_brings_requests_of_another_kind);
     rp_arena_destroy(arena);
     return 0;
 }

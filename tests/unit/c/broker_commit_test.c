@@ -84,7 +84,7 @@ static void who_leads_no_more_says_so_at_once(void) {
     for (int i = 0; i < 20; i++) {
         rp_command response;
         CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
-        CHECK(slice_contains(response.remark, "stopped to lead"));
+        CHECK(slice_contains(response.remark, "master no more"));
     }
     send_one(&c, NULL);
     wait_until(are_parked, &(parked_claim){&fx, 1});

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from rocketpy.proxy.sending import broker_of_recall, consistent_bucket, java_has
 from rocketpy.proxy.settings import ProxySettings, load_settings
 from rocketpy.proxy.status import ProxyError
 from rocketpy.proxy.validation import group_of, topic_of
+from rocketpy.remoting.credentials import Credentials
 from rocketpy.remoting.records import read_records
 from rocketpy.remoting.route import QueueData
 
@@ -193,6 +196,34 @@ def test_a_client_that_is_gone_a_message_held_too_long_and_a_broker_that_refuses
     assert len(renewals) == 0
 
 
+def test_a_failed_question_keeps_nothing_of_who_asked() -> None:
+    """Bodies of messages to topics that are not there; with a cycle they stay until the collector comes by."""
+
+    class Body:
+        pass
+
+    async def ask(key: str) -> None:
+        raise ProxyError("TOPIC_NOT_FOUND", key)
+
+    async def send(cached: Cached[None], kept: list[weakref.ref[Body]]) -> None:
+        body = Body()
+        kept.append(weakref.ref(body))
+        await cached.get("nowhere")
+
+    async def run() -> None:
+        cached, kept = Cached(ask, 20, 9), list[weakref.ref[Body]]()
+        with pytest.raises(ProxyError):
+            await send(cached, kept)
+        await asyncio.sleep(0)
+        assert kept[0]() is None
+
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
+
+
 def test_pauses_of_a_group_as_it_is_configured() -> None:
     assert [GroupConfig().pause_ms(times) for times in (-1, 0, 1, 100)] == [1000, 1000, 5000, 7_200_000]
     group = GroupConfig.from_json({"groupRetryPolicy": {"type": "EXPONENTIAL", "exponentialRetryPolicy": {"initial": 10, "max": 50}}})
@@ -201,14 +232,34 @@ def test_pauses_of_a_group_as_it_is_configured() -> None:
 
 def test_settings_are_rocketmqs_and_what_would_protect_is_not_ignored(tmp_path: Path) -> None:
     file = tmp_path / "rmq-proxy.json"
-    file.write_text(json.dumps({"grpcServerPort": 9081, "tlsTestModeEnable": "false", "rocketMQClusterName": "c", "namesrvAddr": "a:1"}))
+    file.write_text(
+        json.dumps(
+            {"grpcServerPort": 9081, "tlsTestModeEnable": "false", "rocketMQClusterName": "c", "namesrvAddr": "a:1", "grpcBossLoopNum": 1}
+        )
+    )
     settings, others = load_settings(file, {"namesrvAddr": "env:1"}, {"grpcServerPort": 9082})
     assert (settings.grpc_server_port, settings.tls_test_mode_enable, settings.name_servers) == (9082, False, ["a:1"])
-    assert others == {"rocketMQClusterName": "c"}
-    file.write_text(json.dumps({"authenticationEnabled": True, "maxMessageSize": "big"}))
+    assert settings.rocketmq_cluster_name == "c" and others == {"grpcBossLoopNum": 1}
+    inner = '{"accessKey": "inner", "secretKey": "hidden"}'
+    signs = {"enableAclRpcHookForClusterMode": True, "innerClientAuthenticationCredentials": inner}
+    for value in (inner, json.loads(inner)):
+        settings, _ = load_settings(None, {"namesrvAddr": "a:1"}, {**signs, "innerClientAuthenticationCredentials": value})
+        assert settings.credentials == Credentials("inner", "hidden") and "hidden" not in repr(settings)
+    wrong = {
+        "maxMessageSize": "big",
+        "authenticationMetadataProvider": "org.Local",
+        "innerClientAuthenticationCredentials": '{"secretKey":"hidden"}',
+    }
+    file.write_text(json.dumps({**signs, **wrong}))
     with pytest.raises(ConfigError) as raised:
         load_settings(file, {"namesrvAddr": "a:1"}, {})
-    assert "authenticationEnabled: is not there yet" in str(raised.value) and "maxMessageSize: 'big' is not valid" in str(raised.value)
+    for text in (
+        "maxMessageSize: 'big' is not valid",
+        "authenticationMetadataProvider: there is no other",
+        "accessKey is missing",
+    ):
+        assert text in str(raised.value)
+    assert "hidden" not in str(raised.value)
     with pytest.raises(ConfigError, match="namesrvAddr: is needed"):
         load_settings(None, {}, {})
 

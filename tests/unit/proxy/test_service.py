@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,7 +17,7 @@ import pytest
 
 from rocketpy.proxy import schema
 from rocketpy.proxy.service import ProxyService
-from rocketpy.proxy.settings import ProxySettings
+from rocketpy.proxy.settings import NO_PORT, ProxySettings
 from rocketpy.testing import LocalRocketMQ
 from tests.processes import PATIENCE_S
 
@@ -78,7 +80,8 @@ def code(answer: Any) -> str:
 
 def running(cluster: LocalRocketMQ, test: Callable[[Peer, ProxyService], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
-        given = {"grpc_server_port": 0, "local_serve_addr": "127.0.0.1", "tls_test_mode_enable": False, **settings}
+        ports = {"grpc_server_port": 0, "remoting_listen_port": NO_PORT, "local_serve_addr": "127.0.0.1"}
+        given = {**ports, "tls_test_mode_enable": False, **settings}
         proxy = ProxyService(ProxySettings(namesrv_addr=cluster.namesrv, **given))
         await proxy.start()
         try:
@@ -204,3 +207,20 @@ def test_strangers_hurt_nobody(cluster: LocalRocketMQ) -> None:
             each.close()
 
     running(cluster, test)
+
+
+def test_metrics_say_that_it_is_up_and_how_long_calls_took(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Measured")
+
+    async def test(peer: Peer, proxy: ProxyService) -> None:
+        assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "OK"
+        assert code(await peer.ask("QueryRoute", topic={"name": "Nowhere"})) == "TOPIC_NOT_FOUND"
+        async with peer.telemetry(**consumer(topic, "g")):
+            text = (await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{proxy.metrics_port}/metrics")).read().decode()
+        assert 'rocketmq_proxy_up{cluster="c",node_id="p",node_type="proxy",proxy_mode="cluster",zone="z"} 1.0' in text
+        latency = re.findall(r'rocketmq_rpc_latency_milliseconds_count{.*?request_code="(.*?)",response_code="(.*?)".*?} (.*)', text)
+        assert sorted(latency) == [("QueryRoute", "TOPIC_NOT_FOUND", "1.0"), ("SendMessage", "OK", "1.0")]
+        assert re.search(r'rocketmq_consumer_connections{.*consumer_group="g".*protocol_type="grpc_v2".*} 1.0', text)
+
+    settings = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0, "metrics_label": "zone:z"}
+    running(cluster, test, **settings, proxy_name="p", proxy_cluster_name="c")

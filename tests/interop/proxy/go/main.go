@@ -1,5 +1,5 @@
 // Command judge sends and receives through a proxy with the Go client of 5.x and prints what it saw as a line of JSON:
-// judge ENDPOINTS PREFIX COUNT. PREFIX names topics and groups. This client has no push consumer.
+// judge ENDPOINTS PREFIX COUNT [USER SECRET]. PREFIX names topics and groups. This client has no push consumer.
 package main
 
 import (
@@ -38,7 +38,14 @@ func check(err error) {
 }
 
 func config(group string) *rmq.Config {
-	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: &credentials.SessionCredentials{}}
+	return &rmq.Config{Endpoint: endpoint, ConsumerGroup: group, Credentials: signer()}
+}
+
+func signer() *credentials.SessionCredentials {
+	if len(os.Args) > 5 {
+		return &credentials.SessionCredentials{AccessKey: os.Args[4], AccessSecret: os.Args[5]}
+	}
+	return &credentials.SessionCredentials{}
 }
 
 func topic(kind string) string { return prefix + "-" + kind }

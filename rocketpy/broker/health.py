@@ -1,0 +1,43 @@
+"""Answers of a server to whoever asks over HTTP whether it is well, beside its metrics: /healthz and /readyz.
+
+/healthz  200 while the event loop answers; 503 when it has not for PATIENCE_S: restarting it would help
+/readyz   200 when clients may come; 503 and why not before that, and while it is leaving
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import TimeoutError as Late
+from typing import Any, Final
+from wsgiref.types import StartResponse, WSGIApplication
+
+PATIENCE_S: Final = 5.0
+
+
+class HealthPaths:
+    """Puts the two paths before another application; called on HTTP threads."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, why_not_ready: Callable[[], str], behind: WSGIApplication) -> None:
+        """why_not_ready: empty when it is; called on the loop."""
+        self._loop = loop
+        self._why_not_ready = why_not_ready
+        self._behind = behind
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        answers = {"/healthz": self._health, "/readyz": self._readiness}
+        answer = answers.get(environ.get("PATH_INFO", ""))
+        if answer is None:
+            return self._behind(environ, start_response)
+        try:
+            problem = asyncio.run_coroutine_threadsafe(answer(), self._loop).result(PATIENCE_S)
+        except Late:
+            problem = f"the event loop has not answered for {PATIENCE_S:.0f} s"
+        start_response("503 Service Unavailable" if problem else "200 OK", [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{problem or 'ok'}\n".encode()]
+
+    async def _health(self) -> str:
+        return ""
+
+    async def _readiness(self) -> str:
+        return self._why_not_ready()

@@ -1,0 +1,62 @@
+"""A proxy in the process of its broker: `broker --enable-proxy`, `up --proxy`, `proxy -pm local`."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import RocketpyError
+from ..config import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from ..proxy.service import ProxyService
+
+MISSING = "the proxy needs grpcio and protobuf: pip install 'rocketpy-mq[proxy]'"
+
+
+class ProxyBeside:
+    """A proxy in the process of its broker, started behind it: only then the name servers are known.
+
+    Raises ConfigError from its start, RocketpyError where grpcio is missing or the port cannot be had."""
+
+    def __init__(self, name_servers: Callable[[], str], file: Path | None = None, port: int | None = None) -> None:
+        self._name_servers = name_servers
+        self._file = file
+        self._port = port
+        self._service: ProxyService | None = None
+
+    @property
+    def port(self) -> int:
+        return self._service.port if self._service is not None else 0
+
+    async def start(self) -> None:
+        if (missing := why_missing()) is not None:
+            raise RocketpyError(missing)
+        from ..proxy.service import ProxyService
+        from ..proxy.settings import NO_PORT, load_settings
+
+        overrides: dict[str, Any] = {"proxyMode": "local"}
+        if self._port is not None:
+            overrides["grpcServerPort"] = self._port
+        defaults = {"namesrvAddr": self._name_servers(), "remotingListenPort": NO_PORT}  # 4.x clients have the broker's own
+        settings, _ = load_settings(self._file, defaults, overrides)
+        if not settings.name_servers:
+            raise ConfigError([Problem("namesrvAddr", "is needed by the proxy, which finds brokers and topics there")])
+        self._service = ProxyService(settings)
+        await self._service.start()
+
+    async def stop(self) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            await service.stop()
+
+
+def why_missing() -> str | None:
+    """What is to be installed first; None: nothing."""
+    try:
+        found = [importlib.util.find_spec(name) for name in ("grpc", "google.protobuf")]
+    except ModuleNotFoundError:  # there is no google at all
+        return MISSING
+    return None if all(found) else MISSING

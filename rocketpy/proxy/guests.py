@@ -1,0 +1,102 @@
+"""4.x clients that came by the proxy: each has connections of its own to the brokers, so that they know it as if it had come to them.
+RocketMQ: RemotingChannelManager (5.3.3 proxy/remoting/channel/), which has clients share the proxy's connections.
+
+Threads  one event loop. Bounds: GROUPS_MAX groups of one guest, TOPICS_MAX topics of a group, LOOKED_UP_MAX topics that are looked up for
+         one heartbeat; as many guests as the port has connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from .._core.errors import Closed
+from .._core.remoting import Command
+from ..broker.heartbeat import Heartbeat
+from ..broker.names import RETRY_PREFIX
+from ..remoting.client import RemotingClient
+from ..remoting.codes import Language, SerializeType
+from ..remoting.command import Response
+from ..remoting.credentials import Credentials
+from ..remoting.json_codec import JsonError, read_object
+
+GROUPS_MAX: Final = 256
+TOPICS_MAX: Final = 64
+LOOKED_UP_MAX: Final = 16
+LOOKED_UP_KEPT: Final = 4096
+
+
+class Guest:
+    """One connection's. `brokers`: those it has to do with, by name; they are told of it, and asked for it."""
+
+    def __init__(self, connection_id: int, credentials: Credentials | None, on_request: Callable[[Guest, str, Command], None]) -> None:
+        """credentials: those of the proxy, where it has some; else what the guest has signed goes on as it is. on_request: a broker's."""
+        self.connection_id = connection_id
+        self.brokers: set[str] = set()
+        self._credentials = credentials
+        self._on_request = on_request
+        self._client: RemotingClient | None = None
+        self.under_way = 0
+        """Requests that a broker has not answered."""
+        self._topics: dict[str, tuple[str, ...]] = {}  # by consumer group
+        self._looked_up: set[str] = set()
+        self._has_left = False
+
+    def client_for(self, request: Command) -> RemotingClient:
+        """Its connections to brokers, which say of it what its first request says. Raises Closed when it has left."""
+        if self._has_left:
+            raise Closed("the client has closed its connection")
+        if self._client is None:
+            self._client = RemotingClient(
+                serialize_type=SerializeType(request.serialize_type),
+                language=_language(request.language),
+                version=request.version,
+                on_request=lambda address, asked: self._on_request(self, address, asked),
+                credentials=self._credentials,
+            )
+        return self._client
+
+    async def leave(self) -> None:
+        """Brokers see its connections close."""
+        self._has_left = True
+        if self._client is not None:
+            await self._client.stop()
+
+    async def answer(self, address: str, request: Command, answer: Command) -> None:
+        """What it says to a broker that has asked it something. Raises RocketpyError."""
+        if self._client is not None:
+            await self._client.respond(address, request, Response(answer.code, answer.remark, answer.fields, answer.body))
+
+    def learn(self, body: bytes) -> None:
+        """What a heartbeat says of its groups. What cannot be read is the brokers' to refuse."""
+        try:
+            heartbeat = Heartbeat.from_json(read_object(body))
+        except (JsonError, ValueError):
+            return
+        if heartbeat.without_sub:
+            return
+        self._topics = {
+            data.group: tuple(each.topic for each in data.subscriptions if not each.topic.startswith(RETRY_PREFIX))[:TOPICS_MAX]
+            for data in heartbeat.consumers[:GROUPS_MAX]
+        }
+
+    def forget(self, group: str) -> None:
+        self._topics.pop(group, None)
+
+    def topics_of(self, group: str) -> tuple[str, ...]:
+        return self._topics.get(group, ())
+
+    def new_topics(self) -> list[str]:
+        """Some that it reads, each once: whose brokers hold them it will ask itself, but perhaps not before its first heartbeat."""
+        if len(self._looked_up) > LOOKED_UP_KEPT:
+            self._looked_up.clear()
+        found = [topic for topics in self._topics.values() for topic in topics if topic not in self._looked_up][:LOOKED_UP_MAX]
+        self._looked_up.update(found)
+        return list(dict.fromkeys(found))
+
+
+def _language(number: int) -> Language:
+    try:
+        return Language(number)
+    except ValueError:
+        return Language.OTHER

@@ -1,0 +1,119 @@
+"""The port for 4.x clients: a native server, TLS and clear text, with the gate in front where users are asked for.
+RocketMQ: RemotingProtocolServer, MultiProtocolRemotingServer (5.3.3 proxy/remoting/).
+
+    4.x client ── reactor ── gate ── ring ── Relay ── asyncio ── broker
+
+Threads  REACTORS of the server's beside the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import time
+from typing import Final
+
+from .._core.auth import AuthTable
+from .._core.errors import NetworkError, RocketpyError
+from .._core.options import TlsOptions
+from .._core.remoting import Request, Server
+from ..config import ConfigError, Problem, registered_host
+from ..remoting.command import Response
+from ..remoting.latencies import Latencies, remoting_kind
+from ..remoting.listen_address import numeric_address
+from ..remoting.service import RemotingService
+from .brokers import Brokers
+from .clients import Clients
+from .relay import Relay, RelayHandler
+from .relay_rules import POLLS
+from .settings import NO_PORT, ProxySettings
+
+log = logging.getLogger(__name__)
+
+REACTORS: Final = 2
+FILES_EACH: Final = 8
+"""Descriptors that a connection may cost: its own, and those to brokers."""
+CONNECTIONS_MAX: Final = 65_536
+TASKS_MAX: Final = 50_000
+"""Requests under way; pulls wait for messages."""
+PERMISSIVE: Final = 1
+
+
+class RemotingPort:
+    """One listener. `stop` before the brokers' client and the gate end."""
+
+    def __init__(
+        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, latencies: Latencies | None = None
+    ) -> None:
+        """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
+        self._settings = settings
+        host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
+        try:
+            self._server = Server(
+                bind_address=host,
+                port=settings.remoting_listen_port,
+                reactors=REACTORS,
+                connections_max=min(CONNECTIONS_MAX, max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // FILES_EACH)),
+                tls_mode=PERMISSIVE,
+                thread_name="remoting",
+            )
+        except NetworkError as error:
+            raise NetworkError(f"no port for 4.x clients: {error}; change remotingListenPort ({NO_PORT}: none)") from error
+        if gate is not None:
+            self._server.set_gate(gate)
+        access = settings.remoting_access_addr or registered_host(host)
+        self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
+        """Where clients are told that the brokers are."""
+        self._relay = Relay(brokers, clients, settings.credentials, self.address)
+        handlers = self._relay.handlers()
+        if latencies is not None:
+            handlers = {code: _timed(handler, latencies) for code, handler in handlers.items()}
+        self._service = RemotingService(
+            self._server, handlers, on_opened=self._relay.opened, on_closed=self._relay.closed, tasks_max=TASKS_MAX
+        )
+        self._relay.attach(self._service)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    def __len__(self) -> int:
+        """Clients that are connected."""
+        return len(self._relay)
+
+    async def start(self) -> None:
+        """Raises ConfigError for a certificate that cannot be used."""
+        await asyncio.get_running_loop().run_in_executor(None, self._load_tls)
+        self._service.start()
+        self._server.start()
+
+    def _load_tls(self) -> None:
+        settings = self._settings
+        files: TlsOptions = {"certificate_path": settings.tls_cert_path, "key_path": settings.tls_key_path}
+        if not settings.tls_test_mode_enable and not settings.tls_cert_path:
+            return
+        try:
+            self._server.load_tls(**({} if settings.tls_test_mode_enable else files))
+        except RocketpyError as error:
+            if not settings.tls_test_mode_enable:
+                raise ConfigError([Problem("tlsCertPath", str(error))]) from error
+            log.warning("4.x clients come in the clear only: %s", error)
+
+    async def stop(self) -> None:
+        """Guests leave the brokers; their connections are cut."""
+        await self._service.stop()
+        await self._relay.stop()
+        await asyncio.get_running_loop().run_in_executor(None, self._server.close)
+
+
+def _timed(handler: RelayHandler, latencies: Latencies) -> RelayHandler:
+    async def timed(request: Request) -> Response | None:
+        began_s = time.monotonic()
+        answer = await handler(request)
+        if answer is not None:
+            took_ms = (time.monotonic() - began_s) * 1000
+            latencies.add(remoting_kind(request.code, answer.code, request.code in POLLS), took_ms)
+        return answer
+
+    return timed

@@ -1,0 +1,106 @@
+"""What a gRPC request asks for: which actions on which topics and groups.
+RocketMQ: DefaultAuthorizationContextBuilder (5.3.3 auth/authorization/builder/). Decisions only.
+
+Stricter than RocketMQ: a change of a message's invisible time asks for its topic, too, as its acknowledgement does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from . import schema
+from .status import ProxyError
+
+TOPIC, GROUP = "Topic", "Group"
+PUB, SUB = "Pub", "Sub"
+_CONSUMERS: Final = ("PUSH_CONSUMER", "SIMPLE_CONSUMER", "PULL_CONSUMER", "LITE_PUSH_CONSUMER", "LITE_SIMPLE_CONSUMER")
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One of the actions on one resource."""
+
+    kind: str
+    name: str
+    actions: tuple[str, ...]
+
+
+def _right(kind: str, resource: Any, *actions: str) -> Right:
+    if not resource.name.strip():
+        raise ProxyError("UNAUTHORIZED", f"{kind.lower()} is null.")
+    return Right(kind, str(resource.name), actions)
+
+
+def _produces(request: Any) -> Iterator[Right]:
+    yield _right(TOPIC, request.topic, PUB)
+
+
+def _sends(request: Any) -> Iterator[Right]:
+    if not request.messages:
+        raise ProxyError("UNAUTHORIZED", "message is null.")
+    for name in dict.fromkeys(message.topic.name for message in request.messages):
+        yield _right(TOPIC, schema.message("Resource")(name=name), PUB)
+
+
+def _consumes(request: Any) -> Iterator[Right]:
+    yield _right(GROUP, request.group, SUB)
+    yield _right(TOPIC, request.topic, SUB)
+
+
+def _receives(request: Any) -> Iterator[Right]:
+    if not request.HasField("message_queue"):
+        raise ProxyError("UNAUTHORIZED", "messageQueue is null.")
+    yield _right(GROUP, request.group, SUB)
+    yield _right(TOPIC, request.message_queue.topic, SUB)
+
+
+def _beats(request: Any) -> Iterator[Right]:
+    if schema.label("ClientType", request.client_type) in _CONSUMERS:
+        yield _right(GROUP, request.group, SUB)
+
+
+def _ends(request: Any) -> Iterator[Right]:
+    if request.group.name.strip():
+        yield _right(GROUP, request.group, SUB)
+
+
+def _looks(request: Any) -> Iterator[Right]:
+    yield _right(TOPIC, request.topic, PUB, SUB)
+
+
+def _settles(command: Any) -> Iterator[Right]:
+    """Of a command of the telemetry only settings ask for something."""
+    if command.WhichOneof("command") != "settings":
+        return
+    side = command.settings.WhichOneof("pub_sub")
+    if side is None:
+        raise ProxyError("UNAUTHORIZED", "settings command doesn't have publishing or subscription.")
+    for topic in command.settings.publishing.topics:
+        yield _right(TOPIC, topic, PUB)
+    if side == "subscription":
+        yield _right(GROUP, command.settings.subscription.group, SUB)
+        for entry in command.settings.subscription.subscriptions:
+            yield _right(TOPIC, entry.topic, SUB)
+
+
+_RULES: Final[Mapping[str, Callable[[Any], Iterator[Right]]]] = {
+    "SendMessageRequest": _sends,
+    "RecallMessageRequest": _produces,
+    "EndTransactionRequest": _produces,
+    "HeartbeatRequest": _beats,
+    "ReceiveMessageRequest": _receives,
+    "AckMessageRequest": _consumes,
+    "ForwardMessageToDeadLetterQueueRequest": _consumes,
+    "ChangeInvisibleDurationRequest": _consumes,
+    "NotifyClientTerminationRequest": _ends,
+    "QueryRouteRequest": _looks,
+    "QueryAssignmentRequest": _consumes,
+    "TelemetryCommand": _settles,
+}
+
+
+def requested_rights(request: Any) -> list[Right]:
+    """All of them have to be granted. Raises ProxyError for a request that does not name what it is about."""
+    return list(_RULES[request.DESCRIPTOR.name](request))

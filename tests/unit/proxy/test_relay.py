@@ -1,0 +1,281 @@
+"""4.x clients at the proxy's other port: which broker a request goes to, and a whole proxy before a broker, asked by a bare client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from rocketpy._core.remoting import Command
+from rocketpy.proxy.guests import Guest
+from rocketpy.proxy.relay import behind
+from rocketpy.proxy.relay_rules import ANSWER_S, locked_broker, named_broker, named_topic, patience_s
+from rocketpy.proxy.service import ProxyService
+from rocketpy.remoting.client import RemotingClient
+from rocketpy.remoting.codes import RequestCode, ResponseCode
+from rocketpy.remoting.credentials import Credentials
+from rocketpy.remoting.route import BrokerData, QueueData, TopicRoute
+from rocketpy.testing import LocalRocketMQ
+from tests.processes import PATIENCE_S
+
+from .test_authority import CHECKS, new_user
+from .test_service import Peer, code, consumer, message, running
+
+BROKER = "broker-a"
+
+
+# ---- decisions ----
+
+
+def test_the_broker_of_a_request_is_the_one_it_names() -> None:
+    assert (
+        named_broker(RequestCode.SEND_MESSAGE_V2, {"n": "b", "bname": "x"}) == named_broker(RequestCode.PULL_MESSAGE, {"bname": "b"}) == "b"
+    )
+    assert named_broker(RequestCode.PULL_MESSAGE, {"n": "b"}) == named_broker(RequestCode.PULL_MESSAGE, {"bname": "b" * 256}) == ""
+    assert named_topic(RequestCode.SEND_MESSAGE_V2, {"b": "t"}) == named_topic(RequestCode.SEND_MESSAGE, {"topic": "t"}) == "t"
+    assert locked_broker(b'{"mqSet":[{"brokerName":"b"}]}') == "b"
+    for body in (
+        b"",
+        b"[]",
+        b"{}",
+        b'{"mqSet":[]}',
+        b'{"mqSet":[{}]}',
+        b'{"mqSet":["x"]}',
+        b'{"mqSet":[{"brokerName":1}]}',
+        b'{"mqSet":7}',
+    ):
+        assert locked_broker(body) == ""
+
+
+def test_a_broker_may_keep_a_pull_as_long_as_it_asks_for() -> None:
+    assert patience_s(RequestCode.SEND_MESSAGE, {"pollTime": "99999"}) == ANSWER_S
+    assert patience_s(RequestCode.PULL_MESSAGE, {"suspendTimeoutMillis": "15000"}) == 25
+    for odd in ("", "-1", "²", "9" * 30, "x"):
+        assert patience_s(RequestCode.POP_MESSAGE, {"pollTime": odd}) == 10
+    assert patience_s(RequestCode.POP_MESSAGE, {"pollTime": "999999999"}) == 310
+
+
+def test_every_broker_of_a_route_is_at_the_proxys_address() -> None:
+    route = TopicRoute(
+        (QueueData("b", 4, 4, 6),), (BrokerData("c", "b", {0: "1.1.1.1:1", 1: "1.1.1.1:2"}), BrokerData("c", "d", {1: "2.2.2.2:2"}))
+    )
+    seen = behind(route, "p:8080")
+    assert seen.queue_datas == route.queue_datas
+    assert [data.broker_addrs for data in seen.broker_datas] == [{0: "p:8080"}, {1: "p:8080"}]
+
+
+# ---- a proxy and a broker ----
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalRocketMQ]:
+    with LocalRocketMQ(keys={"brokerName": BROKER}) as rocketmq:
+        yield rocketmq
+
+
+class Client:
+    """One of 4.x, or as many as one connection may stand for."""
+
+    def __init__(self, address: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self.address = address
+        self.told: asyncio.Queue[Command] = asyncio.Queue()
+        self.remoting = RemotingClient(on_request=lambda _, request: self.told.put_nowait(request), credentials=credentials, tls=tls)
+
+    async def ask(self, request: int, body: bytes | dict[str, Any] = b"", **fields: Any) -> Command:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        texts = {name: str(value) for name, value in fields.items()}
+        return await self.remoting.invoke(self.address, request, texts, data, timeout_s=PATIENCE_S)
+
+    async def send(self, topic: str, body: bytes, **fields: Any) -> Command:
+        header: dict[str, Any] = {
+            "a": "producers",
+            "b": topic,
+            "c": "TBW102",
+            "d": 4,
+            "e": 0,
+            "f": 0,
+            "g": 1,
+            "h": 0,
+            "i": "",
+            "j": 0,
+            "k": "false",
+        }
+        return await self.ask(RequestCode.SEND_MESSAGE_V2, body, **header, m="false", **fields)
+
+    async def beat(self, group: str, topic: str, client_id: str = "c1") -> Command:
+        data = {
+            "groupName": group,
+            "consumeType": "CONSUME_PASSIVELY",
+            "messageModel": "CLUSTERING",
+            "subscriptionDataSet": [{"topic": topic}],
+        }
+        producers = [{"groupName": "producers"}]
+        return await self.ask(RequestCode.HEART_BEAT, {"clientID": client_id, "consumerDataSet": [data], "producerDataSet": producers})
+
+    async def pull(self, topic: str, group: str, wait_ms: int) -> Command:
+        fields = {"queueId": 0, "queueOffset": 0, "maxMsgNums": 32, "sysFlag": 6, "commitOffset": 0, "suspendTimeoutMillis": wait_ms}
+        header: dict[str, Any] = {**fields, "subscription": "*", "subVersion": 0, "expressionType": "TAG"}
+        return await self.ask(RequestCode.PULL_MESSAGE, consumerGroup=group, topic=topic, bname=BROKER, **header)
+
+
+@asynccontextmanager
+async def client_of(address: str, credentials: Credentials | None = None, tls: ssl.SSLContext | None = None) -> AsyncIterator[Client]:
+    client = Client(address, credentials, tls)
+    try:
+        yield client
+    finally:
+        await client.remoting.stop()
+
+
+def with_port(cluster: LocalRocketMQ, test: Callable[[str, Peer], Awaitable[None]], **settings: Any) -> None:
+    async def run(peer: Peer, proxy: ProxyService) -> None:
+        await test(f"127.0.0.1:{proxy.remoting_port}", peer)
+
+    running(cluster, run, remoting_listen_port=0, **settings)
+
+
+def test_a_4x_client_sends_waits_pulls_and_shares_its_group(cluster: LocalRocketMQ) -> None:
+    topic, group = cluster.make_topic("Relayed"), "relayed"
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as client, client_of(address) as other, client_of(cluster.broker) as direct:
+            route = json.loads((await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic, acceptStandardJsonOnly="true")).body)
+            assert [data["brokerAddrs"] for data in route["brokerDatas"]] == [{"0": address}]
+            assert (await client.beat(group, topic)).code == (await direct.beat(group, topic, "c2")).code == ResponseCode.SUCCESS
+            assert (await client.told.get()).code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, "a broker's word comes through"
+            waiting = asyncio.ensure_future(client.pull(topic, group, 20_000))
+            sent = await client.send(topic, b"x" * 100_000, n=BROKER)
+            assert sent.code == ResponseCode.SUCCESS and "queueOffset" in sent.fields
+            found = await waiting
+            assert found.code == ResponseCode.SUCCESS and b"x" * 100_000 in found.body
+            listed = json.loads((await other.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup=group)).body)
+            assert sorted(listed["consumerIdList"]) == ["c1", "c2"]
+            lock = {"clientId": "c1", "consumerGroup": group, "mqSet": [{"topic": topic, "brokerName": BROKER, "queueId": 0}]}
+            locked = await client.ask(RequestCode.LOCK_BATCH_MQ, lock)
+            assert json.loads(locked.body)["lockOKMQSet"]
+            await client.ask(RequestCode.UNREGISTER_CLIENT, clientID="c1", consumerGroup=group)
+            listed = json.loads((await other.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup=group)).body)
+            assert listed["consumerIdList"] == ["c2"]
+
+    with_port(cluster, test)
+
+
+def test_a_client_that_goes_is_gone_for_the_brokers(cluster: LocalRocketMQ) -> None:
+    topic, group = cluster.make_topic("Leaving"), "leaving"
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(cluster.broker) as direct:
+            async with client_of(address) as client:
+                await client.beat(group, topic, "goes")
+                await direct.beat(group, topic, "stays")
+            while True:
+                async with asyncio.timeout(PATIENCE_S):
+                    await direct.told.get()
+                listed = json.loads((await direct.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup=group)).body)
+                if listed["consumerIdList"] == ["stays"]:
+                    return
+
+    with_port(cluster, test)
+
+
+def test_what_names_no_broker_and_what_is_no_clients_is_refused(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Alone")
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as client:
+            assert (await client.send(topic, b"of 4.9")).code == ResponseCode.SUCCESS, "the topic is on one broker alone"
+            refused = {
+                RequestCode.UPDATE_BROKER_CONFIG: ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                RequestCode.DELETE_TOPIC_IN_BROKER: ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+                RequestCode.GET_ROUTEINFO_BY_TOPIC: ResponseCode.TOPIC_NOT_EXIST,
+                RequestCode.GET_MAX_OFFSET: ResponseCode.VERSION_NOT_SUPPORTED,
+            }
+            for request, wanted in refused.items():
+                assert (await client.ask(request, topic="Nowhere")).code == wanted
+            assert (await client.ask(RequestCode.GET_MAX_OFFSET, topic=topic, queueId=0, bname="Nobody")).code == ResponseCode.SYSTEM_ERROR
+            assert (await client.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, consumerGroup="none")).code == ResponseCode.SYSTEM_ERROR
+            assert (await client.ask(RequestCode.HEART_BEAT, b"\xff")).code != ResponseCode.SUCCESS
+            assert (await client.ask(RequestCode.GET_MAX_OFFSET, topic=topic, queueId=0, bname=BROKER)).fields["offset"] == "1"
+
+    with_port(cluster, test)
+
+
+def test_tls_comes_to_the_same_port(cluster: LocalRocketMQ) -> None:
+    topic = cluster.make_topic("Sealed")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+    async def test(address: str, peer: Peer) -> None:
+        for tls in (context, None):
+            async with client_of(address, tls=tls) as client:
+                assert (await client.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
+
+    with_port(cluster, test, tls_test_mode_enable=True)
+
+
+def test_a_client_that_asks_for_too_much_hurts_itself_alone(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = cluster.make_topic("Crowded")
+    monkeypatch.setattr("rocketpy.proxy.relay.UNDER_WAY_MAX", 4)
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as greedy, client_of(address) as other:
+            pulls = [asyncio.ensure_future(greedy.pull(topic, "greedy", 60_000)) for _ in range(5)]
+            done, waiting = await asyncio.wait(pulls, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S)
+            assert {each.result().code for each in done} == {ResponseCode.SYSTEM_BUSY} and len(waiting) == 4
+            assert (await other.send(topic, b"x", n=BROKER)).code == ResponseCode.SUCCESS
+            await asyncio.wait(waiting, timeout=PATIENCE_S)
+
+    with_port(cluster, test)
+
+
+def test_a_heartbeat_has_few_topics_looked_up() -> None:
+    guest = Guest(1, None, lambda *_: None)
+    subscriptions = [{"topic": f"t{number}"} for number in range(100)]
+    body = json.dumps({"clientID": "c", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": subscriptions}]}).encode()
+    guest.learn(body)
+    looked_up = [guest.new_topics() for _ in range(5)]
+    assert [len(each) for each in looked_up] == [16, 16, 16, 16, 0] and guest.topics_of("g")[:2] == ("t0", "t1")
+    for odd in (b"", b"[]", b'{"clientID":"c","consumerDataSet":7}', b"\xff"):
+        guest.learn(odd)
+    assert guest.topics_of("g"), "what cannot be read changes nothing"
+
+
+def test_the_connections_of_a_group_are_those_of_both_kinds(cluster: LocalRocketMQ) -> None:
+    topic, group = cluster.make_topic("Both"), "both"
+
+    async def test(address: str, peer: Peer) -> None:
+        async with client_of(address) as client:
+            nobody = await client.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
+            assert nobody.code == ResponseCode.CONSUMER_NOT_ONLINE
+            async with peer.telemetry(**consumer(topic, group)):
+                alone = json.loads((await client.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)).body)
+                (connection,) = alone["connectionSet"]
+                assert connection["language"] == "PYTHON" and connection["clientAddr"].startswith("127.0.0.1:")
+                assert alone["consumeType"] == "CONSUME_ACTIVELY" and alone["subscriptionTable"][topic]["subString"] == "*"
+                await client.beat(group, topic, "four")
+                both = json.loads((await client.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)).body)
+                assert sorted(each["clientId"] for each in both["connectionSet"]) == ["c1", "four"]
+
+    with_port(cluster, test)
+
+
+def test_who_comes_by_the_other_port_is_asked_too(cluster: LocalRocketMQ, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = cluster.make_topic("Asked")
+    monkeypatch.setattr("rocketpy.proxy.service.LOOK_S", 0.05)
+
+    async def test(address: str, peer: Peer) -> None:
+        await new_user(cluster, "four", (f"Topic:{topic}", "Pub", "Allow"))
+        assert code(await peer.ask("SendMessage", messages=[message(topic)])) == "UNAUTHORIZED"  # who is refused has the users copied
+        async with client_of(address, Credentials("four", "secret of four")) as four, client_of(address) as stranger:
+            async with asyncio.timeout(PATIENCE_S):
+                while (await four.send(topic, b"x", n=BROKER)).code != ResponseCode.SUCCESS:  # noqa: ASYNC110 - it is looked at now and then
+                    await asyncio.sleep(0.05)
+            assert (await four.send("Other", b"x", n=BROKER)).code == ResponseCode.NO_PERMISSION
+            assert (await stranger.send(topic, b"x", n=BROKER)).code == ResponseCode.NO_PERMISSION
+
+    with_port(cluster, test, **CHECKS)
