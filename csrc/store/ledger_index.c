@@ -132,14 +132,27 @@ static void mark_dirty(rp_ledger_index *index, int64_t begin, int64_t end) {
     pthread_mutex_unlock(&index->dirty_lock);
 }
 
-void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry) {
-    int64_t byte = entry->index * UNIT;
-    uint8_t *unit = rp_mapped_file_address(index->active) + (byte - index->active->base_offset);
+static void write_unit(uint8_t *unit, const rp_ledger_entry *entry) {
     rp_put_u32(unit, RP_LEDGER_MAGIC);
     rp_put_u64(unit + 4, (uint64_t)entry->position);
     rp_put_u32(unit + 12, entry->size);
     rp_put_u64(unit + 16, (uint64_t)entry->index);
     rp_put_u64(unit + 24, (uint64_t)entry->term);
+}
+
+void rp_ledger_index_put(rp_ledger_index *index, const rp_ledger_entry *entry) {
+    int64_t byte = entry->index * UNIT, base = index->active->base_offset;
+    if (byte >= base && byte < base + index->file_size) {
+        write_unit(rp_mapped_file_address(index->active) + (byte - base), entry);
+    } else { /* of a batch whose last unit was in the next file */
+        rp_error error;
+        rp_mapped_file *file = rp_mapped_file_queue_find(index->row, byte, &error);
+        if (file == NULL) {
+            return; /* its map has gone meanwhile: the unit is missing until the log is opened again */
+        }
+        write_unit(rp_mapped_file_address(file) + (byte - file->base_offset), entry);
+        rp_mapped_file_release(file);
+    }
     mark_dirty(index, byte, byte + UNIT);
 }
 

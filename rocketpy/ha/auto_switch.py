@@ -23,8 +23,7 @@ from .._core.broker import Broker
 from .._core.ha import EpochCache, HaMaster, HaSlave
 from .._core.store import MessageStore
 from ..config import Config
-from ..remoting.listen_address import numeric_address
-from .service import MAX_TRANSFER_BYTES, HaService, HaSettings
+from .service import HaService, HaSettings
 
 
 class AutoSwitchHaService(HaService):
@@ -76,17 +75,8 @@ class AutoSwitchHaService(HaService):
             self._native,
             epochs=self._epochs,
             log=self._log_tap,
-            commit_log_file_size=settings.commit_log_file_size,
-            bind_address=numeric_address("bindAddress", settings.bind_address),
-            port=settings.port,
-            transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
-            heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            housekeeping_interval_ms=settings.housekeeping_interval_ms,
-            flow_bytes_per_second=settings.flow_bytes_per_second,
             appenders_send=1,
-            slaves_required=settings.slaves_required,
-            slaves_min=settings.slaves_min,
-            fewer_gap_bytes=settings.fewer_gap_bytes,
+            **settings.of_master(),
             broker_id=broker_id,
             all_in_sync_state_set=int(self._waits_for_all),
         )

@@ -85,6 +85,21 @@ class HaSettings:
             commit_log_file_size=config.integer("mappedFileSizeCommitLog"),
         )
 
+    def of_master(self) -> dict[str, Any]:
+        """Options of a HaMaster, whoever says that it is one. Raises NetworkError for an address that cannot be."""
+        return {
+            "commit_log_file_size": self.commit_log_file_size,
+            "bind_address": numeric_address("bindAddress", self.bind_address),
+            "port": self.port,
+            "transfer_bytes": min(self.transfer_bytes, MAX_TRANSFER_BYTES),
+            "heartbeat_interval_ms": self.heartbeat_interval_ms,
+            "housekeeping_interval_ms": self.housekeeping_interval_ms,
+            "flow_bytes_per_second": self.flow_bytes_per_second,
+            "slaves_required": self.slaves_required,
+            "slaves_min": self.slaves_min,
+            "fewer_gap_bytes": self.fewer_gap_bytes,
+        }
+
 
 class DurableLog(Protocol):
     """What the writers of positions ask of the log."""
@@ -145,17 +160,8 @@ class HaService:
             self._store,
             self._native,
             log=self._log_tap,
-            commit_log_file_size=settings.commit_log_file_size,
-            bind_address=numeric_address("bindAddress", settings.bind_address),
-            port=settings.port,
-            transfer_bytes=min(settings.transfer_bytes, MAX_TRANSFER_BYTES),
-            heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            housekeeping_interval_ms=settings.housekeeping_interval_ms,
-            flow_bytes_per_second=settings.flow_bytes_per_second,
             appenders_send=int(settings.is_sync),
-            slaves_required=settings.slaves_required,
-            slaves_min=settings.slaves_min,
-            fewer_gap_bytes=settings.fewer_gap_bytes,
+            **settings.of_master(),
         )
 
     def watch(self, is_to_copy: Callable[[], None]) -> None:

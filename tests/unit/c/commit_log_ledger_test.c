@@ -347,6 +347,39 @@ static void old_files_go(void) {
     ledger_close(&one);
 }
 
+/* Many at once: a batch goes on behind the end of a file of the log, and of the index. */
+static void batches_cross_files(int flush_mode) {
+    enum { BATCH = 64, BATCHES = 12 };
+    ledger one;
+    rp_error error;
+    static char bodies[BATCH][512];
+    rp_append_item items[BATCH];
+    ledger_open(&one, flush_mode);
+    CHECK(rp_commit_log_lead_entries(ledger_log(&one), 1, &error) == RP_OK);
+    for (int batch = 0; batch < BATCHES; batch++) {
+        for (int i = 0; i < BATCH; i++, one.appended++) {
+            rp_consume_queue *queue = ledger_queue(&one, one.appended);
+            uint32_t size = fixture_body(bodies[i], sizeof bodies[i], rp_consume_queue_id(queue), one.appended / LEDGER_QUEUES);
+            items[i] = fixture_item(queue, bodies[i], size);
+        }
+        CHECK(rp_commit_log_append(ledger_log(&one), items, BATCH) == BATCH);
+    }
+    ledger_commit_all(&one);
+    ledger_check_queues(&one, BATCH * BATCHES);
+    for (int64_t index = 0; index <= BATCH * BATCHES; index++) {
+        rp_log_range range;
+        rp_ledger_entry entry;
+        CHECK(rp_commit_log_read_entry(ledger_log(&one), index, &range, &entry) == RP_OK);
+        rp_log_range_release(range.pin);
+    }
+    ledger_close(&one);
+}
+
+static void a_batch_crosses_files(void) {
+    batches_cross_files(RP_FLUSH_ASYNC);
+    batches_cross_files(RP_FLUSH_SYNC);
+}
+
 typedef struct waiter {
     ledger *one;
     int64_t offset;
@@ -476,6 +509,7 @@ int main(void) {
     RUN(index_files_are_made_again);
     RUN(damage_is_the_end_or_told);
     RUN(old_files_go);
+    RUN(a_batch_crosses_files);
     RUN(commits_are_waited_for);
     RUN(a_log_from_before_is_refused);
     RUN(the_log_is_read_from_outside);
