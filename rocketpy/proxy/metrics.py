@@ -59,7 +59,7 @@ class ProxyMetrics:
         producers: Counter[str] = Counter()
         consumers: Counter[tuple[str, str, str]] = Counter()
         for client in self._clients:
-            language = client.language.lower() or "other"
+            language = client.language.lower()
             if client.group:
                 mode = _MODES.get(schema.label("ClientType", client.settings.client_type), "pull")
                 consumers[client.group, mode, language] += 1
