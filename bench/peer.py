@@ -1,11 +1,11 @@
 """`make bench-peer`: the same load against RocketMQ, rocketpy and the floor, alternately, in one run.
 
-    start all three ─ warm RocketMQ up ─ for each shape: (what is pulled is sent) for each round: RocketMQ, rocketpy, floor
+    start all ─ warm RocketMQ up ─ for each shape: (what is pulled is sent) for each round: RocketMQ, rocketpy, floors
     ─ footprints ─ table, JSON
 
 Each measurement has a second of its own warm-up, and the disk is synced between two of them, so that nobody pays for another's dirty pages.
 A figure is the median of its rounds; ratios are those of medians. The floor (csrc/load/floor.h) does the
-unavoidable work of a send only; beside SYNC_FLUSH it syncs, too.
+unavoidable work of a send only: into pages that are there, or, the growing one, into new ones, as a log does; beside SYNC_FLUSH it syncs.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def measure(servers: Sequence[Server], plan: Plan, directory: Path, console: Con
                 sample = Sample(server.name, shape, round_number, **figures)  # type: ignore[arg-type]
                 samples.append(sample)
                 console.print(
-                    f"{shape:6} round {round_number}  {server.name:9} {sample.rate:>10,.0f}/s  p99 {sample.p99_ms:8.2f} ms"
+                    f"{shape:6} round {round_number}  {server.name:13} {sample.rate:>10,.0f}/s  p99 {sample.p99_ms:8.2f} ms"
                     f"  ({server.durability}; generator {sample.generator_ns:,.0f} ns a message)",
                     highlight=False,
                 )
@@ -180,7 +180,8 @@ def run(plan: Plan, peer_script: Path | None, *, with_rocketpy: bool, directory:
         servers.append(PeerServer(directory / "peer", plan.durability, plan.encoding, peer_script))
     if with_rocketpy:
         servers.append(RocketpyServer(directory / "rocketpy", plan.durability, plan.encoding))
-    servers.append(FloorServer(directory / "floor", is_synced=plan.durability.flush == "SYNC_FLUSH"))
+    kinds = ("synced",) if plan.durability.flush == "SYNC_FLUSH" else ("reused", "growing")
+    servers += [FloorServer(directory / f"floor-{kind}", kind) for kind in kinds]
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(server.running(TOPIC, QUEUES))

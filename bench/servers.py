@@ -96,18 +96,17 @@ class Server(ABC):
 
 
 class FloorServer(Server):
-    """The bare epoll loop; is_synced: what it answers is on disk, as under SYNC_FLUSH."""
+    """The bare epoll loop, of one of csrc/load/floor.h's kinds."""
 
-    name = "floor"
-
-    def __init__(self, home: Path, *, is_synced: bool = False) -> None:
+    def __init__(self, home: Path, kind: str) -> None:
         super().__init__(home)
-        self._is_synced = is_synced
-        self.durability = "on disk before the answer" if is_synced else Server.durability
+        self._kind = kind
+        self.name = "growing floor" if kind == "growing" else "floor"
+        self.durability = "on disk before the answer" if kind == "synced" else Server.durability
 
     def start(self, topic: str, queues: int) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "bench.floor_server", str(self.home / "floor.dat"), "0", *(["SYNC"] if self._is_synced else [])]
+        command = [sys.executable, "-m", "bench.floor_server", str(self.home / "floor.dat"), "0", self._kind]
         self.processes.append(Process("floor", command, self.home / LOG, {"PYTHONPATH": str(ROOT)}))
         port = self.main_process.next_line(r"^\d+$", STARTS_WITHIN_S)
         self.address = f"127.0.0.1:{port[0]}"

@@ -69,13 +69,17 @@ def address_environment(library: Any) -> dict[str, str]:
     }
 
 
-def python_tests() -> list[Path]:
-    """Tests that load the library by its path (cffi), and those of the wrappers and of whole server processes."""
+WHOLE_PROCESS = "tests/unit/cli/test_up.py::test_the_check_sends_messages_and_gets_all_of_them_back"
+
+
+def python_tests() -> list[Path | str]:
+    """Tests that load the library by its path (cffi), and those of the wrappers and of a whole server process. A process of its own takes
+    twenty times as long to start here: one is enough."""
     tests = ROOT / "tests"
     loaders = ("tests.unit.native import", "tests.unit.sql_filter import")
     candidates = [path for path in sorted(tests.rglob("test_*.py")) if path.parent != tests / "interop"]
     through_cffi = [path for path in candidates if any(loader in path.read_text() for loader in loaders)]
-    return [*through_cffi, tests / "unit" / "core", tests / "unit" / "cli" / "test_up.py"]
+    return [*through_cffi, tests / "unit" / "core", WHOLE_PROCESS]
 
 
 def run_python_tests() -> list[str]:

@@ -5,10 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lane.h"
 #include "response_writer_inl.h"
 
-rp_answer_to rp_answer_to_command(rp_connection *connection, const rp_command *command) {
-    return (rp_answer_to){connection, command->opaque, command->serialize_type, (command->flag & RP_COMMAND_ONEWAY) != 0};
+rp_answer_to rp_answer_to_command(rp_lane *lane, rp_connection *connection, const rp_command *command) {
+    return (rp_answer_to){
+        .connection = connection,
+        .times = &lane->answer_times,
+        .arrived_ns = rp_reactor_now_ns(lane->reactor),
+        .request_code = command->code,
+        .opaque = command->opaque,
+        .serialize_type = command->serialize_type,
+        .oneway = (command->flag & RP_COMMAND_ONEWAY) != 0,
+    };
 }
 
 int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t field_count, const char *format, ...) {
@@ -36,6 +45,7 @@ int rp_answer(rp_answer_to to, int32_t code, const rp_field *fields, uint16_t fi
         answer.remark = (rp_slice){(const uint8_t *)remark, (uint32_t)size};
     }
     int status = rp_connection_write(to.connection, &answer);
+    rp_answered(&to, code);
     return status == RP_OK ? RP_HANDLED : status;
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "../remoting/server.h"
+#include "answer_times.h"
 #include "broker.h"
 #include "request_header.h"
 
@@ -46,15 +47,24 @@ enum rp_response_code {
 #define RP_SLOW_APPEND "; slow stage: an append has held the commit log for %" PRId64 " ms (page cache or disk)"
 #define RP_OVERLOADED "[OVERLOAD]system busy, start flow control for a while"
 
+struct rp_lane;
+
 /* What an answer needs of its request. */
 typedef struct rp_answer_to {
     rp_connection *connection;
+    rp_answer_times *times;
+    int64_t arrived_ns;
+    int32_t request_code;
     int32_t opaque;
     uint8_t serialize_type;
     uint8_t oneway; /* 1: no answer */
 } rp_answer_to;
 
-rp_answer_to rp_answer_to_command(rp_connection *connection, const rp_command *command);
+rp_answer_to rp_answer_to_command(struct rp_lane *lane, rp_connection *connection, const rp_command *command);
+/* Its answer was written, by who calls it: rp_answer does. */
+static inline void rp_answered(const rp_answer_to *to, int32_t code) {
+    rp_answer_times_note(to->times, to->request_code, code, to->arrived_ns);
+}
 
 /* Answers code with a formatted remark (NULL: none) and fields, both copied. Always RP_HANDLED, or RP_E_NO_MEMORY, which closes
  * the connection: a request without an answer must not look like a slow one. */

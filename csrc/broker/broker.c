@@ -88,6 +88,7 @@ static void on_turn_end(void *context, rp_reactor *reactor) {
         lane->pulled = 0;
         rp_count_max(&lane->counters.get_ns_max, (uint64_t)(rp_clock_monotonic_ns(rp_clock_system()) - rp_reactor_now_ns(reactor)));
     }
+    rp_answer_times_end_turn(&lane->answer_times);
 }
 
 static void on_wake(void *context, rp_reactor *reactor) {

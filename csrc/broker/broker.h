@@ -207,29 +207,4 @@ int rp_broker_set_cold_limit(rp_broker *broker, rp_slice group, int64_t bytes);
  * nothing was read for a minute. */
 int rp_broker_read_cold_use(const rp_broker *broker, rp_slice group, int64_t *bytes, int64_t *first_ms, int64_t *last_ms);
 
-/* Counters per topic, group and the whole broker; of topics and groups that are there: one that was deleted and made again begins at 0. */
-typedef struct rp_topic_stats {
-    rp_slice topic;
-    uint64_t messages_in, bytes_in, messages_out, bytes_out;
-} rp_topic_stats;
-void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
-typedef struct rp_group_stats {
-    rp_slice group, topic;
-    uint64_t messages_out, bytes_out;
-} rp_group_stats;
-void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
-
-/* put_ms: sends by time from arrival to append, as putMessageDistributeTime names them: <=0ms, 0~10ms, 10~50ms, 50~100ms,
- * 100~200ms, 200~500ms, 500ms~1s, 1~2s, 2~3s, 3~4s, 4~5s, 5~10s, 10s~. */
-#define RP_PUT_MS_BUCKETS 13
-typedef struct rp_broker_stats {
-    uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
-    uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
-    uint64_t replies, replies_failed,
-        replies_pending_now; /* answered SUCCESS, answered otherwise, on their way to a requester or the disk */
-    uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
-    uint64_t put_ms[RP_PUT_MS_BUCKETS];
-} rp_broker_stats;
-void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats);
-
 #endif

@@ -1,5 +1,6 @@
-/* broker_stats.c: sums up what the lanes counted (broker.h). RocketMQ: BrokerStatsManager, StoreStatsService; rates are made of these
- * counters by whoever reads them. */
+/* broker_stats.c: sums up what the lanes counted; rates are made of it by whoever reads. */
+#include "broker_stats.h"
+
 #include <string.h>
 
 #include "lane.h"
@@ -17,17 +18,40 @@ static int visit_topic(void *context, rp_name_entry *entry) {
     const rp_topic *topic = (const rp_topic *)entry;
     rp_topic_stats stats = {
         .topic = topic->head.name,
-        .messages_in = read_counter(&topic->messages_in),
-        .bytes_in = read_counter(&topic->bytes_in),
         .messages_out = read_counter(&topic->messages_out),
         .bytes_out = read_counter(&topic->bytes_out),
+        .ends = {read_counter(&topic->commits), read_counter(&topic->rollbacks), read_counter(&topic->commit_seconds), {0}},
     };
+    for (uint32_t i = 0; i < RP_END_CLASSES; i++)
+        stats.ends.classes[i] = read_counter(&topic->commit_classes[i]);
+    for (uint32_t type = 0; type < RP_MESSAGE_TYPES; type++) {
+        rp_intake_read(&topic->in[type], &stats.in[type]);
+        stats.bytes_in += stats.in[type].bytes;
+        for (uint32_t i = 0; i < RP_INTAKE_SIZES; i++)
+            stats.messages_in += stats.in[type].sizes[i];
+    }
     return rp_topic_is_live(topic) ? walk->topic(walk->context, &stats) : 0;
 }
 
 void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context) {
     stats_walk walk = {.topic = visit, .context = context};
     rp_topic_table_each(broker->topics, visit_topic, &walk);
+}
+
+void rp_broker_each_answer_stats(rp_broker *broker, int (*visit)(void *context, const rp_answer_stats *stats), void *context) {
+    uint32_t lanes = atomic_load_explicit(&broker->lane_count, memory_order_acquire);
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        const rp_answer_times *times = &broker->lanes[lane]->answer_times;
+        uint32_t count = atomic_load_explicit(&times->count, memory_order_acquire);
+        for (uint32_t i = 0; i < count; i++) {
+            const rp_answer_row *row = &times->rows[i];
+            rp_answer_stats stats = {row->request_code, row->response_code, row->has_waited, read_counter(&row->total_ns), {0}};
+            for (uint32_t class = 0; class < RP_ANSWER_CLASSES; class++)
+                stats.classes[class] = read_counter(&row->classes[class]);
+            if (visit(context, &stats) != 0)
+                return;
+        }
+    }
 }
 
 static int visit_consumption(void *context, rp_name_entry *entry) {

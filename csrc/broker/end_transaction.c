@@ -174,8 +174,7 @@ static int32_t commit(ending *end, const char **remark) {
         status = append(end, &end->item);
     if (status != RP_OK)
         return code_of(status, remark);
-    atomic_fetch_add_explicit(&end->topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&end->topic->bytes_in, end->item.size, memory_order_relaxed);
+    rp_intake_add_one(&end->topic->in[RP_MESSAGE_TRANSACTION], end->item.size);
     if (end->delay_ms >= 0)
         rp_schedule_stored(end->broker->schedule, end->item.store_timestamp_ms + end->delay_ms);
     return RP_RESPONSE_SUCCESS;
@@ -211,6 +210,29 @@ static int32_t decide(ending *end, const char **remark) {
     return is_commit ? RP_RESPONSE_SUCCESS : code_of(status, remark);
 }
 
+static const int32_t seconds_max[RP_END_CLASSES - 1] = {5, 60, 600, 3600, 43200, 86400};
+
+int32_t rp_end_seconds_max(uint32_t class) { return class < RP_END_CLASSES - 1 ? seconds_max[class] : INT32_MAX; }
+
+/* A decision that is made, with the topic it was about. */
+static void count_end(const ending *end) {
+    rp_topic *topic = rp_topic_table_find(end->broker->topics, rp_message_property(end->stored.message.properties, "REAL_TOPIC"));
+    if (topic == NULL)
+        return;
+    if (end->request->decision != RP_SYSFLAG_TRANSACTION_COMMIT) {
+        atomic_fetch_add_explicit(&topic->rollbacks, 1, memory_order_relaxed);
+        return;
+    }
+    int64_t seconds = (rp_clock_wall_ms(rp_clock_system()) - end->stored.message.born_timestamp_ms) / 1000;
+    uint32_t class = 0;
+    seconds = seconds > 0 ? seconds : 0;
+    while (class < RP_END_CLASSES - 1 && seconds > seconds_max[class])
+        class++;
+    atomic_fetch_add_explicit(&topic->commits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&topic->commit_seconds, (uint64_t)seconds, memory_order_relaxed);
+    atomic_fetch_add_explicit(&topic->commit_classes[class], 1, memory_order_relaxed);
+}
+
 int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *request, const char **remark) {
     ending end = {.broker = broker, .request = request};
     *remark = NULL;
@@ -220,6 +242,8 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
     if (status != RP_OK)
         return refuse(remark, RP_RESPONSE_SYSTEM_ERROR, "Find prepared transaction message failed");
     int32_t code = decide(&end, remark);
+    if (code == RP_RESPONSE_SUCCESS)
+        count_end(&end);
     rp_stored_message_close(&end.stored);
     free(end.text);
     return code;
@@ -228,7 +252,7 @@ int32_t rp_broker_end_transaction(rp_broker *broker, const rp_end_transaction *r
 /* ---- the request ---- */
 
 int rp_end_transaction_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_end_transaction request;
     rp_header_fault fault;
     if (atomic_load_explicit(&lane->broker->settings.role, memory_order_relaxed) == RP_ROLE_SLAVE)

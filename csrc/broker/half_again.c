@@ -109,8 +109,7 @@ static int append(again *half, rp_half_copy *copy) {
     rp_commit_log_append(half->broker->commit_log, item, 1);
     if (item->status != RP_OK)
         return item->status;
-    atomic_fetch_add_explicit(&half->topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&half->topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&half->topic->in[RP_MESSAGE_TRANSACTION], item->size);
     copy->queue_offset = item->queue_offset;
     copy->log_offset = item->commit_log_offset;
     copy->first_offset = half->first_offset;

@@ -14,6 +14,7 @@ rp_lane *rp_lane_create(rp_broker *broker, rp_server *server, rp_reactor *reacto
     lane->broker = broker;
     lane->server = server;
     lane->reactor = reactor;
+    lane->answer_times.reactor = reactor;
     lane->index = index;
     lane->safe_deadline_ns = INT64_MAX;
     lane->random = ((uint64_t)rp_clock_monotonic_ns(rp_clock_system()) << 8 | index) * UINT64_C(0x9E3779B97F4A7C15) | 1;

@@ -17,7 +17,9 @@
 #include "../base/histogram.h"
 #include "../remoting/server.h"
 #include "../store/message_store.h"
+#include "answer_times.h"
 #include "broker.h"
+#include "broker_stats.h"
 #include "cold_reads.h"
 #include "get_message.h"
 #include "group_table.h"
@@ -72,6 +74,7 @@ typedef struct rp_lane {
     int64_t filter_ns;        /* filters have looked into records for so long */
     uint32_t filters_waiting; /* suspended pulls that wait for a turn with time for them */
     rp_lane_counters counters;
+    rp_answer_times answer_times;
 } rp_lane;
 
 /* rp_broker_settings as the hot path reads it: each field by itself, relaxed. */

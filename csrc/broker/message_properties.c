@@ -20,6 +20,7 @@ enum pair_meaning {
     INNER_NUM,
     LITE_TOPIC,
     TRAN_MSG,
+    SHARDING_KEY,
     TIMER_DELAY_MS,
     TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
@@ -55,6 +56,8 @@ static int meaning_of(rp_slice name) {
         return IS("MSG_REGION") ? DROPPED : PLAIN;
     case 12:
         return IS("TIMER_OUT_MS") ? TIMER_OUT_MS : IS("__LITE_TOPIC") ? LITE_TOPIC : PLAIN;
+    case 13:
+        return IS("__SHARDINGKEY") ? SHARDING_KEY : PLAIN;
     case 14:
         return IS("TIMER_DELAY_MS") ? TIMER_DELAY_MS : PLAIN;
     case 15:
@@ -112,6 +115,9 @@ static inline int note_pair(rp_sent_properties *properties, rp_slice name, rp_sl
     case LITE_TOPIC: /* whatever they say */
     case TIMER_OUT_MS:
         note_special(properties, meaning, 1);
+        break;
+    case SHARDING_KEY:
+        properties->sharded = 1;
         break;
     case TRAN_MSG: /* True in any case, as Java reads it; whatever else it says, it says no */
         properties->prepared = rp_slice_to_bool(value);

@@ -24,6 +24,7 @@ typedef struct rp_sent_properties {
     int32_t wait;        /* WAIT; 1 unless it says something else than true */
     int32_t has_keys;    /* KEYS: more to index than the unique key */
     int32_t delay_level; /* DELAY; 0: none */
+    int32_t sharded;     /* __SHARDINGKEY: an ordered one */
     int32_t prepared;    /* TRAN_MSG: it waits for the end of its transaction */
     int32_t timed;       /* it has a timer; 2: one that says neither 0 nor something negative; the level of one with both counts */
     int32_t special;     /* inner batch, lite topic, or a delay that is no number: not for the fast path */

@@ -25,6 +25,7 @@ static int answer_offset(const offset_question *question, int64_t offset) {
     rp_response_begin(&writer, target, question->to.serialize_type, RP_RESPONSE_SUCCESS, question->to.opaque, (rp_slice){NULL, 0});
     RP_RESPONSE_NUMBER(&writer, "offset", offset);
     rp_connection_commit(question->to.connection, rp_response_end(&writer, 0));
+    rp_answered(&question->to, RP_RESPONSE_SUCCESS);
     return RP_HANDLED;
 }
 
@@ -93,7 +94,7 @@ static int query_offset(const offset_question *question) {
 }
 
 int rp_offset_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    offset_question question = {.lane = lane, .to = rp_answer_to_command(connection, command)};
+    offset_question question = {.lane = lane, .to = rp_answer_to_command(lane, connection, command)};
     rp_broker *broker = lane->broker;
     rp_header_fault fault;
     if (rp_offset_header_read(command, &question.header, &fault) != RP_OK)

@@ -109,7 +109,7 @@ static void add_entry(rp_lane *lane, rp_parked_response *entry, int64_t end_offs
     atomic_fetch_add_explicit(&lane->counters.parked, 1, memory_order_acq_rel);
 }
 
-int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+int rp_parked_responses_push(rp_lane *lane, const rp_answer_to *to, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size) {
     rp_parked_response *entry = next_entry(&lane->parked);
     if (entry == NULL)
@@ -121,7 +121,8 @@ int rp_parked_responses_push(rp_lane *lane, uint64_t connection_id, int64_t end_
             return RP_E_NO_MEMORY;
     }
     memcpy(target, frame, size);
-    entry->connection_id = connection_id;
+    entry->connection_id = rp_connection_id(to->connection);
+    entry->request_code = to->request_code;
     add_entry(lane, entry, end_offset, needs, outcome, size);
     return RP_OK;
 }
@@ -158,6 +159,7 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
     if (target != NULL) {
         memcpy(target, frame, entry->size);
         rp_connection_commit(connection, rp_outcome_write(entry->outcome, target, entry->size));
+        rp_answer_times_note(&lane->answer_times, entry->request_code, RP_OUTCOME_CODE(entry->outcome), entry->arrived_ns);
     } else if (connection != NULL) {
         rp_server_close_connection(lane->server, entry->connection_id);
     }

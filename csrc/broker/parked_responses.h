@@ -47,6 +47,7 @@ typedef struct rp_parked_response {
     uint32_t size;
     int16_t outcome; /* 0, or what already went wrong */
     uint16_t needs;
+    int32_t request_code;
     uint8_t frame[RP_PARKED_INLINE];
 } rp_parked_response;
 
@@ -69,7 +70,7 @@ uint32_t rp_outcome_write(int32_t outcome, uint8_t *frame, uint32_t size);
 uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *outcome);
 
 /* Takes a copy of the frame. RP_OK, RP_E_NO_MEMORY. */
-int rp_parked_responses_push(struct rp_lane *lane, uint64_t connection_id, int64_t end_offset, uint32_t needs, int32_t outcome,
+int rp_parked_responses_push(struct rp_lane *lane, const rp_answer_to *to, int64_t end_offset, uint32_t needs, int32_t outcome,
                              const uint8_t *frame, uint32_t size);
 /* The same for a reply that was stored: rp_reply_stored when it is complete or late. */
 int rp_parked_responses_push_reply(struct rp_lane *lane, struct rp_reply *reply, int64_t end_offset, uint32_t needs);

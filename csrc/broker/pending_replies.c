@@ -93,6 +93,8 @@ rp_reply *rp_reply_take(rp_lane *lane, rp_answer_to replier, int32_t queue_id) {
         replies->made++;
     }
     reply->replier_id = rp_connection_id(replier.connection);
+    reply->arrived_ns = replier.arrived_ns;
+    reply->request_code = replier.request_code;
     reply->opaque = replier.opaque;
     reply->serialize_type = replier.serialize_type;
     reply->oneway = replier.oneway;
@@ -140,7 +142,8 @@ static uint16_t id_fields(const rp_reply *reply, rp_field *fields, uint8_t room[
 }
 
 static int answer(const rp_reply *reply, rp_connection *connection) {
-    rp_answer_to to = {connection, reply->opaque, reply->serialize_type, reply->oneway};
+    rp_answer_to to = {connection,    &reply->lane->answer_times, reply->arrived_ns, reply->request_code,
+                       reply->opaque, reply->serialize_type,      reply->oneway};
     rp_field fields[3 + RP_SEND_FIELD_COUNT];
     uint8_t room[3][64];
     uint16_t count = id_fields(reply, fields, room);

@@ -59,7 +59,9 @@ typedef struct rp_reply {
     int64_t deadline_ns; /* of the push */
     int64_t commit_log_offset, queue_offset; /* of what is_stored */
     rp_push_frame *frame; /* NULL: none, or the connection has it */
-    int32_t opaque;      /* of the replier's request */
+    int64_t arrived_ns;  /* the replier's request */
+    int32_t request_code;
+    int32_t opaque;
     int32_t push_opaque;
     int32_t queue_id;
     uint8_t serialize_type, oneway;

@@ -162,7 +162,7 @@ static int ack_one(const acking *acking, const rp_pop_ack_header *header) {
 /* Of an ack, or of a change. */
 static int answer_one(rp_lane *lane, rp_connection *connection, const rp_command *command,
                       int (*answer)(const acking *acking, const rp_pop_ack_header *header)) {
-    acking acking = {.lane = lane, .to = rp_answer_to_command(connection, command)};
+    acking acking = {.lane = lane, .to = rp_answer_to_command(lane, connection, command)};
     rp_pop_ack_header header;
     rp_header_fault fault;
     int outcome = refuse_slave(lane, acking.to);
@@ -245,7 +245,7 @@ static int ack_batch(rp_lane *lane, rp_slice broker_name, rp_batch_ack *batch) {
 }
 
 int rp_pop_batch_ack_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_batch_acks acks;
     int outcome = refuse_slave(lane, to);
     if (outcome != RP_OK)
@@ -281,6 +281,7 @@ static int answer_change(rp_answer_to to, int64_t pop_time_ms, int64_t invisible
     RP_RESPONSE_NUMBER(&writer, "invisibleTime", invisible_ms);
     RP_RESPONSE_NUMBER(&writer, "reviveQid", revive_queue_id);
     rp_connection_commit(to.connection, rp_response_end(&writer, 0));
+    rp_answered(&to, RP_RESPONSE_SUCCESS);
     return RP_HANDLED;
 }
 

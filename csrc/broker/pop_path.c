@@ -20,8 +20,9 @@
 static int32_t setting(const _Atomic int32_t *value) { return atomic_load_explicit(value, memory_order_relaxed); }
 static int64_t wall_ms(void) { return rp_clock_wall_ms(rp_clock_system()); }
 
-static rp_answer_to answer_to(const rp_pop *pop, rp_connection *connection) {
-    return (rp_answer_to){connection, pop->opaque, pop->serialize_type, pop->oneway};
+static rp_answer_to answer_to(rp_lane *lane, const rp_pop *pop, rp_connection *connection) {
+    return (rp_answer_to){connection,  &lane->answer_times, pop->arrived_ns, pop->request_code,
+                          pop->opaque, pop->serialize_type, pop->oneway};
 }
 
 /* ---- checks ---- */
@@ -90,7 +91,7 @@ int rp_pop_find_retry_topics(const rp_broker *broker, rp_pop *pop) {
 
 int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pop *pop, rp_pop_header *header) {
     rp_broker *broker = lane->broker;
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_header_fault fault;
     if (rp_pop_header_read(command, header, &fault) != RP_OK)
         return rp_answer_fault(to, &fault);
@@ -107,6 +108,8 @@ int rp_pop_read(rp_lane *lane, rp_connection *connection, const rp_command *comm
         .max_messages = header->max_messages,
         .order = header->order != 0,
         .from_min = header->init_mode == 0,
+        .arrived_ns = to.arrived_ns,
+        .request_code = to.request_code,
         .opaque = to.opaque,
         .serialize_type = to.serialize_type,
         .oneway = to.oneway,
@@ -197,6 +200,7 @@ int rp_pop_answer(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int32_t cod
             RP_RESPONSE_TEXT(&writer, "orderCountInfo", ((rp_slice){caught->order_text, caught->order_size}));
     }
     rp_connection_commit(to.connection, rp_response_end(&writer, (uint32_t)caught->bytes));
+    rp_answered(&to, code);
     if (caught->range_count > 0) {
         int status = rp_connection_send_ranges(to.connection, caught->ranges, caught->range_count);
         if (status != RP_OK) {
@@ -281,7 +285,7 @@ static int answer_nothing(rp_lane *lane, const rp_pop *pop, rp_answer_to to, int
 
 /* What the request wants is known: looks, and has it wait. */
 static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
-    rp_answer_to to = answer_to(pop, connection);
+    rp_answer_to to = answer_to(lane, pop, connection);
     rp_pop_catch caught;
     int outcome = try_pop(lane, pop, to, 0, &caught);
     if (outcome != RP_OK)
@@ -295,7 +299,7 @@ static int begin(rp_lane *lane, rp_connection *connection, rp_pop *pop) {
 }
 
 int rp_pop_request(rp_lane *lane, rp_connection *connection, const rp_command *command, int resubmitted) {
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_pop_header header;
     rp_pop pop;
     int outcome = rp_pop_read(lane, connection, command, &pop, &header);
@@ -332,7 +336,7 @@ int rp_pop_retry(rp_lane *lane, rp_pop *pop, int last) {
     rp_connection *connection = rp_reactor_connection(lane->reactor, pop->connection_id);
     if (connection == NULL)
         return 1;
-    rp_answer_to to = answer_to(pop, connection);
+    rp_answer_to to = answer_to(lane, pop, connection);
     rp_pop_catch caught;
     int outcome = RP_OK;
     int is_choked = rp_connection_unsent_bytes(connection) >= UNSENT_BYTES_MAX; /* its consumer does not read what it was sent */

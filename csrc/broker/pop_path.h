@@ -31,6 +31,7 @@ typedef struct rp_pop {
     int64_t invisible_ms;
     int64_t poll_ms;
     uint64_t connection_id;
+    int64_t arrived_ns;
     rp_message_filter filter;
     rp_slice attempt_id;
     int64_t cold_ns; /* when the disk was asked last; 0: it is not */
@@ -38,6 +39,7 @@ typedef struct rp_pop {
     int32_t queue_id; /* below 0: any */
     int32_t max_messages;
     int32_t opaque;
+    int32_t request_code;
     uint8_t kind; /* rp_pop_kind */
     uint8_t order;
     uint8_t from_min; /* initMode */

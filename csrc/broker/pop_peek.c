@@ -14,7 +14,7 @@ static void peek_topic(rp_lane *lane, rp_pop *pop, rp_topic *topic, rp_pop_catch
 }
 
 int rp_pop_peek_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_pop_header header;
     rp_pop_catch caught;
     rp_pop pop;
@@ -46,7 +46,7 @@ int rp_pop_peek_request(rp_lane *lane, rp_connection *connection, const rp_comma
 }
 
 int rp_pop_polling_info_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_pop_header header;
     rp_pop pop;
     int outcome = rp_pop_read(lane, connection, command, &pop, &header);

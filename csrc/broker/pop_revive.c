@@ -205,12 +205,8 @@ rp_pop_revive *rp_pop_revive_create(rp_broker *broker) {
         return NULL;
     revive->broker = broker;
     revive->carry_records = CARRY_RECORDS;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&revive->lock, NULL);
-    pthread_cond_init(&revive->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&revive->woken);
     revive->arena = rp_arena_create(ARENA_KEEP, ARENA_MAX);
     if (revive->arena == NULL || rp_kept_table_init(&revive->kept, RP_POP_KEPT_MAX) != RP_OK) {
         rp_pop_revive_destroy(revive);

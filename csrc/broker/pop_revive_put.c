@@ -126,8 +126,7 @@ void revive_flush(revive_batch *batch) {
         const rp_append_item *item = &batch->items[i];
         revived_message *due = &batch->messages[i];
         if (item->status == RP_OK) {
-            atomic_fetch_add_explicit(&due->topic->messages_in, 1, memory_order_relaxed);
-            atomic_fetch_add_explicit(&due->topic->bytes_in, item->size, memory_order_relaxed);
+            rp_intake_add_one(&due->topic->in[RP_MESSAGE_NORMAL], item->size);
             revive_count(&revive->revived);
             revive_is_over(due->kept, due->index);
         } else {

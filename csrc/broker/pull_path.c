@@ -24,8 +24,9 @@
 #define TOPIC_FORBIDDEN "3"
 #define BROADCASTING_FORBIDDEN "4"
 
-static rp_answer_to answer_to(const rp_pull *pull, rp_connection *connection) {
-    return (rp_answer_to){connection, pull->opaque, pull->serialize_type, pull->oneway};
+static rp_answer_to answer_to(rp_lane *lane, const rp_pull *pull, rp_connection *connection) {
+    return (rp_answer_to){connection,   &lane->answer_times,  pull->arrived_ns, pull->request_code,
+                          pull->opaque, pull->serialize_type, pull->oneway};
 }
 
 static int forbid(rp_answer_to to, const char *type, const char *format, rp_slice name) {
@@ -178,7 +179,7 @@ static int entries_are_cold(rp_lane *lane, const rp_pull *pull, const rp_get_lim
 /* One try. RP_HANDLED: answered; PUNTED; COLD; LATER; RP_OK: nothing for it yet, and it may wait (pull->from moved as far as nothing
  * matched). */
 static int try_pull(rp_lane *lane, rp_pull *pull, rp_connection *connection, int attempt) {
-    rp_answer_to to = answer_to(pull, connection);
+    rp_answer_to to = answer_to(lane, pull, connection);
     rp_message_filter filter;
     int outcome = check_group(lane->broker, pull, to);
     if (outcome == RP_OK)
@@ -255,7 +256,7 @@ int rp_pull_read_filter(rp_lane *lane, rp_slice expression, rp_slice type, rp_an
 static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command *command, rp_pull *pull) {
     rp_broker *broker = lane->broker;
     const rp_live_settings *settings = &broker->settings;
-    rp_answer_to to = rp_answer_to_command(connection, command);
+    rp_answer_to to = rp_answer_to_command(lane, connection, command);
     rp_pull_header header;
     rp_header_fault fault;
     if (rp_pull_header_read(command, &header, &fault) != RP_OK)
@@ -276,6 +277,8 @@ static int read_pull(rp_lane *lane, rp_connection *connection, const rp_command 
         .suspend_ms = setting(&settings->long_polling_enable) ? header.suspend_timeout_ms : (int64_t)bound(&settings->short_polling_ms),
         .commit_offset = header.commit_offset,
         .connection_id = rp_connection_id(connection),
+        .arrived_ns = to.arrived_ns,
+        .request_code = to.request_code,
         .queue_id = header.queue_id,
         .max_messages = header.max_messages,
         .sys_flag = header.sys_flag,
@@ -305,7 +308,7 @@ static int answer_come_again(rp_lane *lane, const rp_pull *pull, rp_connection *
     rp_get_result result = {.status = RP_GET_NO_MATCHED_MESSAGE, .next_offset = pull->from};
     result.min_offset = rp_consume_queue_min_offset(pull->queue);
     result.max_offset = rp_consume_queue_max_offset(pull->queue);
-    return rp_pull_response_send(lane, pull, answer_to(pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
+    return rp_pull_response_send(lane, pull, answer_to(lane, pull, connection), RP_RESPONSE_PULL_RETRY_IMMEDIATELY, &result);
 }
 
 int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_command *command) {
@@ -314,7 +317,7 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     if (outcome == RP_OK)
         outcome = try_pull(lane, &pull, connection, RP_PULL_FIRST);
     if (outcome == COLD && !rp_cold_flow_admits(lane->broker, pull.group, rp_reactor_now_ns(lane->reactor)))
-        outcome = hold(lane, &pull, answer_to(&pull, connection));
+        outcome = hold(lane, &pull, answer_to(lane, &pull, connection));
     if (outcome == COLD) {
         pull.cold = 1; /* when it is suspended it is tried again at once, and asks the disk: whoever it wakes then finds it */
         pull.suspend_ms = lane->broker->options.cold_wait_ms;
@@ -326,7 +329,7 @@ int rp_pull_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
         outcome = RP_OK;
     }
     if (outcome == RP_OK && !rp_long_polling_suspend(lane, &pull))
-        outcome = pull.held ? rp_answer(answer_to(&pull, connection), RP_RESPONSE_SYSTEM_BUSY, NULL, 0, HELD_TEXT)
+        outcome = pull.held ? rp_answer(answer_to(lane, &pull, connection), RP_RESPONSE_SYSTEM_BUSY, NULL, 0, HELD_TEXT)
                             : try_pull(lane, &pull, connection, RP_PULL_LAST);
     if (outcome == LATER)
         outcome = answer_come_again(lane, &pull, connection);

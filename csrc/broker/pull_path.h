@@ -46,11 +46,13 @@ typedef struct rp_pull {
     int64_t suspend_ms;
     int64_t commit_offset;
     uint64_t connection_id;
+    int64_t arrived_ns;
     rp_message_filter filter; /* of the request; with RP_PULL_SUBSCRIPTION only */
     int32_t queue_id;
     int32_t max_messages;
     int32_t sys_flag;
     int32_t opaque;
+    int32_t request_code;
     uint8_t serialize_type;
     uint8_t oneway;
     uint8_t lite;

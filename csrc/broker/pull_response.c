@@ -90,6 +90,7 @@ int rp_pull_response_send(rp_lane *lane, const rp_pull *pull, rp_answer_to to, i
         return RP_E_NO_MEMORY;
     }
     rp_connection_commit(to.connection, write_header(lane->broker, pull, target, code, result));
+    rp_answered(&to, code);
     if (result->range_count > 0) {
         int status = rp_connection_send_ranges(to.connection, lane->scratch.ranges, result->range_count);
         if (status != RP_OK) {

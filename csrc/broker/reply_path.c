@@ -151,7 +151,7 @@ int rp_reply_path_request(rp_lane *lane, rp_connection *connection, const rp_com
     rp_reply_header header;
     request.lane = lane;
     request.command = command;
-    request.to = rp_answer_to_command(connection, command);
+    request.to = rp_answer_to_command(lane, connection, command);
     request.found = RP_SEND_IS_NEW;
     request.delay_ms = -1;
     int outcome = check(&request, &header);

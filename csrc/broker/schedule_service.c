@@ -169,8 +169,7 @@ static void tell_goes_on(rp_schedule_service *service, delay_level *level) {
 static void count_delivered(rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL)
         return;
-    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
 /* Appends the batch. The first status that asks for another try, or RP_OK. */
@@ -338,12 +337,8 @@ rp_schedule_service *rp_schedule_service_create(rp_broker *broker) {
     if (service == NULL)
         return NULL;
     service->broker = broker;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&service->lock, NULL);
-    pthread_cond_init(&service->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&service->woken);
     atomic_store(&service->looks_again_ms, AWAKE);
     service->topic = rp_topic_table_entry(broker->topics, schedule_topic_name());
     service->level_max = rp_message_store_delay_level_max(broker->store);

@@ -115,8 +115,7 @@ static int append(returning *back) {
     rp_commit_log_append(back->broker->commit_log, item, 1);
     if (item->status != RP_OK)
         return item->status;
-    atomic_fetch_add_explicit(&back->topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&back->topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&back->topic->in[back->delay_level > 0 ? RP_MESSAGE_DELAY : RP_MESSAGE_NORMAL], item->size);
     if (back->delay_level > 0)
         rp_schedule_stored(back->broker->schedule, item->store_timestamp_ms + back->delay_ms);
     return back->delay_level > 0 ? RP_SENT_BACK_TO_RETRY : RP_SENT_BACK_TO_DEAD_LETTERS;

@@ -355,6 +355,7 @@ static void add_send(send_request *request, uint32_t item_count, int batch_reque
         .reply = NULL,
         .wait = request->properties.wait != 0,
         .batch = batch_request != 0,
+        .type = (uint8_t)rp_message_type_of(&request->properties),
     };
     if (__builtin_expect(request->delay_ms >= 0, 0) && request->delay_ms < batch->delay_ms_min)
         batch->delay_ms_min = request->delay_ms;
@@ -492,7 +493,7 @@ int rp_send_path_request(rp_lane *lane, rp_connection *connection, const rp_comm
     send_request request; /* the checks fill in the rest */
     request.lane = lane;
     request.command = command;
-    request.to = rp_answer_to_command(connection, command);
+    request.to = rp_answer_to_command(lane, connection, command);
     request.found = found;
     request.delay_ms = -1;
     request.out_ms = -1;

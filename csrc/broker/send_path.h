@@ -44,6 +44,7 @@ typedef struct rp_pending_send {
     struct rp_reply *reply; /* NULL, or what is told of the append in place of a response (pending_replies.h) */
     uint8_t wait; /* WAIT: 0 is answered without disk and slaves */
     uint8_t batch;
+    uint8_t type; /* rp_message_type */
 } rp_pending_send;
 
 typedef struct rp_send_batch {

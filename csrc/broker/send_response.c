@@ -181,7 +181,7 @@ static int park(rp_lane *lane, const rp_pending_send *send, const rp_append_item
     if (frame == NULL)
         return RP_E_NO_MEMORY;
     uint32_t size = write_success(&lane->broker->send_template, send, items, frame);
-    return rp_parked_responses_push(lane, rp_connection_id(send->to.connection), end, needs, *outcome, frame, size);
+    return rp_parked_responses_push(lane, &send->to, end, needs, *outcome, frame, size);
 }
 
 static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_append_item *items) {
@@ -197,6 +197,7 @@ static int answer_success(rp_lane *lane, const rp_pending_send *send, const rp_a
         return RP_E_NO_MEMORY;
     uint32_t size = write_success(&lane->broker->send_template, send, items, target);
     rp_connection_commit(send->to.connection, rp_outcome_write(outcome, target, size));
+    rp_answered(&send->to, RP_OUTCOME_CODE(outcome));
     return RP_OK;
 }
 
@@ -234,40 +235,38 @@ static int64_t respond(rp_lane *lane, const rp_pending_send *send) {
     return bytes;
 }
 
-/* What a run of sends to one topic added. */
-typedef struct topic_run {
-    rp_topic *topic;
-    uint64_t messages, bytes;
-} topic_run;
+/* What a run of sends of one type to one topic added. */
+typedef struct intake_run {
+    rp_intake *intake;
+    rp_intake_counts counts;
+} intake_run;
 
-static void count_run(topic_run *run, rp_topic *next) {
-    if (run->messages > 0) {
-        atomic_fetch_add_explicit(&run->topic->messages_in, run->messages, memory_order_relaxed);
-        atomic_fetch_add_explicit(&run->topic->bytes_in, run->bytes, memory_order_relaxed);
-    }
-    *run = (topic_run){.topic = next};
+static void end_run(intake_run *run, rp_intake *next) {
+    if (run->counts.bytes > 0)
+        rp_intake_add(run->intake, &run->counts);
+    *run = (intake_run){.intake = next};
 }
 
 /* Answers every send and counts them, shared counters once a run of the same topic. */
 static void respond_all(rp_lane *lane) {
     const rp_send_batch *batch = &lane->sends;
-    topic_run run = {0};
+    intake_run run = {0};
     uint64_t messages = 0, bytes = 0, failed = 0;
     for (uint32_t i = 0; i < batch->send_count; i++) {
         const rp_pending_send *send = &batch->sends[i];
         int64_t stored = respond(lane, send);
-        if (send->topic != run.topic)
-            count_run(&run, send->topic);
+        if (&send->topic->in[send->type] != run.intake)
+            end_run(&run, &send->topic->in[send->type]);
         if (stored < 0) {
             failed++;
             continue;
         }
-        run.messages += send->item_count;
-        run.bytes += (uint64_t)stored;
+        for (uint32_t item = 0; item < send->item_count; item++)
+            rp_intake_count(&run.counts, batch->items[send->item_first + item].size);
         messages += send->item_count;
         bytes += (uint64_t)stored;
     }
-    count_run(&run, NULL);
+    end_run(&run, NULL);
     rp_count(&lane->counters.sends, batch->send_count - failed);
     rp_count(&lane->counters.sends_failed, failed);
     rp_count(&lane->counters.messages_in, messages);

@@ -89,8 +89,7 @@ int rp_timer_take(rp_timer_service *service, const rp_message *message, void *pi
 static void count_stored(rp_topic *topic, const rp_append_item *item) {
     if (topic == NULL)
         return;
-    atomic_fetch_add_explicit(&topic->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&topic->bytes_in, item->size, memory_order_relaxed);
+    rp_intake_add_one(&topic->in[RP_MESSAGE_DELAY], item->size);
 }
 
 int rp_timer_append(rp_timer_service *service, uint32_t *over) {

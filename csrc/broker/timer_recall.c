@@ -72,8 +72,7 @@ static int append(rp_broker *broker, const rp_recall *recall, rp_slice propertie
     if (item.status != RP_OK)
         return item.status;
     *end = item.commit_log_offset + item.size;
-    atomic_fetch_add_explicit(&rp_timer_topic(broker->timers)->messages_in, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&rp_timer_topic(broker->timers)->bytes_in, item.size, memory_order_relaxed);
+    rp_intake_add_one(&rp_timer_topic(broker->timers)->in[RP_MESSAGE_DELAY], item.size);
     if (atomic_load_explicit(&broker->settings.flush_mode, memory_order_relaxed) == RP_FLUSH_SYNC)
         rp_message_store_request_flush(broker->store, *end);
     return RP_OK;

@@ -109,12 +109,8 @@ rp_timer_service *rp_timer_service_create(rp_broker *broker) {
         return NULL;
     service->broker = broker;
     service->clock = rp_clock_system();
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&service->lock, NULL);
-    pthread_cond_init(&service->woken, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&service->woken);
     service->topic = rp_topic_table_entry(broker->topics, timer_topic_name());
     if (service->topic == NULL) {
         rp_timer_service_destroy(service);

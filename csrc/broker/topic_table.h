@@ -14,6 +14,7 @@
 
 #include "../store/message_store.h"
 #include "growing_inl.h"
+#include "intake.h"
 #include "name_table.h"
 
 #define RP_TOPIC_NAME_MAX 255
@@ -39,7 +40,9 @@ struct rp_topic {
     _Atomic uint32_t generation; /* grows with each delete: a slot filled before it is emptied again */
     _Atomic int32_t read_queues, write_queues, permission, sys_flag;
     _Atomic uint32_t flags; /* RP_TOPIC_ */
-    _Atomic uint64_t messages_in, bytes_in, messages_out, bytes_out;
+    rp_intake in[RP_MESSAGE_TYPES];
+    _Atomic uint64_t messages_out, bytes_out;
+    _Atomic uint64_t commits, rollbacks, commit_seconds, commit_classes[RP_END_CLASSES]; /* of transactions: rp_transaction_ends */
     _Atomic int64_t timers, timers_changed_ms; /* messages with a time that wait for it; 0: none ever did (timer_metrics.h) */
     _Atomic(rp_queue_slot *) chunks[RP_GROWING_CHUNKS];
 };

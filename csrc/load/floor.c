@@ -1,4 +1,4 @@
-/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, which is mapped or synced, 160 bytes back. As little as can be
+/* floor.c: the bare send server: epoll, recv, one copy with CRC into a file, 160 bytes back. As little as can be
  * done.
  *
  * Where opaque and queue id stand in a frame is found once a connection and only compared afterwards, for every frame of the load
@@ -7,29 +7,27 @@
 #include "floor.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../base/bytes_inl.h"
-#include "../base/crc32.h"
 #include "../base/thread.h"
 #include "floor_log.h"
 
 #define ANSWER_SIZE 160u
 #define FRAME_MAX 16777216u
 #define INPUT_BYTES 262144u
-#define FILE_SIZE_DEFAULT (UINT64_C(1) << 30)
-#define SYNCED_SIZE_DEFAULT (UINT64_C(32) << 30)
+#define REUSED_SIZE_DEFAULT (UINT64_C(1) << 30)
+#define GROWING_SIZE_DEFAULT (UINT64_C(32) << 30)
 #define EVENTS_MAX 256
 #define DIGITS_MAX 10u
 #define ANSWERS_MAX 256u
@@ -49,11 +47,9 @@ struct rp_floor {
     int listen_fd, epoll_fd, wake_fd; /* fixed */
     uint16_t port; /* fixed */
     uint32_t spin_us; /* fixed */
-    uint8_t *map; /* fixed */
-    uint64_t map_size, map_at;
-    rp_floor_log *log; /* NULL: the map is written to, nothing is synced */
+    bool is_synced; /* fixed: answers wait for the disk */
+    rp_floor_log *log; /* the thread's */
     floor_connection *owed; /* the thread's */
-    uint32_t crc; /* of everything: keeps the computation alive */
     floor_connection *connections; /* the thread's */
     uint32_t connection_count;
     uint8_t answers[ANSWERS_MAX * ANSWER_SIZE];
@@ -144,17 +140,6 @@ static void put_answer(floor_connection *connection, const uint8_t *frame, uint3
     (frame[4] == 0 ? put_answer_json : put_answer_binary)(target + 8, opaque, queue);
 }
 
-/* 0: memory is out. */
-static int store(rp_floor *server, const uint8_t *frame, uint32_t size) {
-    if (server->log != NULL)
-        return rp_floor_log_put(server->log, frame, size);
-    if (server->map_size - server->map_at < size)
-        server->map_at = 0;
-    server->crc ^= rp_crc32_copy(0, server->map + server->map_at, frame, size);
-    server->map_at += size;
-    return 1;
-}
-
 /* Writes all answers; the reader is the generator, which always reads: a full socket is waited for. */
 static int send_answers(rp_floor *server, floor_connection *connection) {
     size_t at = 0, size = (size_t)connection->owed * ANSWER_SIZE;
@@ -183,14 +168,14 @@ static void settle(rp_floor *server) {
 }
 
 static int answer(rp_floor *server, floor_connection *connection) {
-    if (server->log == NULL)
+    if (!server->is_synced)
         return send_answers(server, connection);
     settle(server);
     return 1;
 }
 
 static void owe(rp_floor *server, floor_connection *connection) {
-    if (connection->owed++ == 0 && server->log != NULL) {
+    if (connection->owed++ == 0 && server->is_synced) {
         connection->next_owed = server->owed;
         server->owed = connection;
     }
@@ -214,7 +199,7 @@ static int take_frames(rp_floor *server, floor_connection *connection) {
             connection->capacity = rest + 4;
             break;
         }
-        if (!store(server, frame, rest + 4))
+        if (!rp_floor_log_put(server->log, frame, rest + 4))
             return 0;
         put_answer(connection, frame, rest + 4, connection->answers + connection->owed * ANSWER_SIZE);
         owe(server, connection);
@@ -225,7 +210,7 @@ static int take_frames(rp_floor *server, floor_connection *connection) {
     connection->have -= at;
     if (connection->have > 0 && at > 0)
         memmove(connection->input, connection->input + at, connection->have);
-    return server->log != NULL || connection->owed == 0 || send_answers(server, connection);
+    return server->is_synced || connection->owed == 0 || send_answers(server, connection);
 }
 
 static void accept_one(rp_floor *server) {
@@ -233,11 +218,11 @@ static void accept_one(rp_floor *server) {
     if (fd < 0)
         return;
     floor_connection *connection = calloc(1, sizeof *connection);
-    uint8_t *input = malloc(INPUT_BYTES), *answers = server->log != NULL ? malloc(sizeof server->answers) : server->answers;
+    uint8_t *input = malloc(INPUT_BYTES), *answers = server->is_synced ? malloc(sizeof server->answers) : server->answers;
     if (connection == NULL || input == NULL || answers == NULL || server->connection_count == RP_FLOOR_CONNECTIONS_MAX) {
         free(connection);
         free(input);
-        if (server->log != NULL)
+        if (server->is_synced)
             free(answers);
         close(fd);
         return;
@@ -260,7 +245,7 @@ static void drop(rp_floor *server, floor_connection *connection) {
     server->connection_count--;
     close(connection->fd);
     free(connection->input);
-    if (server->log != NULL)
+    if (server->is_synced)
         free(connection->answers);
     free(connection);
 }
@@ -298,25 +283,8 @@ static void run(void *context) {
             }
         }
         settle(server);
-        if (server->log != NULL)
-            rp_floor_log_step_ahead(server->log);
+        rp_floor_log_step_ahead(server->log);
     }
-}
-
-static int open_file(rp_floor *server, const char *path, rp_error *error) {
-    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return rp_error_set(error, rp_status_from_errno(errno), errno, path, -1, "cannot be created: %s", strerror(errno));
-    int failed = posix_fallocate(fd, 0, (off_t)server->map_size);
-    void *map = failed == 0 ? mmap(NULL, server->map_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) : MAP_FAILED;
-    if (failed == 0 && map == MAP_FAILED)
-        failed = errno;
-    close(fd);
-    if (map == MAP_FAILED)
-        return rp_error_set(error, rp_status_from_errno(failed), failed, path, -1, "cannot be mapped: %s", strerror(failed));
-    server->map = map;
-    memset(map, 0, server->map_size); /* every page written once, as pre-faulting does for a broker */
-    return RP_OK;
 }
 
 static int open_sockets(rp_floor *server, uint16_t port) {
@@ -341,7 +309,7 @@ static int open_sockets(rp_floor *server, uint16_t port) {
     return failed == 0 ? RP_OK : RP_E_NETWORK;
 }
 
-int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **result,
+int rp_floor_start(const char *path, rp_floor_kind kind, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **result,
                    rp_error *error) {
     if (file_size != 0 && file_size < FRAME_MAX + 4)
         return rp_error_set(error, RP_E_INVALID, 0, path, -1, "file_size must hold a frame: at least 16 MB");
@@ -349,10 +317,11 @@ int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t
     if (server == NULL)
         return rp_error_set(error, RP_E_NO_MEMORY, 0, NULL, -1, "no memory for the floor server");
     server->listen_fd = server->epoll_fd = server->wake_fd = -1;
-    server->map_size = file_size == 0 ? FILE_SIZE_DEFAULT : file_size;
     server->spin_us = spin_us;
-    int64_t log_size = (int64_t)(file_size == 0 ? SYNCED_SIZE_DEFAULT : file_size);
-    int status = is_synced ? rp_floor_log_open(path, log_size, &server->log, error) : open_file(server, path, error);
+    server->is_synced = kind == RP_FLOOR_SYNCED;
+    if (file_size == 0)
+        file_size = kind == RP_FLOOR_REUSED ? REUSED_SIZE_DEFAULT : GROWING_SIZE_DEFAULT;
+    int status = rp_floor_log_open(path, kind, (int64_t)file_size, &server->log, error);
     if (status == RP_OK && open_sockets(server, port) != RP_OK)
         status = rp_error_set(error, RP_E_NETWORK, errno, NULL, -1, "cannot listen on 127.0.0.1:%u: %s", port, strerror(errno));
     if (status == RP_OK && rp_thread_start(&server->thread, "rp-floor", run, server) != RP_OK)
@@ -384,8 +353,6 @@ void rp_floor_stop(rp_floor *server) {
         close(server->epoll_fd);
     if (server->wake_fd >= 0)
         close(server->wake_fd);
-    if (server->map != NULL)
-        munmap(server->map, server->map_size);
     rp_floor_log_close(server->log);
     free(server);
 }

@@ -2,10 +2,12 @@
  *
  * Figures of the broker are stated as shares of these, measured in the same run by the same generator.
  *
- *  server    one thread, one epoll loop: receives frames, copies each once with CRC into a mapped, pre-faulted file (wrapping
- *            at its end), answers 160 bytes with the request's opaque. Understands both encodings just enough to find the opaque.
- *  synced    the same, but what a turn has brought is written to a file that grows, and synced, before it is answered; zeros are made
- *            ahead behind the answers, so that a sync finds its blocks.
+ *  server    one thread, one epoll loop: receives frames, copies each once with CRC into a file, answers 160 bytes with the request's
+ *            opaque. Understands both encodings just enough to find the opaque. Of three kinds:
+ *    REUSED    the file is mapped, all its pages are there, and what comes behind its end is written at its begin
+ *    GROWING   the file is mapped and grows, as a log does: its pages are zeros first, made ahead behind the answers
+ *    SYNCED    what a turn has brought is written to a file that grows, and synced, before it is answered; zeros are made ahead behind
+ *              the answers, so that a sync finds its blocks
  *  sync      one thread: pwrite of `size` bytes, fdatasync, again.
  *  replicated  `size` bytes to a master and on to a slave, each copying them with CRC into a mapped file; an ack and an answer back.
  *  sendfile  a file from the page cache through a loopback socket into a discarding reader, `chunk` bytes a call.
@@ -24,10 +26,11 @@
 
 typedef struct rp_floor rp_floor;
 
-/* Listens on 127.0.0.1 (port 0: a free one) and starts the thread. path is created or overwritten, file_size bytes (0: 1 GB).
- * spin_us: poll this long without sleeping after the last event. is_synced: what is answered is on disk, and file_size (0: 32 GB) is what
- * the file grows to before it begins again. */
-int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **server,
+typedef enum rp_floor_kind { RP_FLOOR_REUSED, RP_FLOOR_GROWING, RP_FLOOR_SYNCED } rp_floor_kind;
+
+/* Listens on 127.0.0.1 (port 0: a free one) and starts the thread. path is created or overwritten, file_size bytes at most (0: 1 GB where
+ * it is used again, else 32 GB), behind which it begins again. spin_us: poll this long without sleeping after the last event. */
+int rp_floor_start(const char *path, rp_floor_kind kind, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **server,
                    rp_error *error);
 uint16_t rp_floor_port(const rp_floor *server);
 uint64_t rp_floor_frames(const rp_floor *server); /* answered so far; any thread */

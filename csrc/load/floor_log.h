@@ -1,4 +1,4 @@
-/* floor_log.h: the synced floor's file: what a turn brought goes to disk by one write and one sync. Private to csrc/load.
+/* floor_log.h: the floor's file: mapped, over and over or always new, or written and synced a turn at a time. Private to csrc/load.
  *
  * Threads  the floor's.
  */
@@ -8,15 +8,16 @@
 #include <stdint.h>
 
 #include "../base/error.h"
+#include "floor.h"
 
 typedef struct rp_floor_log rp_floor_log;
 
 /* path is created or overwritten. size_max: where it begins again. RP_OK, RP_E_NO_MEMORY, as of errno. */
-int rp_floor_log_open(const char *path, int64_t size_max, rp_floor_log **log, rp_error *error);
+int rp_floor_log_open(const char *path, rp_floor_kind kind, int64_t size_max, rp_floor_log **log, rp_error *error);
 void rp_floor_log_close(rp_floor_log *log); /* NULL is allowed */
-/* Copies the frame with its CRC. 0: memory is out. */
+/* Copies the frame with its CRC. 0: memory is out, or the disk is full. */
 int rp_floor_log_put(rp_floor_log *log, const uint8_t *frame, uint32_t size);
-/* Returns when all that was put is on disk. 0: it is not, and nobody is to be answered. */
+/* RP_FLOOR_SYNCED: returns when all that was put is on disk. 0: it is not, and nobody is to be answered. */
 int rp_floor_log_sync(rp_floor_log *log);
 /* A chunk of zeros more ahead of the next write, if one is missing. */
 void rp_floor_log_step_ahead(rp_floor_log *log);

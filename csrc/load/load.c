@@ -229,11 +229,7 @@ int rp_load_open(const rp_load_options *options, rp_load **result, rp_error *err
     load->options = *options;
     rp_load_options_complete(&load->options);
     pthread_mutex_init(&load->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&load->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&load->ended);
     int status = rp_load_options_check(&load->options, error);
     if (status != RP_OK)
         load->options.threads = 0; /* nothing to close */

@@ -54,13 +54,9 @@ int rp_flusher_open(const rp_flusher_setup *setup, rp_flusher **out, rp_error *e
     pthread_mutex_init(&flusher->queue_lock, NULL);
     pthread_mutex_init(&flusher->tell_lock, NULL);
     pthread_mutex_init(&flusher->wake_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&flusher->wake, &monotonic);
-    pthread_cond_init(&flusher->queue_wake, &monotonic);
-    pthread_cond_init(&flusher->synced, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&flusher->wake);
+    rp_monotonic_cond_init(&flusher->queue_wake);
+    rp_monotonic_cond_init(&flusher->synced);
     *out = flusher;
     return RP_OK;
 }

@@ -297,12 +297,8 @@ int rp_index_builder_open(const rp_index_builder_options *options, rp_index_buil
     int64_t start = rp_key_index_next_offset(options->index), min = rp_commit_log_min_offset(options->commit_log);
     atomic_init(&builder->offset, start > min ? start : min);
     atomic_init(&builder->stop_at_ns, INT64_MAX);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&builder->passed_lock, NULL);
-    pthread_cond_init(&builder->passed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    rp_monotonic_cond_init(&builder->passed);
     builder->last_sync_ns = rp_clock_monotonic_ns(options->clock);
     builder->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int status = builder->wake_fd < 0

@@ -2,9 +2,10 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from rocketpy._core.base cimport NativeObject, rp_error, rp_log, rp_slice
+from rocketpy._core.broker_counters cimport BrokerCounters
 from rocketpy._core.remoting cimport Server, rp_command, rp_handler, rp_server
 from rocketpy._core.store cimport MessageStore, rp_message_store
-from rocketpy._core.timed_messages cimport TimedMessages, rp_broker
+from rocketpy._core.timed_messages cimport rp_broker
 
 
 cdef extern from "broker/broker.h" nogil:
@@ -28,14 +29,6 @@ cdef extern from "broker/broker.h" nogil:
         rp_slice group, topic
         int32_t queue_id
         int64_t messages, idle_ms
-    ctypedef struct rp_topic_stats:
-        rp_slice topic
-        uint64_t messages_in, bytes_in, messages_out, bytes_out
-    ctypedef struct rp_group_stats:
-        rp_slice group, topic
-        uint64_t messages_out, bytes_out
-    ctypedef struct rp_broker_stats:
-        pass
     ctypedef struct rp_send_back:
         int64_t log_offset
         rp_slice retry_topic, dead_letter_topic
@@ -82,11 +75,6 @@ cdef extern from "broker/broker.h" nogil:
     void rp_broker_each_stalled(rp_broker *broker, int64_t idle_ms,
                                 int (*visit)(void *context, const rp_stalled_row *row) noexcept nogil, void *context)
     uint64_t rp_broker_offset_version(const rp_broker *broker)
-    void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats) noexcept nogil,
-                                    void *context)
-    void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats) noexcept nogil,
-                                    void *context)
-    void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats)
 
 
 cdef extern from "broker/transactions.h" nogil:
@@ -110,7 +98,7 @@ cdef extern from "broker/transactions.h" nogil:
     int rp_broker_put_half_again(rp_broker *broker, int64_t log_offset, int fate, int32_t check_times, rp_half_copy *copy)
 
 
-cdef class Broker(TimedMessages):
+cdef class Broker(BrokerCounters):
     cdef MessageStore store
     cdef NativeObject log
     cdef rp_broker_settings native_settings

@@ -2,23 +2,23 @@
 
 from array import array
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Unpack
 
 from typing_extensions import disjoint_base
 
 from .base import LogTap
+from .broker_counters import BrokerCounters
 from .options import BrokerOptions as BrokerOptions
 from .options import BrokerSettings as BrokerSettings
 from .results import HalfCopy, UndecidedHalf
 from .store import MessageStore
-from .timed_messages import TimedMessages
 
 def check_sql(expression: str) -> str:
     """What of the text follows behind the whole expression, which is not looked at; "" as a rule. Raises InvalidArgument, with the place
     in it and what is wrong there, NoMemory."""
 
 @disjoint_base
-class Broker(TimedMessages):
+class Broker(BrokerCounters):
     """Owner of one rp_broker over an open store. Give it to Server(handler=…), which attaches it; close() stops those servers first."""
 
     def __init__(self, store: MessageStore, *, log: LogTap | None = None, **options: Unpack[BrokerOptions]) -> None: ...
@@ -124,9 +124,3 @@ class Broker(TimedMessages):
         """(group, topic, queue id, messages, idle ms) of queues with messages left to pull, where it stands still for so long."""
     @property
     def offset_version(self) -> int: ...
-    def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
-        """(topic, messages in, bytes in, messages out, bytes out)."""
-    def group_stats(self) -> list[tuple[str, str, int, int]]:
-        """(group, topic, messages out, bytes out)."""
-    def stats(self) -> dict[str, Any]:
-        """The fields of rp_broker_stats; put_ms is a list."""

@@ -37,18 +37,9 @@ cdef extern from *:
         ROW(pop_begins_in_memory), ROW(cold_flow_enable), ROW(cold_group_bytes), ROW(cold_all_bytes), ROW(store_writable),
         ROW(store_reason), RP_FIELD_END};
     #undef ROW
-    #define ROW(member) RP_FIELD_ROW(rp_broker_stats, member)
-    static const rp_field_row broker_stats_rows[] = {
-        ROW(sends), ROW(sends_failed), ROW(sends_punted), ROW(pulls), ROW(pulls_found), ROW(pulls_missed), ROW(pulls_punted),
-        ROW(pulls_suspended_now), ROW(pulls_woken), ROW(messages_in), ROW(bytes_in), ROW(messages_out), ROW(bytes_out),
-        ROW(responses_parked_now), ROW(flush_timeouts), ROW(slave_timeouts), ROW(slaves_missing), ROW(replies),
-        ROW(replies_failed), ROW(replies_pending_now), ROW(put_ns_p50), ROW(put_ns_p99),
-        ROW(put_ns_p999), ROW(put_ns_max), ROW(get_ns_max), ROW(put_ms), RP_FIELD_END};
-    #undef ROW
     """
     const rp_field_row *broker_option_rows
     const rp_field_row *broker_settings_rows
-    const rp_field_row *broker_stats_rows
 
 
 cdef int export_offset(void *context, const rp_offset_row *offset) noexcept nogil:
@@ -64,25 +55,6 @@ cdef int export_stalled(void *context, const rp_stalled_row *stalled) noexcept n
     row.numbers[1] = stalled.messages
     row.numbers[2] = stalled.idle_ms
     return export_row(<export_buffer *>context, stalled.group, stalled.topic, &row)
-
-
-cdef int export_topic(void *context, const rp_topic_stats *stats) noexcept nogil:
-    cdef exported_row row
-    cdef rp_slice nothing
-    nothing.data = NULL
-    nothing.size = 0
-    row.numbers[0] = stats.messages_in
-    row.numbers[1] = stats.bytes_in
-    row.numbers[2] = stats.messages_out
-    row.numbers[3] = stats.bytes_out
-    return export_row(<export_buffer *>context, stats.topic, nothing, &row)
-
-
-cdef int export_group(void *context, const rp_group_stats *stats) noexcept nogil:
-    cdef exported_row row
-    row.numbers[0] = stats.messages_out
-    row.numbers[1] = stats.bytes_out
-    return export_row(<export_buffer *>context, stats.group, stats.topic, &row)
 
 
 def check_sql(str expression not None):
@@ -101,7 +73,7 @@ cdef str unread_of(str expression, uint32_t end):
     return expression.encode()[end:].decode(errors="replace")
 
 
-cdef class Broker(TimedMessages):
+cdef class Broker(BrokerCounters):
     def __init__(self, MessageStore store not None, *, log=None, **options):
         cdef rp_broker_options native_options
         cdef rp_error error
@@ -539,29 +511,3 @@ cdef class Broker(TimedMessages):
         version = rp_broker_offset_version(self.native)
         self.leave()
         return version
-
-    def topic_stats(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_topic_stats(self.native, export_topic, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 1, 4)
-
-    def group_stats(self):
-        cdef export_buffer buffer
-        memset(&buffer, 0, sizeof(buffer))
-        self.enter()
-        with nogil:
-            rp_broker_each_group_stats(self.native, export_group, &buffer)
-        self.leave()
-        return imported_rows(&buffer, 2, 2)
-
-    def stats(self):
-        cdef rp_broker_stats stats
-        self.enter()
-        with nogil:
-            rp_broker_read_stats(self.native, &stats)
-        self.leave()
-        return read_fields(broker_stats_rows, &stats)

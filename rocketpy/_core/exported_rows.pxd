@@ -4,10 +4,10 @@ from libc.stdint cimport int64_t, uint32_t
 from rocketpy._core.base cimport rp_slice
 
 
-# One exported row: two names and up to four numbers, as the visitors copy them.
+# One exported row: two names and up to fourteen numbers, as the visitors copy them.
 cdef struct exported_row:
     uint32_t name_sizes[2]
-    int64_t numbers[4]
+    int64_t numbers[14]
 
 
 cdef struct export_buffer:

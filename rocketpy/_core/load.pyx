@@ -49,7 +49,9 @@ cdef extern from "load/floor.h" nogil:
         pass
     ctypedef struct rp_floor_rate:
         uint64_t rounds, bytes, elapsed_ns, p50_ns, p99_ns, p999_ns
-    int rp_floor_start(const char *path, uint64_t file_size, uint16_t port, uint32_t spin_us, int32_t is_synced, rp_floor **server,
+    ctypedef enum rp_floor_kind:
+        RP_FLOOR_REUSED, RP_FLOOR_GROWING, RP_FLOOR_SYNCED
+    int rp_floor_start(const char *path, rp_floor_kind kind, uint64_t file_size, uint16_t port, uint32_t spin_us, rp_floor **server,
                        rp_error *error)
     uint16_t rp_floor_port(const rp_floor *server)
     uint64_t rp_floor_frames(const rp_floor *server)
@@ -245,19 +247,26 @@ cdef class Load(NativeObject):
             self.native = NULL
 
 
+FLOOR_KINDS = {"reused": RP_FLOOR_REUSED, "growing": RP_FLOOR_GROWING, "synced": RP_FLOOR_SYNCED}
+
+
 cdef class Floor(NativeObject):
     cdef rp_floor *native
 
-    def __init__(self, path, uint64_t file_size=0, uint16_t port=0, uint32_t spin_us=0, *, bint synced=False):
+    def __init__(self, path, uint64_t file_size=0, uint16_t port=0, uint32_t spin_us=0, *, str kind="reused"):
         cdef bytes encoded = os.fsencode(path)
         cdef const char *name = encoded
         cdef rp_error error
+        cdef rp_floor_kind native_kind
         cdef int status
         if self.native != NULL:
             raise InvalidArgument("a Floor is started once")
+        if kind not in FLOOR_KINDS:
+            raise InvalidArgument(f"no floor is {kind!r}: {', '.join(FLOOR_KINDS)}")
+        native_kind = FLOOR_KINDS[kind]
         error.status = 0
         with nogil:
-            status = rp_floor_start(name, file_size, port, spin_us, synced, &self.native, &error)
+            status = rp_floor_start(name, native_kind, file_size, port, spin_us, &self.native, &error)
         check(status, &error)
         self.is_closed = False
 

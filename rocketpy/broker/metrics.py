@@ -2,34 +2,44 @@
 RocketMQ: BrokerMetricsManager, DefaultStoreMetricsManager (5.3.3 broker/metrics/, store/metrics/); units stand in names as its exporter
 writes them. RocketMQ has none for replication and refusals: those begin with rocketmq_ha_ and rocketmq_auth_.
 
-The counters live in C; nothing here runs per message. Bounds: metricsOtelCardinalityLimit series of one metric.
+The counters live in C; nothing here runs per message.
 """
 
 from __future__ import annotations
 
 import itertools
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
+from .._core.broker_counters import END_SECONDS, INTAKE_SIZES
+from .._core.errors import RocketpyError
+from .._core.store import decode_message
 from ..remoting.codes import Language
 from . import names
+from .call_metrics import CallMetrics
+from .lag_metrics import LagMetrics, QueueBehind
+from .metric_families import MetricFamilies
+from .metrics_service import MetricsService
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
-from .stalled_queues import StalledQueues
-
-log = logging.getLogger(__name__)
-
-Labels = Mapping[str, str]
-Row = tuple[Labels, float]
 
 _LOCAL_DISK: Final = {"storage_type": "local", "storage_medium": "disk"}
 _TIMER_BOUNDS_S: Final = (5, 60, 300, 900, 3600, 14400, 28800, 86400)
+_MESSAGE_TYPES: Final = ("normal", "fifo", "delay", "transaction")  # rp_message_type of csrc/broker/broker.h
 _CONSUME_MODES: Final = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
+
+
+BrokerExporter = MetricsService[list[QueueBehind]]
+
+
+def exporter_of(parts: Parts, settings: MetricsSettings) -> BrokerExporter:
+    """A broker's, which says besides whether the broker is well."""
+    registration = parts.registration
+    return MetricsService(BrokerMetrics(parts, settings), settings.host, settings.port, lambda: registration.registered)
 
 
 class BrokerMetrics:
@@ -37,23 +47,49 @@ class BrokerMetrics:
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._parts = parts
-        self._common = settings.labels
-        self._limit = settings.series_max
-        self._is_cut = False
-        sections = {
+        self._families = families = MetricFamilies(settings)
+        self._gauge, self._counter = families.gauge, families.counter
+        self._calls = CallMetrics(parts.native, parts.call_times, families)
+        self._lag_metrics = LagMetrics(parts, families, self._group_labels)
+        self._wanted = settings.sections
+        sections: dict[str, Callable[[], Iterable[Metric]]] = {
             "enableStatsMetrics": self._tables,
             "enableConnectionMetrics": self._connections,
-            "enableRequestMetrics": self._messages,
-            "enableLagAndDlqMetrics": self._lags,
+            "enableRequestMetrics": self._requests,
+            "enableLagAndDlqMetrics": self._dead_letters,
             "enableMessageStoreMetrics": self._store_and_timers,
             "enablePopMetrics": self._pop,
         }
         self._sections = [section for key, section in sections.items() if key in settings.sections]
         self._sections += [self._replication, self._refusals]
 
-    def read(self) -> list[Metric]:
-        """Every metric with its series. On the event loop."""
-        return list(chain.from_iterable(section() for section in self._sections))
+    def read(self) -> tuple[list[Metric], list[QueueBehind]]:
+        """Every metric that tables and counters tell, and what `times` wants to know. On the event loop."""
+        metrics = list(chain.from_iterable(section() for section in self._sections))
+        if "enableLagAndDlqMetrics" not in self._wanted:
+            return metrics, []
+        behind = self._lag_metrics.behind()
+        return [*metrics, *self._lag_metrics.read(behind)], behind
+
+    def times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
+        """The metrics for which the log is read, which may wait for the disk. Any thread but the event loop's."""
+        if "enableLagAndDlqMetrics" in self._wanted:
+            yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
+        if "enableMessageStoreMetrics" in self._wanted:
+            age_ms = self._oldest_age_ms()
+            yield self._gauge("rocketmq_storage_message_reserve_time_milliseconds", "Age of the oldest message", [(_LOCAL_DISK, age_ms)])
+
+    def _oldest_age_ms(self) -> int:
+        """0 while the log is empty; also when its first record has just gone."""
+        store = self._parts.store
+        bounds = store.stats()
+        if bounds["commit_log_min_offset"] >= bounds["commit_log_max_offset"]:
+            return 0
+        try:
+            oldest = decode_message(store.read(bounds["commit_log_min_offset"]), check_crc=False)
+        except RocketpyError:
+            return 0
+        return max(0, now_ms() - oldest.store_timestamp_ms)
 
     def _refusals(self) -> Iterator[Metric]:
         """Nothing without authenticationEnabled and authorizationEnabled."""
@@ -96,36 +132,46 @@ class BrokerMetrics:
             ],
         )
 
+    def _requests(self) -> Iterator[Metric]:
+        yield from self._messages()
+        yield from self._transactions()
+        yield from self._calls.latencies()
+        yield from self._calls.changes()
+
     def _messages(self) -> Iterator[Metric]:
         taken = [
-            (self._topic_labels(topic, message_type="normal"), count, size) for topic, count, size, *_ in self._parts.native.topic_stats()
+            (self._topic_labels(topic, message_type=_MESSAGE_TYPES[kind]), size, counts)
+            for topic, kind, size, *counts in self._parts.native.topic_intakes()
         ]
         given = [(self._group_labels(group, topic), count, size) for group, topic, count, size in self._parts.native.group_stats()]
-        yield self._counter("rocketmq_messages_in", "Total number of incoming messages", [(labels, count) for labels, count, _ in taken])
-        yield self._counter("rocketmq_throughput_in", "Total traffic of incoming messages", [(labels, size) for labels, _, size in taken])
-        yield self._counter("rocketmq_messages_out", "Total number of outgoing messages", [(labels, count) for labels, count, _ in given])
-        yield self._counter("rocketmq_throughput_out", "Total traffic of outgoing messages", [(labels, size) for labels, _, size in given])
+        yield self._counter("rocketmq_messages_in", "Incoming messages", [(labels, sum(counts)) for labels, _, counts in taken])
+        yield self._counter("rocketmq_throughput_in", "Bytes of incoming messages", [(labels, size) for labels, size, _ in taken])
+        yield self._families.histogram(
+            "rocketmq_message_size", "Bytes of stored messages", INTAKE_SIZES, [(labels, counts, size) for labels, size, counts in taken]
+        )
+        yield self._counter("rocketmq_messages_out", "Outgoing messages", [(labels, count) for labels, count, _ in given])
+        yield self._counter("rocketmq_throughput_out", "Bytes of outgoing messages", [(labels, size) for labels, _, size in given])
 
-    def _lags(self) -> Iterator[Metric]:
-        """Of groups that have committed; what a group has pulled and not committed is in flight."""
-        parts = self._parts
-        behind: Counter[tuple[str, str]] = Counter()
-        in_flight: Counter[tuple[str, str]] = Counter()
-        for group, topic, queue, committed in parts.native.offsets():
-            if topic in parts.topics and parts.consumers.is_consumed(group, topic):
-                behind[group, topic] += max(0, parts.store.max_offset(topic, queue) - committed)
-                in_flight[group, topic] += max(0, parts.offsets.query_pull(group, topic, queue) - committed)
-        if (after_ms := parts.settings.queue_stalled_after_ms) > 0:
-            stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
-            queues = [(self._lag_labels(group, topic), count) for (group, topic), count in stalled.items()]
-            yield self._gauge("rocketmq_consumer_stalled_queues", "Queues with messages that a live group does not come for", queues)
-        rows = [(self._lag_labels(group, topic), count, in_flight[group, topic]) for (group, topic), count in behind.items()]
-        yield self._gauge("rocketmq_consumer_lag_messages", "Consumer lag messages", [(labels, count) for labels, count, _ in rows])
-        yield self._gauge("rocketmq_consumer_inflight_messages", "Consumer inflight messages", [(labels, away) for labels, _, away in rows])
-        yield self._gauge(
-            "rocketmq_consumer_ready_messages",
-            "Consumer ready messages",
-            [(labels, max(0, count - away)) for labels, count, away in rows],
+    def _transactions(self) -> Iterator[Metric]:
+        ends = [({"topic": topic}, *rest) for topic, *rest in self._parts.native.transaction_ends()]
+        yield self._counter("rocketmq_commit_messages", "Transactions committed", [(labels, commits) for labels, commits, *_ in ends])
+        yield self._counter(
+            "rocketmq_rollback_messages", "Transactions rolled back", [(labels, rollbacks) for labels, _, rollbacks, *_ in ends]
+        )
+        yield self._families.histogram(
+            "rocketmq_finish_message_latency_milliseconds",
+            "Seconds, whatever its name says, from a message's birth to its commit",
+            END_SECONDS,
+            [(labels, counts, seconds) for labels, _, _, seconds, *counts in ends],
+        )
+
+    def _dead_letters(self) -> Iterator[Metric]:
+        """As many as their topics took in."""
+        counts = {topic: count for topic, count, *_ in self._parts.native.topic_stats() if topic.startswith(names.DLQ_PREFIX) and count}
+        yield self._counter(
+            "rocketmq_send_to_dlq_messages",
+            "Dead letters",
+            [(self._group_labels(topic.removeprefix(names.DLQ_PREFIX), topic), count) for topic, count in counts.items()],
         )
 
     def _store_and_timers(self) -> Iterator[Metric]:
@@ -187,13 +233,15 @@ class BrokerMetrics:
         stats = parts.native.pop_stats()
         topic = names.REVIVE_TOPIC_PREFIX + parts.settings.cluster_name
         config = parts.topics.get(topic)
-        rows = []
+        lags, ages = [], []
+        late_ms = max(0, now_ms() - stats["oldest_due_ms"]) if stats["oldest_due_ms"] else 0
         for queue in range(config.read_queue_nums if config is not None else 0):
             last = parts.offsets.query(names.REVIVE_GROUP, topic, queue)  # of what is over; -1: nothing is
-            rows.append(({"queue_id": str(queue)}, max(0, parts.store.max_offset(topic, queue) - 1 - last)))
-        late_ms = max(0, now_ms() - stats["oldest_due_ms"]) if stats["oldest_due_ms"] else 0
-        yield self._gauge("rocketmq_pop_revive_lag", "Records of the revive topic that are not over", rows)
-        yield self._gauge("rocketmq_pop_revive_latency_milliseconds", "How long a message has been due", [({}, late_ms)])
+            count = max(0, parts.store.max_offset(topic, queue) - 1 - last)
+            lags.append(({"queue_id": str(queue)}, count))
+            ages.append(({"queue_id": str(queue)}, late_ms if count > 0 else 0))
+        yield self._gauge("rocketmq_pop_revive_lag_milliseconds", "Records, not milliseconds, of the revive topic that are not over", lags)
+        yield self._gauge("rocketmq_pop_revive_latency_milliseconds", "How long a message has been due", ages)
         yield self._gauge("rocketmq_pop_checkpoint_buffer_size", "Checkpoints that wait", [({}, stats["checkpoints_kept"])])
         yield self._counter("rocketmq_pop_revive_retry_messages", "Messages that came again", [({}, stats["revived"])])
 
@@ -226,26 +274,6 @@ class BrokerMetrics:
     def _group_labels(self, group: str, topic: str) -> dict[str, str]:
         is_system = self._parts.topics.is_system_topic(topic) or _is_system_group(group)
         return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
-
-    def _lag_labels(self, group: str, topic: str) -> dict[str, str]:
-        return {**self._group_labels(group, topic), "is_retry": _bool(topic.startswith(names.RETRY_PREFIX))}
-
-    def _gauge(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
-        return self._fill(GaugeMetricFamily, name, help_text, rows)
-
-    def _counter(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
-        return self._fill(CounterMetricFamily, name, help_text, rows)
-
-    def _fill(self, kind: type[GaugeMetricFamily] | type[CounterMetricFamily], name: str, help_text: str, rows: Iterable[Row]) -> Metric:
-        all_rows = list(rows)
-        if len(all_rows) > self._limit and not self._is_cut:
-            self._is_cut = True
-            log.warning("%s has %d series, metricsOtelCardinalityLimit is %d: the rest is left out", name, len(all_rows), self._limit)
-        own = list(all_rows[0][0]) if all_rows else []
-        family = kind(name, help_text, labels=[*self._common, *own])
-        for labels, value in all_rows[: self._limit]:
-            family.add_metric([*self._common.values(), *(labels[label] for label in own)], value)
-        return family
 
 
 def _client_labels(language: int, version: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Serves the metrics of a broker or a proxy over HTTP: metricsExporterType=PROM.
+"""Serves the metrics of a broker or a proxy over HTTP, and whether a broker is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: times ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -19,18 +19,35 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
+from .health import HealthPaths
 
 log = logging.getLogger(__name__)
 
 READ_WITHIN_S: Final = 5.0
 
 
-class MetricsService(Collector):
-    """One exporter. read: every metric with its series, on the event loop that started it."""
+T = TypeVar("T")
 
-    def __init__(self, read: Callable[[], list[Metric]], host: str, port: int) -> None:
+
+class Metrics(Protocol[T]):
+    """What is served."""
+
+    def read(self) -> tuple[list[Metric], T]:
+        """What costs no time, and what `times` wants to know. On the event loop that started the service."""
+        ...
+
+    def times(self, behind: T) -> Iterable[Metric]:
+        """What may wait for the disk. On any other thread."""
+        ...
+
+
+class MetricsService(Collector, Generic[T]):
+    """One exporter. registered: by name server, whether it has the broker; None: nobody is told whether it is well."""
+
+    def __init__(self, metrics: Metrics[T], host: str, port: int, registered: Callable[[], Mapping[str, bool]] | None = None) -> None:
         self._host, self._port = host, port
-        self._read = read
+        self._metrics = metrics
+        self._registered = registered
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -50,6 +67,10 @@ class MetricsService(Collector):
             raise NetworkError(
                 f"metrics cannot be served on {self._host}:{self._port}: {error}; change metricsPromExporterHost or metricsPromExporterPort"
             ) from error
+        server, behind = self._running[0], self._running[0].get_app()
+        assert behind is not None
+        if self._registered is not None:
+            server.set_app(HealthPaths(self._loop, self._registered, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -65,10 +86,11 @@ class MetricsService(Collector):
     def collect(self) -> Iterable[Metric]:
         """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        metrics, behind = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        return [*metrics, *self._metrics.times(behind)]
 
-    async def _read_on_loop(self) -> list[Metric]:
-        return self._read()
+    async def _read_on_loop(self) -> tuple[list[Metric], T]:
+        return self._metrics.read()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from .._core.broker import Broker
@@ -18,6 +18,7 @@ from .._core.store import MessageStore
 from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
+from ..remoting.call_times import CallTimes
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
@@ -135,6 +136,8 @@ class Parts:
     boot_ms: int
     memory_bytes: int
     """Of this machine."""
+    call_times: CallTimes = field(default_factory=CallTimes)
+    """Of what Python answers, on all listeners."""
 
     @property
     def settings(self) -> BrokerSettings:

@@ -99,7 +99,7 @@ from .topics import TopicTable
 from .transactions import TransactionRequests
 
 if TYPE_CHECKING:
-    from .metrics_service import MetricsService
+    from .metrics import BrokerExporter
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class BrokerService:
         self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
-        self._metrics: MetricsService | None = None
+        self._metrics: BrokerExporter | None = None
         self._replicas: Replicas | None = None
         self._is_closing = False
 
@@ -326,10 +326,9 @@ class BrokerService:
     def _open_metrics(self, parts: Parts) -> None:
         settings = metrics_settings(self.config)
         if settings.is_served:
-            from .metrics import BrokerMetrics  # here: a tenth of a second that others need not wait for
-            from .metrics_service import MetricsService
+            from .metrics import exporter_of  # here: a tenth of a second that others need not wait for
 
-            self._metrics = MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port)
+            self._metrics = exporter_of(parts, settings)
             self._metrics.start()
 
     def _listen(self, port: int, reactors: int, thread_name: str) -> Server:
@@ -490,7 +489,8 @@ class BrokerService:
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}
             for reader in readers:
                 handlers |= reader.handlers(listener)
-            service = RemotingService(server, handlers, on_closed=functools.partial(self._connection_closed, listener))
+            closed = functools.partial(self._connection_closed, listener)
+            service = RemotingService(server, handlers, on_closed=closed, times=parts.call_times)
             self._services.append(service)
             service.start()
 

@@ -11,23 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import time
 from typing import Final
 
 from .._core.auth import AuthTable
 from .._core.errors import NetworkError, RocketpyError
 from .._core.options import TlsOptions
-from .._core.remoting import Request, Server
+from .._core.remoting import Server
 from ..config import ConfigError, Problem, registered_host
-from ..remoting.codes import request_name, response_name
-from ..remoting.command import Response
+from ..remoting.call_times import CallTimes
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
-from .latencies import REMOTING, Latencies
-from .relay import Relay, RelayHandler
-from .relay_rules import POLLS
+from .relay import Relay
 from .settings import NO_PORT, ProxySettings
 
 log = logging.getLogger(__name__)
@@ -45,9 +41,9 @@ class RemotingPort:
     """One listener. `stop` before the brokers' client and the gate end."""
 
     def __init__(
-        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, latencies: Latencies | None = None
+        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, times: CallTimes | None
     ) -> None:
-        """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
+        """times: where answers are counted. Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
@@ -67,11 +63,13 @@ class RemotingPort:
         self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
         """Where clients are told that the brokers are."""
         self._relay = Relay(brokers, clients, settings.credentials, self.address)
-        handlers = self._relay.handlers()
-        if latencies is not None:
-            handlers = {code: _timed(handler, latencies) for code, handler in handlers.items()}
         self._service = RemotingService(
-            self._server, handlers, on_opened=self._relay.opened, on_closed=self._relay.closed, tasks_max=TASKS_MAX
+            self._server,
+            self._relay.handlers(),
+            on_opened=self._relay.opened,
+            on_closed=self._relay.closed,
+            tasks_max=TASKS_MAX,
+            times=times,
         )
         self._relay.attach(self._service)
 
@@ -106,15 +104,3 @@ class RemotingPort:
         await self._service.stop()
         await self._relay.stop()
         await asyncio.get_running_loop().run_in_executor(None, self._server.close)
-
-
-def _timed(handler: RelayHandler, latencies: Latencies) -> RelayHandler:
-    async def timed(request: Request) -> Response | None:
-        began_s = time.monotonic()
-        answer = await handler(request)
-        if answer is not None:
-            took_ms = (time.monotonic() - began_s) * 1000
-            latencies.add(REMOTING, request_name(request.code), response_name(answer.code), request.code in POLLS, took_ms)
-        return answer
-
-    return timed

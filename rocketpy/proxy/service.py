@@ -22,6 +22,7 @@ import grpc.aio
 
 from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command
+from ..remoting.call_times import CallTimes
 from ..remoting.codes import RequestCode
 from . import schema
 from .authority import Authority
@@ -30,7 +31,6 @@ from .clients import Clients
 from .context import Context, now_ms
 from .copied_users import LOOK_S, CopiedUsers
 from .front import Front
-from .latencies import GRPC, Latencies
 from .receiving import Receiving
 from .remoting_port import RemotingPort
 from .routing import Routing
@@ -41,8 +41,6 @@ from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from ..broker.metrics_service import MetricsService
 
 log = logging.getLogger(__name__)
@@ -52,6 +50,20 @@ GRACE_S: Final = 2
 """For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
 STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
+METHODS: Final = (
+    "QueryRoute",
+    "QueryAssignment",
+    "Heartbeat",
+    "NotifyClientTermination",
+    "SendMessage",
+    "EndTransaction",
+    "RecallMessage",
+    "ReceiveMessage",
+    "AckMessage",
+    "ChangeInvisibleDuration",
+    "ForwardMessageToDeadLetterQueue",
+)
+"""Whose times are counted."""
 _CHECKS: Final[Mapping[str, str]] = {"authentication": "unauthenticated", "authorization": "unauthorized"}
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
@@ -69,8 +81,9 @@ class ProxyService:
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
-        self._metrics: MetricsService | None = None
-        self._latencies = Latencies() if settings.serves_metrics else None
+        self._metrics: MetricsService[None] | None = None
+        self._calls = CallTimes() if settings.serves_metrics else None
+        self._requests = CallTimes() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -123,7 +136,7 @@ class ProxyService:
         routing.port = self.port
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._requests)
             await self._remoting.start()
         self._open_metrics()
         receiving = self._receiving
@@ -158,26 +171,21 @@ class ProxyService:
 
     def _open_metrics(self) -> None:
         """Raises NetworkError when the port cannot be had."""
-        settings, latencies = self.settings, self._latencies
-        if latencies is None:
+        settings, calls, requests = self.settings, self._calls, self._requests
+        if calls is None or requests is None:
             if settings.metrics_exporter_type not in ("DISABLE", "0"):
-                log.warning(
-                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
-                )
+                log.warning("metricsExporterType=%s is not supported, nothing is exported: set it to PROM", settings.metrics_exporter_type)
             return
         from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
-        from .metrics import ProxyMetrics
+        from .metrics import ProxyMetrics, families_of
 
-        metrics = ProxyMetrics(settings, self._clients, latencies)
-
-        def read() -> list[Metric]:
-            metrics.refusals = self._refusals()
-            metrics.guests = len(self._remoting) if self._remoting is not None else 0
-            return metrics.read()
-
-        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
-        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
+        metrics = ProxyMetrics(settings, self._clients, calls, requests, METHODS, self._count_guests, self._refusals)
+        served = families_of(settings)
+        self._metrics = MetricsService(metrics, served.host, served.port)
         self._metrics.start()
+
+    def _count_guests(self) -> int:
+        return len(self._remoting) if self._remoting is not None else 0
 
     def _refusals(self) -> dict[str, int]:
         """By check, of both ports."""
@@ -243,6 +251,10 @@ class ProxyService:
         if self._authority is not None:
             await self._authority.check(context, request)
 
+    def _note(self, method: str, code: int, began_s: float) -> None:
+        if self._calls is not None:
+            self._calls.note(METHODS.index(method), code, time.monotonic() - began_s)
+
     def _unary(self, name: str, method: Unary) -> Any:
         response = schema.response_of(name)
 
@@ -258,14 +270,12 @@ class ProxyService:
                 self._under_way -= 1
 
         async def timed(request: Any, call: Any) -> Any:
-            assert self._latencies is not None
             began_s = time.monotonic()
             answered = await answer(request, call)
-            took_ms = (time.monotonic() - began_s) * 1000
-            self._latencies.add(GRPC, name, schema.label("Code", answered.status.code), False, took_ms)
+            self._note(name, answered.status.code, began_s)
             return answered
 
-        if self._latencies is not None:
+        if self._calls is not None:
             return grpc.unary_unary_rpc_method_handler(timed, *_codecs(name))
         return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
 
@@ -287,9 +297,7 @@ class ProxyService:
                 yield response(status=status)
             finally:
                 self._under_way -= 1
-                if self._latencies is not None:
-                    took_ms = (time.monotonic() - began_s) * 1000
-                    self._latencies.add(GRPC, "ReceiveMessage", schema.label("Code", code), True, took_ms)
+                self._note("ReceiveMessage", code, began_s)
 
         return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from .._core.errors import NetworkError, RocketpyError, TimedOut
 from .._core.remoting import KIND_CLOSED, KIND_COMMAND, KIND_OPENED, KIND_RESPONSE, Command, Request, Server
+from .call_times import CallTimes
 from .codes import ResponseCode, request_name
 from .command import CommandError, Fields, Response, encode_fields
 from .headers import HeaderError
@@ -50,13 +52,16 @@ class RemotingService:
         on_opened: ConnectionCallback | None = None,
         on_closed: ConnectionCallback | None = None,
         tasks_max: int = 1024,
+        times: CallTimes | None = None,
     ) -> None:
+        """`times`: where answers are counted."""
         self.server = server
         self._handlers = dict(handlers)
         self._fallback = fallback
         self._on_opened = on_opened
         self._on_closed = on_closed
         self._tasks_max = tasks_max
+        self._times = times
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[tuple[int, int], asyncio.Future[Command]] = {}
         self._opaques = itertools.count(1)
@@ -149,37 +154,41 @@ class RemotingService:
 
     def _handle(self, request: Request) -> None:
         handler = self._handlers.get(request.code, self._fallback)
+        begin_s = time.monotonic()
         try:
             answer = handler(request)
         except Exception as error:  # outer edge: one request's failure is that request's answer
-            self._answer(request, self._failure(request, error))
+            self._answer(request, self._failure(request, error), begin_s)
             return
         if answer is None or isinstance(answer, Response):
-            self._answer(request, answer)
+            self._answer(request, answer, begin_s)
         elif len(self._tasks) >= self._tasks_max:
             if asyncio.iscoroutine(answer):
                 answer.close()
             self._busy_rejections += 1
-            self._answer(request, Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while"))
+            self._answer(request, Response(ResponseCode.SYSTEM_BUSY, "[OVERLOAD]system busy, start flow control for a while"), begin_s)
         else:
-            task = asyncio.ensure_future(self._finish(request, answer))
+            task = asyncio.ensure_future(self._finish(request, answer, begin_s))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _finish(self, request: Request, answer: Awaitable[Response | None]) -> None:
+    async def _finish(self, request: Request, answer: Awaitable[Response | None], begin_s: float) -> None:
         try:
             response = await answer
         except Exception as error:  # outer edge of the task
             response = self._failure(request, error)
-        self._answer(request, response)
+        self._answer(request, response, begin_s)
 
-    def _answer(self, request: Request, response: Response | None) -> None:
+    def _answer(self, request: Request, response: Response | None, begin_s: float) -> None:
         if response is None or request.is_oneway:
             return
         try:
             self.respond(request, response)
         except Exception as error:  # outer edge: one that is too large or no UTF-8; those behind it in the batch must still be answered
-            self.respond(request, self._failure(request, error))
+            response = self._failure(request, error)
+            self.respond(request, response)
+        if self._times is not None:
+            self._times.note(request.code, int(response.code), time.monotonic() - begin_s)
 
     def _failure(self, request: Request, error: Exception) -> Response:
         if isinstance(error, CommandError):

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import socket
+import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from rocketpy._core.broker_counters import ANSWER_CLASSES_MS
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
+from rocketpy.remoting import call_times
 from rocketpy.remoting.codes import RequestCode
-from tests.processes import PATIENCE_S
-from tests.unit.broker.running import broker_config, run, running
+from tests.processes import PATIENCE_S, wait_until
+from tests.unit.broker.running import broker_config, eventually, run, running
 
 PROM = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0", "metricsPromExporterHost": "127.0.0.1"}
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -36,6 +41,11 @@ async def scrape(port: int) -> Samples:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def wait_for_clock(stored_ms: int) -> None:
+    """Until the wall clock is past the moment a message was stored in."""
+    wait_until(lambda: time.time() * 1000 > stored_ms + 1)
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
@@ -86,6 +96,112 @@ def test_groups_of_the_system_are_marked_as_such(tmp_path: Path) -> None:
             for name in ("rocketmq_consumer_connections", "rocketmq_messages_out_total", "rocketmq_consumer_lag_messages"):
                 assert value(samples, name, consumer_group="g", is_system="false") == 1, name
                 assert value(samples, name, consumer_group="CID_RMQ_SYS_TRANS", is_system="true") == 1, name
+
+    run(test)
+
+
+def test_messages_count_as_what_they_are_and_by_their_size(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer = at.peer()
+            for body, properties in (
+                (b"x", ""),
+                (b"x" * 1000, ""),
+                (b"x" * 5000, ""),
+                (b"x", "__SHARDINGKEY\x01k\x02"),
+                (b"x", "DELAY\x011\x02"),
+            ):
+                assert (await peer.send("t", body, properties)).code == 0
+            half = await peer.send("t", b"x", "TRAN_MSG\x01true\x02PGROUP\x01p\x02__SHARDINGKEY\x01k\x02", f=4)
+            assert half.code == 0
+            samples = await scrape(at.broker.metrics_port)
+            assert value(samples, "rocketmq_messages_in_total", topic="t", message_type="normal") == 3
+            sizes = [
+                value(samples, "rocketmq_message_size_bucket", topic="t", message_type="normal", le=le)
+                for le in ("1024.0", "4096.0", "+Inf")
+            ]
+            assert sizes == [1, 2, 3], "of the whole record"
+            assert value(samples, "rocketmq_message_size_sum", topic="t", message_type="normal") > 6001
+            assert value(samples, "rocketmq_messages_in_total", topic="t", message_type="fifo") == 1
+            assert value(samples, "rocketmq_messages_in_total", topic="SCHEDULE_TOPIC_XXXX", message_type="delay") == 1
+            assert value(samples, "rocketmq_messages_in_total", topic="RMQ_SYS_TRANS_HALF_TOPIC", message_type="transaction") == 1
+
+    run(test)
+
+
+def test_answers_are_timed_whoever_makes_them(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer = at.peer()
+            for _ in range(3):
+                assert (await peer.send("t")).code == 0
+            assert (await peer.send("a b")).code != 0
+            await peer.heartbeat("c1", "g", "t")
+            waiting = asyncio.create_task(peer.pull("g", "t", offset=3, sysFlag=6, suspendTimeoutMillis=20_000))
+            await eventually(lambda: at.broker.parts.native.stats()["pulls_suspended_now"] == 1)  # type: ignore[union-attr]
+            assert (await peer.send("t")).code == 0
+            assert (await waiting).code == 0
+            assert (await peer.ask(RequestCode.GET_BROKER_RUNTIME_INFO)).code == 0
+            samples = await scrape(at.broker.metrics_port)
+            name, sent = "rocketmq_rpc_latency_milliseconds_count", {"request_code": "send_message_v2", "protocol_type": "remoting"}
+            assert value(samples, name, **sent, response_code="success", is_long_polling="false", result="success") == 4
+            assert value(samples, name, **sent, response_code="invalid_parameter") == 1
+            assert value(samples, name, request_code="pull_message", response_code="success", is_long_polling="true") == 1
+            assert value(samples, name, request_code="get_broker_runtime_info", response_code="success") == 1
+            assert value(samples, name.replace("_count", "_bucket"), request_code="get_broker_runtime_info", le="+Inf") == 1
+
+    run(test)
+
+
+def test_native_answers_and_pythons_are_counted_in_the_same_classes() -> None:
+    assert call_times.CLASSES_MS == ANSWER_CLASSES_MS
+    times = call_times.CallTimes()
+    for took_s in (0.001, 0.0011, 3.0, 3.1, -1.0):
+        times.note(1, 0, took_s)
+    assert times.by_codes[1, 0].classes == [2, 1, 0, 0, 0, 0, 0, 0, 1, 1]
+
+
+def test_a_group_at_the_end_waits_for_nothing_and_one_behind_for_its_oldest_message(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            peer, port = at.peer(), at.broker.metrics_port
+            for _ in range(2):
+                assert (await peer.send("t")).code == 0
+            await peer.heartbeat("c1", "g", "t")
+            commit = {"consumerGroup": "g", "topic": "t", "queueId": 0}
+            names = ("rocketmq_consumer_lag_latency_milliseconds", "rocketmq_consumer_queueing_latency_milliseconds")
+            assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 0})).code == 0
+            wait_for_clock(at.broker.parts.store.time_at("t", 0, 0))  # type: ignore[union-attr]
+            samples = await scrape(port)
+            assert all(value(samples, name, topic="t", consumer_group="g") > 0 for name in names)
+            assert value(samples, "rocketmq_storage_message_reserve_time_milliseconds") > 0
+            assert (await peer.pull("g", "t")).code == 0
+            samples = await scrape(port)
+            assert [value(samples, name, topic="t", consumer_group="g") > 0 for name in names] == [True, False], "pulled, not committed"
+            assert (await peer.ask(RequestCode.UPDATE_CONSUMER_OFFSET, {**commit, "commitOffset": 2})).code == 0
+            samples = await scrape(port)
+            assert [value(samples, name, topic="t", consumer_group="g") for name in names] == [0, 0]
+
+    run(test)
+
+
+def test_a_broker_is_healthy_at_once_and_ready_when_a_name_server_has_it(tmp_path: Path) -> None:
+    def status(port: int, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    async def test() -> None:
+        async with running(tmp_path, **PROM) as at:
+            get = functools.partial(asyncio.get_running_loop().run_in_executor, None, status, at.broker.metrics_port)
+            assert await get("/healthz") == await get("/readyz") == (200, "ok\n")
+            registered = at.broker.parts.registration.registered  # type: ignore[union-attr]
+            address = next(iter(registered))
+            registered[address] = False
+            assert await get("/readyz") == (503, f"registered with none of the name servers {address}\n")
+            assert await get("/healthz") == (200, "ok\n")
 
     run(test)
 

@@ -17,6 +17,7 @@
 
 #include "base/bytes_inl.h"
 #include "broker/broker.h"
+#include "broker/broker_stats.h"
 #include "broker/request_header.h"
 #include "check.h"
 #include "store/message.h"

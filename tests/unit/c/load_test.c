@@ -380,14 +380,14 @@ static void nobody_listening_is_a_network_error(void) {
     broker_close(broker);
 }
 
-static void the_floor_server_answers_every_form_of_send(int32_t is_synced) {
+static void the_floor_server_answers_every_form_of_send(rp_floor_kind kind) {
     char path[] = "/tmp/rp_floor_XXXXXX", address[32];
     int fd = mkstemp(path);
     CHECK(fd >= 0);
     close(fd);
     rp_floor *server = NULL;
     rp_error error;
-    CHECK(rp_floor_start(path, 17 << 20, 0, 0, is_synced, &server, &error) == RP_OK);
+    CHECK(rp_floor_start(path, kind, 17 << 20, 0, 0, &server, &error) == RP_OK);
     snprintf(address, sizeof address, "127.0.0.1:%u", rp_floor_port(server));
     uint64_t frames = 0;
     for (int serialize_type = 0; serialize_type <= 1; serialize_type++) {
@@ -409,7 +409,7 @@ static void the_floor_server_answers_every_form_of_send(int32_t is_synced) {
     }
     CHECK(rp_floor_frames(server) == frames);
     rp_floor_stop(server);
-    if (is_synced) {
+    if (kind != RP_FLOOR_REUSED) {
         CHECK(unlink(path) == 0);
         return;
     }
@@ -419,8 +419,9 @@ static void the_floor_server_answers_every_form_of_send(int32_t is_synced) {
     CHECK(rp_floor_sendfile(path, 65536, 0, &rate, &error) != RP_OK); /* the sync loop has removed it */
 }
 
-static void the_bare_floor_answers(void) { the_floor_server_answers_every_form_of_send(0); }
-static void the_synced_floor_answers(void) { the_floor_server_answers_every_form_of_send(1); }
+static void the_bare_floor_answers(void) { the_floor_server_answers_every_form_of_send(RP_FLOOR_REUSED); }
+static void the_synced_floor_answers(void) { the_floor_server_answers_every_form_of_send(RP_FLOOR_SYNCED); }
+static void the_growing_floor_answers(void) { the_floor_server_answers_every_form_of_send(RP_FLOOR_GROWING); }
 
 /* As container runtimes whose filter is older than the call. For the rest of the process: last in main. */
 static void a_container_that_refuses_epoll_pwait2_costs_only_precision(void) {
@@ -448,6 +449,7 @@ int main(void) {
     RUN(nobody_listening_is_a_network_error);
     RUN(the_bare_floor_answers);
     RUN(the_synced_floor_answers);
+    RUN(the_growing_floor_answers);
     RUN(a_container_that_refuses_epoll_pwait2_costs_only_precision);
     return 0;
 }

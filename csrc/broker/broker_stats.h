@@ -1,0 +1,72 @@
+/* broker_stats.h: what the broker has counted: per topic, group, kind of answer, and altogether. Public, beside broker.h.
+ * RocketMQ: BrokerStatsManager, StoreStatsService, BrokerMetricsManager, RemotingMetricsManager (5.3.3).
+ *
+ * Threads  any; what others count meanwhile may be there or not.
+ */
+#ifndef RP_BROKER_BROKER_STATS_H
+#define RP_BROKER_BROKER_STATS_H
+
+#include <stdint.h>
+
+#include "../base/slice.h"
+#include "broker.h"
+
+/* Counters per topic, group and the whole broker; of topics and groups that are there: one that was deleted and made again begins at 0. */
+enum rp_message_type { RP_MESSAGE_NORMAL = 0, RP_MESSAGE_FIFO = 1, RP_MESSAGE_DELAY = 2, RP_MESSAGE_TRANSACTION = 3 };
+#define RP_MESSAGE_TYPES 4
+#define RP_INTAKE_SIZES 7
+#define RP_END_CLASSES 7
+uint32_t rp_intake_size_max(uint32_t class); /* bytes of a record, in each class but the last */
+int32_t rp_end_seconds_max(uint32_t class);  /* from a message's birth to its commit, in each class but the last */
+
+/* Of one type: each message counts in one of the sizes. */
+typedef struct rp_intake_counts {
+    uint64_t bytes;
+    uint64_t sizes[RP_INTAKE_SIZES];
+} rp_intake_counts;
+
+/* Of the transactions whose messages were sent to a topic: decisions, and how long those took that were committed. */
+typedef struct rp_transaction_ends {
+    uint64_t commits, rollbacks, seconds;
+    uint64_t classes[RP_END_CLASSES];
+} rp_transaction_ends;
+
+typedef struct rp_topic_stats {
+    rp_slice topic;
+    uint64_t messages_in, bytes_in, messages_out, bytes_out; /* in: of all types */
+    rp_intake_counts in[RP_MESSAGE_TYPES];
+    rp_transaction_ends ends;
+} rp_topic_stats;
+void rp_broker_each_topic_stats(rp_broker *broker, int (*visit)(void *context, const rp_topic_stats *stats), void *context);
+/* Answers of one kind by the time since their requests' arrival. has_waited: they were written in a later turn of their reactor than the
+ * one that read the request. What Python answers is not among them. */
+#define RP_ANSWER_CLASSES 10
+typedef struct rp_answer_stats {
+    int32_t request_code, response_code, has_waited;
+    uint64_t total_ns;
+    uint64_t classes[RP_ANSWER_CLASSES];
+} rp_answer_stats;
+int32_t rp_answer_class_ms(uint32_t class); /* at most, in each class but the last */
+/* Once a kind and reactor. */
+void rp_broker_each_answer_stats(rp_broker *broker, int (*visit)(void *context, const rp_answer_stats *stats), void *context);
+
+typedef struct rp_group_stats {
+    rp_slice group, topic;
+    uint64_t messages_out, bytes_out;
+} rp_group_stats;
+void rp_broker_each_group_stats(rp_broker *broker, int (*visit)(void *context, const rp_group_stats *stats), void *context);
+
+/* put_ms: sends by time from arrival to append, as putMessageDistributeTime names them: <=0ms, 0~10ms, 10~50ms, 50~100ms,
+ * 100~200ms, 200~500ms, 500ms~1s, 1~2s, 2~3s, 3~4s, 4~5s, 5~10s, 10s~. */
+#define RP_PUT_MS_BUCKETS 13
+typedef struct rp_broker_stats {
+    uint64_t sends, sends_failed, sends_punted, pulls, pulls_found, pulls_missed, pulls_punted, pulls_suspended_now, pulls_woken;
+    uint64_t messages_in, bytes_in, messages_out, bytes_out, responses_parked_now, flush_timeouts, slave_timeouts, slaves_missing;
+    uint64_t replies, replies_failed,
+        replies_pending_now; /* answered SUCCESS, answered otherwise, on their way to a requester or the disk */
+    uint64_t put_ns_p50, put_ns_p99, put_ns_p999, put_ns_max, get_ns_max;
+    uint64_t put_ms[RP_PUT_MS_BUCKETS];
+} rp_broker_stats;
+void rp_broker_read_stats(const rp_broker *broker, rp_broker_stats *stats);
+
+#endif

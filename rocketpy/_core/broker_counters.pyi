@@ -1,0 +1,30 @@
+"""Stub of rocketpy._core.broker_counters: what the broker has counted (csrc/broker/broker_stats.h)."""
+
+from typing import Any, Final
+
+from .timed_messages import TimedMessages
+
+INTAKE_SIZES: Final[tuple[int, ...]]
+"""Bytes of a stored message, at most, in each class of sizes but the last."""
+ANSWER_CLASSES_MS: Final[tuple[int, ...]]
+"""Milliseconds from a request's arrival to its answer, at most, in each class but the last."""
+END_SECONDS: Final[tuple[int, ...]]
+"""Seconds from a transactional message's birth to its commit, at most, in each class but the last."""
+
+class BrokerCounters(TimedMessages):
+    """What Broker has of it; nothing by itself."""
+
+    def topic_stats(self) -> list[tuple[str, int, int, int, int]]:
+        """(topic, messages in, bytes in, messages out, bytes out)."""
+    def topic_intakes(self) -> list[tuple[Any, ...]]:
+        """(topic, type: 0 normal, 1 fifo, 2 delay, 3 transaction, bytes in, messages of each size: INTAKE_SIZES and above…); those of
+        which there are any."""
+    def transaction_ends(self) -> list[tuple[Any, ...]]:
+        """(topic, commits, rollbacks, seconds from birth to commit of all, commits of each class: END_SECONDS and above…)."""
+    def answer_stats(self) -> list[tuple[int, ...]]:
+        """(request code, response code, 1 when it waited for something, ns of all, answers of each class: ANSWER_CLASSES_MS and above…) of
+        what was answered natively; a row a reactor."""
+    def group_stats(self) -> list[tuple[str, str, int, int]]:
+        """(group, topic, messages out, bytes out)."""
+    def stats(self) -> dict[str, Any]:
+        """The fields of rp_broker_stats; put_ms is a list."""

@@ -1,0 +1,107 @@
+"""How far groups are behind, in messages and in time. RocketMQ: ConsumerLagCalculator (5.3.3 broker/metrics/).
+
+Messages are counted on the event loop, from tables. When a message was stored stands in the log, maybe on disk: that is looked up on the
+thread of the scrape.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import Metric
+
+from .._core.store import MessageStore
+from . import names
+from .metric_families import Labels, MetricFamilies
+from .parts import Parts
+from .stalled_queues import StalledQueues
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBehind:
+    """A queue with messages that a group has not committed; offsets in it."""
+
+    group: str
+    topic: str
+    queue_id: int
+    committed: int
+    pulled: int
+    end: int
+
+
+class LagMetrics:
+    """Of groups that have committed; what a group has pulled and not committed is in flight."""
+
+    def __init__(self, parts: Parts, families: MetricFamilies, group_labels: Callable[[str, str], dict[str, str]]) -> None:
+        self._parts = parts
+        self._families = families
+        self._group_labels = group_labels
+
+    def behind(self) -> list[QueueBehind]:
+        """On the event loop. Queues whose group is at their end, too."""
+        parts = self._parts
+        return [
+            QueueBehind(
+                group,
+                topic,
+                queue,
+                committed,
+                max(committed, parts.offsets.query_pull(group, topic, queue)),
+                max(committed, parts.store.max_offset(topic, queue)),
+            )
+            for group, topic, queue, committed in parts.native.offsets()
+            if topic in parts.topics and parts.consumers.is_consumed(group, topic)
+        ]
+
+    def read(self, queues: Iterable[QueueBehind]) -> Iterator[Metric]:
+        """On the event loop."""
+        gauge = self._families.gauge
+        if (after_ms := self._parts.settings.queue_stalled_after_ms) > 0:
+            yield gauge(
+                "rocketmq_consumer_stalled_queues", "Queues with messages that a live group does not come for", self._stalled(after_ms)
+            )
+        behind: Counter[tuple[str, str]] = Counter()
+        in_flight: Counter[tuple[str, str]] = Counter()
+        for each in queues:
+            behind[each.group, each.topic] += each.end - each.committed
+            in_flight[each.group, each.topic] += each.pulled - each.committed
+        rows = [(self._labels(*key), count, in_flight[key]) for key, count in behind.items()]
+        yield gauge("rocketmq_consumer_lag_messages", "Consumer lag messages", [(labels, count) for labels, count, _ in rows])
+        yield gauge("rocketmq_consumer_inflight_messages", "Consumer inflight messages", [(labels, away) for labels, _, away in rows])
+        yield gauge(
+            "rocketmq_consumer_ready_messages", "Consumer ready messages", [(labels, max(0, count - away)) for labels, count, away in rows]
+        )
+
+    def times(self, queues: Iterable[QueueBehind], store: MessageStore, now_ms: int) -> Iterator[Metric]:
+        """On any thread: reads the log. How long the first message that is not committed, or not pulled, has been stored."""
+        committed: dict[tuple[str, str], int] = defaultdict(int)
+        pulled: dict[tuple[str, str], int] = defaultdict(int)
+        for each in queues:
+            key = each.group, each.topic
+            first = store.min_offset(each.topic, each.queue_id)
+            waits_ms = _age_ms(store, each, max(first, each.committed), now_ms)
+            committed[key] = max(committed[key], waits_ms)
+            if each.pulled > each.committed:
+                waits_ms = _age_ms(store, each, max(first, each.pulled), now_ms)
+            pulled[key] = max(pulled[key], waits_ms)
+        for name, help_text, ages in (
+            ("rocketmq_consumer_lag_latency_milliseconds", "How long the first message that is not committed has been there", committed),
+            ("rocketmq_consumer_queueing_latency_milliseconds", "How long the first message that is not pulled has been there", pulled),
+        ):
+            yield self._families.gauge(name, help_text, [(self._labels(*key), age_ms) for key, age_ms in ages.items()])
+
+    def _stalled(self, after_ms: int) -> list[tuple[Labels, float]]:
+        parts = self._parts
+        stalled = StalledQueues(parts.consumers.client_ids, parts.consumers.is_consumed).counts(parts.native.stalled_queues(after_ms))
+        return [(self._labels(group, topic), count) for (group, topic), count in stalled.items()]
+
+    def _labels(self, group: str, topic: str) -> dict[str, str]:
+        return {**self._group_labels(group, topic), "is_retry": str(topic.startswith(names.RETRY_PREFIX)).lower()}
+
+
+def _age_ms(store: MessageStore, queue: QueueBehind, offset: int, now_ms: int) -> int:
+    """0 where no message waits."""
+    stored_ms = store.time_at(queue.topic, queue.queue_id, offset) if offset < queue.end else -1
+    return max(0, now_ms - stored_ms) if stored_ms >= 0 else 0

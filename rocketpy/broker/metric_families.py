@@ -1,0 +1,65 @@
+"""Series under the labels that all of a broker's series have, in Prometheus' families.
+
+Bounds: metricsOtelCardinalityLimit series of one metric; the log says once when there are more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from .metrics_settings import MetricsSettings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Labels = Mapping[str, str]
+Row = tuple[Labels, float]
+HistogramRow = tuple[Labels, Sequence[int], float]
+"""Labels, how many were in each class and above the last bound, and the sum of their values."""
+
+
+class MetricFamilies:
+    """Makes families of rows, which have the same labels each."""
+
+    def __init__(self, settings: MetricsSettings) -> None:
+        self._common = settings.labels
+        self._limit = settings.series_max
+        self._is_cut = False
+
+    def gauge(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
+        chosen, own = self._chosen(name, [(labels, value) for labels, value in rows])
+        family = GaugeMetricFamily(name, help_text, labels=[*self._common, *own])
+        for labels, value in chosen:
+            family.add_metric(self._values(labels, own), value)
+        return family
+
+    def counter(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:
+        """`name` without its _total."""
+        chosen, own = self._chosen(name, [(labels, value) for labels, value in rows])
+        family = CounterMetricFamily(name, help_text, labels=[*self._common, *own])
+        for labels, value in chosen:
+            family.add_metric(self._values(labels, own), value)
+        return family
+
+    def histogram(self, name: str, help_text: str, bounds: Sequence[float], rows: Iterable[HistogramRow]) -> Metric:
+        chosen, own = self._chosen(name, [(labels, (counts, total)) for labels, counts, total in rows])
+        family = HistogramMetricFamily(name, help_text, labels=[*self._common, *own])
+        names = [*(str(float(bound)) for bound in bounds), "+Inf"]
+        for labels, (counts, total) in chosen:
+            buckets = list(zip(names, map(float, itertools.accumulate(counts)), strict=True))
+            family.add_metric(self._values(labels, own), buckets, total)
+        return family
+
+    def _chosen(self, name: str, rows: list[tuple[Labels, T]]) -> tuple[list[tuple[Labels, T]], list[str]]:
+        if len(rows) > self._limit and not self._is_cut:
+            self._is_cut = True
+            log.warning("%s has %d series, metricsOtelCardinalityLimit is %d: the rest is left out", name, len(rows), self._limit)
+        return rows[: self._limit], list(rows[0][0]) if rows else []
+
+    def _values(self, labels: Labels, own: list[str]) -> list[str]:
+        return [*self._common.values(), *(labels[label] for label in own)]
