@@ -158,6 +158,15 @@ static void on_flushed(void *context, int64_t flushed_offset) {
     wake_parked(context, INT64_MAX);
 }
 
+/* waiting 0: a delay level's queue has got messages that had been held back. */
+static void on_arrival(void *context, rp_consume_queue *queue, uint64_t waiting) {
+    const rp_broker *broker = context;
+    if (waiting != 0)
+        rp_long_polling_arrived(NULL, queue, waiting);
+    else
+        rp_schedule_arrived(broker->schedule);
+}
+
 void rp_broker_set_in_sync(rp_broker *broker, int64_t offset) {
     atomic_store_explicit(&broker->in_sync_offset, offset, memory_order_relaxed);
 }
@@ -171,7 +180,10 @@ void rp_broker_renew_lease(rp_broker *broker, int64_t ms) {
     int64_t until_ns = INT64_MAX, now_ns = rp_clock_monotonic_ns(rp_clock_system());
     if (ms >= 0 && ms < (INT64_MAX - now_ns) / RP_NS_PER_MS)
         until_ns = now_ns + ms * RP_NS_PER_MS;
+    int is_shorter = until_ns < rp_commit_log_lease(broker->commit_log);
     rp_commit_log_set_lease(broker->commit_log, until_ns);
+    if (is_shorter)
+        wake_parked(broker, INT64_MAX);
 }
 
 /* ---- options and settings ---- */
@@ -231,7 +243,7 @@ static uint32_t count_bound(uint32_t count) { return count < RP_TRANSFER_COUNT_M
 void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     rp_live_settings *live = &broker->settings;
     atomic_store_explicit(&live->permission, from->permission, memory_order_relaxed);
-    atomic_store_explicit(&live->role, from->role, memory_order_relaxed);
+    int had_role = atomic_exchange_explicit(&live->role, from->role, memory_order_relaxed);
     atomic_store_explicit(&live->accept_after_ms, from->accept_after_ms, memory_order_relaxed);
     atomic_store_explicit(&live->slave_read_enable, from->slave_read_enable, memory_order_relaxed);
     atomic_store_explicit(&live->offset_check_in_slave, from->offset_check_in_slave, memory_order_relaxed);
@@ -274,6 +286,8 @@ void rp_broker_set_settings(rp_broker *broker, const rp_broker_settings *from) {
     live->store_reason[sizeof live->store_reason - 1] = 0;
     pthread_mutex_unlock(&live->reason_mutex);
     atomic_store_explicit(&live->store_writable, from->store_writable, memory_order_release);
+    if (had_role != from->role && from->role == RP_ROLE_SLAVE)
+        wake_parked(broker, INT64_MAX); /* who waits for slaves' acks is told that none comes */
 }
 
 void rp_broker_dismiss_pulls(rp_broker *broker) {
@@ -373,7 +387,7 @@ int rp_broker_open(const rp_broker_options *options, rp_broker **out, rp_error *
     atomic_store(&broker->in_sync_offset, -1);
     broker->handler = (rp_handler){broker, on_request, on_turn_end, on_wake, on_deadline, on_close, on_leave, on_response};
     rp_message_store_on_flushed(broker->store, on_flushed, broker);
-    rp_message_store_on_arrival(broker->store, rp_long_polling_arrived, broker);
+    rp_message_store_on_arrival(broker->store, on_arrival, broker);
     *out = broker;
     return RP_OK;
 }

@@ -20,6 +20,12 @@ void rp_parked_responses_free(rp_parked_responses *parked) {
 
 int rp_parked_responses_are_full(const rp_parked_responses *parked, uint32_t more) { return parked->count + more >= RP_PARKED_MAX; }
 
+/* Nobody acknowledges for a broker that is a slave now, or was not heard of for so long that another may be the master. */
+static int is_master(const rp_broker *broker, int64_t now_ns) {
+    return atomic_load_explicit(&broker->settings.role, memory_order_relaxed) != RP_ROLE_SLAVE &&
+           now_ns < rp_commit_log_lease(broker->commit_log);
+}
+
 static int64_t replicated_offset(const rp_broker *broker) { return atomic_load_explicit(&broker->replicated_offset, memory_order_acquire); }
 
 /* Texts that need no escapes in JSON. */
@@ -27,8 +33,10 @@ static rp_slice remark_of(int32_t outcome) {
     static const char no_slave[] = "stored here only: fewer slaves are connected than inSyncReplicas asks for";
     static const char gap[] = "stored here only: the slaves are further behind than haMaxGapNotInSync allows";
     static const char timeout[] = "stored here, perhaps not on a slave: no slave acknowledged it within slaveTimeout";
+    static const char not_master[] = "stored here, but this broker is the master no more: it may be lost, or come twice if sent again";
     _Static_assert(RP_RESPONSE_OUTCOME_SIZE(sizeof no_slave) <= RP_OUTCOME_SIZE_MAX && sizeof gap <= sizeof timeout &&
-                       RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX,
+                       RP_RESPONSE_OUTCOME_SIZE(sizeof timeout) <= RP_OUTCOME_SIZE_MAX &&
+                       RP_RESPONSE_OUTCOME_SIZE(sizeof not_master) <= RP_OUTCOME_SIZE_MAX,
                    "room for each");
     switch (outcome) {
     case RP_OUTCOME_NO_SLAVE:
@@ -37,6 +45,8 @@ static rp_slice remark_of(int32_t outcome) {
         return (rp_slice){(const uint8_t *)gap, sizeof gap - 1};
     case RP_OUTCOME_SLAVE_TIMEOUT:
         return (rp_slice){(const uint8_t *)timeout, sizeof timeout - 1};
+    case RP_OUTCOME_NOT_MASTER:
+        return (rp_slice){(const uint8_t *)not_master, sizeof not_master - 1};
     default:
         return (rp_slice){NULL, 0};
     }
@@ -56,7 +66,9 @@ uint32_t rp_parked_needs(const rp_broker *broker, int64_t end_offset, int32_t *o
     if (atomic_load_explicit(&settings->slave_acks, memory_order_relaxed) <= 0)
         return needs;
     int64_t replicated = replicated_offset(broker);
-    if (replicated < 0) {
+    if (replicated < end_offset && !is_master(broker, rp_clock_monotonic_ns(rp_clock_system()))) {
+        *outcome = RP_OUTCOME_NOT_MASTER;
+    } else if (replicated < 0) {
         *outcome = RP_OUTCOME_NO_SLAVE;
     } else if (end_offset - replicated > atomic_load_explicit(&settings->slave_gap_bytes_max, memory_order_relaxed)) {
         *outcome = RP_OUTCOME_GAP;
@@ -169,11 +181,12 @@ static void send_head(rp_lane *lane, rp_parked_response *entry) {
 /* What the log had come to when the responses were looked at. */
 typedef struct log_state {
     int64_t now_ns, flushed, replicated;
+    int is_master;
     int disk_failed; /* a sync has: nothing will be flushed any more, so nobody waits for it; the message may be on disk */
 } log_state;
 
 static log_state look_at_log(const rp_broker *broker, int64_t now_ns) {
-    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker)};
+    log_state log = {.now_ns = now_ns, .replicated = replicated_offset(broker), .is_master = is_master(broker, now_ns)};
     log.disk_failed = rp_message_store_writable(broker->store, NULL) == RP_E_READ_ONLY;
     log.flushed = rp_commit_log_flushed_offset(broker->commit_log); /* afterwards: what was flushed before it failed counts */
     return log;
@@ -194,6 +207,11 @@ static void update_needs(rp_lane *lane, rp_parked_response *entry, const log_sta
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
     if ((entry->needs & RP_NEEDS_SLAVES) && log->replicated >= entry->end_offset)
         entry->needs &= (uint16_t)~RP_NEEDS_SLAVES;
+    if ((entry->needs & RP_NEEDS_SLAVES) && !log->is_master) {
+        entry->needs = 0; /* nor does its disk matter then */
+        entry->outcome = RP_OUTCOME_NOT_MASTER;
+        rp_count(&lane->counters.slave_timeouts, 1);
+    }
     if ((entry->needs & RP_NEEDS_FLUSH) && (log->disk_failed || waited_ms >= flush_timeout_ms(lane))) {
         entry->needs &= (uint16_t)~RP_NEEDS_FLUSH;
         if (entry->outcome == 0)
@@ -213,7 +231,9 @@ static int64_t deadline_of(const rp_lane *lane, const rp_parked_response *entry)
         wait_ms = flush_timeout_ms(lane);
     if ((entry->needs & RP_NEEDS_SLAVES) && slave_timeout_ms(lane) < wait_ms)
         wait_ms = slave_timeout_ms(lane);
-    return entry->arrived_ns + wait_ms * RP_NS_PER_MS;
+    int64_t deadline_ns = wait_ms < INT64_MAX / RP_NS_PER_MS ? entry->arrived_ns + wait_ms * RP_NS_PER_MS : INT64_MAX;
+    int64_t lease_ns = rp_commit_log_lease(lane->broker->commit_log);
+    return (entry->needs & RP_NEEDS_SLAVES) && lease_ns < deadline_ns ? lease_ns : deadline_ns;
 }
 
 int64_t rp_parked_responses_complete(rp_lane *lane, int64_t now_ns) {

@@ -26,12 +26,14 @@ struct rp_lane;
 
 enum rp_parked_need { RP_NEEDS_FLUSH = 1, RP_NEEDS_SLAVES = 2 };
 
-/* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. */
+/* How a stored message fared on its way to disk and slaves: a response code and, above it, which of its reasons. NOT_MASTER is one that
+ * RocketMQ's clients send again elsewhere: nobody knows whether the next master has the message. */
 enum rp_outcome {
     RP_OUTCOME_FLUSH_TIMEOUT = RP_RESPONSE_FLUSH_DISK_TIMEOUT,
     RP_OUTCOME_NO_SLAVE = RP_RESPONSE_SLAVE_NOT_AVAILABLE,
     RP_OUTCOME_GAP = RP_RESPONSE_SLAVE_NOT_AVAILABLE | 1 << 8,
-    RP_OUTCOME_SLAVE_TIMEOUT = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT
+    RP_OUTCOME_SLAVE_TIMEOUT = RP_RESPONSE_FLUSH_SLAVE_TIMEOUT,
+    RP_OUTCOME_NOT_MASTER = RP_RESPONSE_SERVICE_NOT_AVAILABLE
 };
 #define RP_OUTCOME_CODE(outcome) ((outcome) & 0xFF)
 #define RP_OUTCOME_SIZE_MAX 192u /* bytes that rp_outcome_write may add to a frame */

@@ -195,11 +195,11 @@ static int append(rp_schedule_service *service, delay_level *level, const rp_que
     return refused;
 }
 
-/* The position within what the queue has: RocketMQ corrects it so, too. */
+/* The position within what the queue has, or is going to have: RocketMQ corrects it so, too. */
 static int64_t position_of(rp_schedule_service *service, delay_level *level) {
     const rp_consume_queue *queue = queue_of(level);
     int64_t position = atomic_load_explicit(&level->position, memory_order_relaxed), from = position > 0 ? position : 0;
-    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = end_of(level);
+    int64_t min = queue != NULL ? rp_consume_queue_min_offset(queue) : 0, max = queue != NULL ? rp_consume_queue_next_offset(queue) : 0;
     int64_t corrected = from < min ? min : from > max ? max : from;
     if (corrected != from) {
         rp_log_write(service->broker->options.log, RP_LOG_ERROR,
@@ -237,7 +237,7 @@ static int64_t take_due(rp_schedule_service *service, delay_level *level, const 
 static int64_t deliver(rp_schedule_service *service, delay_level *level) {
     rp_queue_entry entries[RP_SCHEDULE_WINDOW];
     int64_t position = position_of(service, level);
-    if (position == end_of(level))
+    if (position >= end_of(level))
         return NEVER;
     int64_t count = rp_consume_queue_read(queue_of(level), position, entries, RP_SCHEDULE_WINDOW);
     int64_t now_ms = wall_ms(); /* behind the read: to an earlier time an entry that has just come looks as if the clock was set back */
@@ -327,6 +327,8 @@ void rp_schedule_stored(rp_schedule_service *service, int64_t due_at_ms) {
     pthread_cond_signal(&service->woken);
     pthread_mutex_unlock(&service->lock);
 }
+
+void rp_schedule_arrived(rp_schedule_service *service) { rp_schedule_stored(service, AWAKE + 1); }
 
 /* ---- open and close ---- */
 

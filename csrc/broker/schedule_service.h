@@ -45,5 +45,7 @@ int rp_schedule_open_queue(rp_schedule_service *service, int32_t level, rp_delay
 rp_topic *rp_schedule_topic(rp_schedule_service *service);
 /* A message was appended that is due at due_ms of the wall clock, at the earliest. */
 void rp_schedule_stored(rp_schedule_service *service, int64_t due_ms);
+/* Of messages that were held back meanwhile, whenever they are due. */
+void rp_schedule_arrived(rp_schedule_service *service);
 
 #endif

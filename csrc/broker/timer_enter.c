@@ -93,10 +93,10 @@ static int enter_one(rp_timer_service *service, int64_t queue_offset, const rp_q
     return status;
 }
 
-/* The offset within what the queue has; what it had below is gone with its commit log. */
+/* The offset within what the queue has, or is going to have; what it had below is gone with its commit log. */
 static int64_t position_of(rp_timer_service *service, rp_consume_queue *queue) {
     int64_t position = rp_timer_get(&service->queue_offset);
-    int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_max_offset(queue);
+    int64_t min = rp_consume_queue_min_offset(queue), max = rp_consume_queue_next_offset(queue);
     int64_t corrected = position < min ? min : position > max ? max : position;
     if (corrected != position) {
         rp_log_write(service->broker->options.log, RP_LOG_WARNING,

@@ -127,11 +127,11 @@ static void ha_master_run(void *context) {
         int event_count = epoll_wait(master->epoll_fd, events, RP_HA_SLAVES_MAX, timeout);
         atomic_store(&master->sleeping, 0);
         pthread_mutex_lock(&master->transfer_lock);
-        atomic_store(&master->pending, 0);
         int64_t now_ns = rp_clock_monotonic_ns(master->options.clock);
         if (event_count > 0)
             handle_events(master, events, event_count, now_ns);
         listen_again(master, now_ns);
+        atomic_store(&master->pending, 0); /* behind acks: entries that they made say so, too, and there is nothing to send of them */
         serve_slaves(master, now_ns);
         atomic_store(&master->has_slaves, has_slaves(master)); /* without one, appends have nobody to wake us for: only a connect does */
         atomic_store(&master->sleeping, 1);
@@ -236,6 +236,7 @@ static void free_master(rp_ha_master *master) {
         if (fds[i] >= 0)
             close(fds[i]);
     rp_ha_switch_close(master);
+    pthread_mutex_destroy(&master->set_lock);
     pthread_mutex_destroy(&master->tell_lock);
     pthread_mutex_destroy(&master->table_lock);
     pthread_mutex_destroy(&master->transfer_lock);
@@ -261,6 +262,7 @@ int rp_ha_master_open(const rp_ha_master_options *options, rp_ha_master **opened
     pthread_mutex_init(&master->transfer_lock, NULL);
     pthread_mutex_init(&master->table_lock, NULL);
     pthread_mutex_init(&master->tell_lock, NULL);
+    pthread_mutex_init(&master->set_lock, NULL);
     for (uint32_t slot = 0; slot < RP_HA_SLAVES_MAX; slot++) {
         atomic_init(&master->acked[slot], -1);
         atomic_init(&master->ids[slot], -1);

@@ -22,6 +22,7 @@ struct rp_ha_master {
     pthread_mutex_t transfer_lock; /* all that connections send and receive */
     pthread_mutex_t table_lock;
     pthread_mutex_t tell_lock; /* from counting acks until their callback has returned: else the later word could be the older one */
+    pthread_mutex_t set_lock; /* leaf: who is in sync */
     int64_t settled; /* the furthest that was told to be acknowledged, -1 at first; guarded by tell_lock */
     char last_drop[sizeof((rp_ha_master_stats *)0)->last_drop]; /* guarded by table_lock */
     /* written by the ha thread under both locks, so that either protects a reader */
@@ -37,14 +38,14 @@ struct rp_ha_master {
     atomic_int_fast64_t fewer_gap_bytes;
     /* behind a controller; without one it leads all the time */
     int set_fd;                 /* fixed after open; -1: no controller */
-    rp_sync_state_set set;      /* guarded by tell_lock */
-    int is_told[RP_HA_SLAVES_MAX]; /* guarded by tell_lock: set_fd was signalled for the slot since the set changed last */
+    rp_sync_state_set set;      /* guarded by set_lock */
+    int is_told[RP_HA_SLAVES_MAX]; /* guarded by set_lock: set_fd was signalled for the slot since the set changed last */
     /* Of who calls lead: this process's last one, which goes on where it began. Another run's begins anew: its end may have been lost. */
     int64_t led_epoch;
-    int64_t lead_from; /* guarded by tell_lock: where the epoch begins */
+    int64_t lead_from; /* guarded by set_lock: where the epoch begins */
     atomic_int is_leading; /* written under transfer_lock */
     atomic_int_fast64_t ids[RP_HA_SLAVES_MAX]; /* of the slaves, -1: none, or not known yet; stored with release before acked */
-    atomic_int_fast64_t confirmed; /* INT64_MAX: the log's end, wherever that is; released under tell_lock */
+    atomic_int_fast64_t confirmed; /* INT64_MAX: the log's end, wherever that is; released under set_lock */
     atomic_int has_slaves, sleeping, pending; /* sequentially consistent, see above */
     atomic_int stopping;
     struct {
@@ -74,8 +75,9 @@ void rp_ha_tell_acked(rp_ha_master *master);
 /* ha_switch.c: what concerns the SyncStateSet; nothing happens without a controller. */
 int rp_ha_switch_open(rp_ha_master *master, rp_error *error);
 void rp_ha_switch_close(rp_ha_master *master);
-/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. */
-void rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
+/* Under tell_lock: what on_acked and on_in_sync are to be told instead; as they are without a controller. What is confirmed now goes into
+ * the queues, as much as one round takes: 1 when there is more. */
+int rp_ha_switch_judge(rp_ha_master *master, int64_t *acked, int64_t *in_sync);
 /* Of the ha thread, behind an ack: the slave may have caught up. */
 void rp_ha_switch_look(rp_ha_master *master, uint32_t slot);
 /* Who of them is in the set, and who may be proposed. Any thread. */

@@ -23,7 +23,7 @@ void rp_ha_tell_acked(rp_ha_master *master) {
         required = rp_acked_required(master->acked, options->slaves_max, required, min, end - gap);
     int64_t acked = required > 0 ? rp_ha_master_acked_offset(master, required) : INT64_MAX;
     int64_t in_sync = min > 0 ? rp_ha_master_acked_offset(master, min) : INT64_MAX;
-    rp_ha_switch_judge(master, &acked, &in_sync);
+    int is_more_confirmed = rp_ha_switch_judge(master, &acked, &in_sync);
     int64_t settled = acked < end ? acked : end; /* nobody waits for what is below, whoever connects */
     master->settled = settled > master->settled ? settled : master->settled;
     if (options->on_in_sync != NULL && min > 0)
@@ -31,6 +31,8 @@ void rp_ha_tell_acked(rp_ha_master *master) {
     if (options->on_acked != NULL)
         options->on_acked(options->context, acked);
     pthread_mutex_unlock(&master->tell_lock);
+    if (is_more_confirmed)
+        rp_commit_log_dispatch_replicated(options->commit_log);
 }
 
 /* Whether one more line about a connection may be logged: strangers that come by the thousand shall not fill the disk. */

@@ -13,11 +13,13 @@
 #include "ha_master.h"
 #include "sync_state_set.h"
 
-/* Leads from the log's end on, confirmed or not: enters what came last into the queues, so that their offsets go on behind it, cuts a
- * record off that is not whole, writes the epoch's entry, unless it leads in that epoch already, begins with a SyncStateSet of this broker
- * alone, opens the log for appends and serves slaves. RP_OK; RP_E_INVALID: no epochs; RP_E_RANGE: an older epoch than the last;
- * RP_E_CORRUPT: bytes that are no record stand behind the last one; RP_E_IO, RP_E_DISK_FULL: it does not lead, and may be asked again. */
-int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error);
+/* Leads from the log's end on, confirmed or not: queue offsets go on behind it. Cuts a record off that is not whole, writes the epoch's
+ * entry, unless it leads in that epoch already, begins with this SyncStateSet, opens the log for appends and serves slaves. Alone in the
+ * set, all there is is confirmed and in the queues; else, with all_in_sync_state_set, what is not in them by now waits for the others'
+ * acks. Where it leads in that epoch already nothing happens. RP_OK; RP_E_INVALID: no epochs, too many ids, or none of them this broker's;
+ * RP_E_RANGE: an older epoch than the last; RP_E_CORRUPT: bytes that are no record stand behind the last one; RP_E_IO, RP_E_DISK_FULL,
+ * RP_E_NO_MEMORY: it does not lead, and may be asked again. */
+int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, uint32_t count, rp_error *error);
 /* Closes the log to appends, drops the slaves and refuses others until the next lead. on_acked is told -1. When this returns nothing is
  * appended or sent any more. */
 void rp_ha_master_step_down(rp_ha_master *master);
@@ -30,7 +32,8 @@ int rp_ha_master_agree(rp_ha_master *master, const int64_t *ids, uint32_t count)
 int rp_ha_master_propose(rp_ha_master *master, const int64_t *ids, uint32_t count);
 /* Up to ids_max of the agreed ones; how many there are. */
 uint32_t rp_ha_master_read_set(rp_ha_master *master, int64_t *ids, uint32_t ids_max);
-/* What every member of both sets holds. The log's end without all_in_sync_state_set, and while this broker is alone in them. */
+/* What every member of both sets holds, and consumers may see. The log's end without all_in_sync_state_set, and while this broker is alone
+ * in them. */
 int64_t rp_ha_master_confirm_offset(rp_ha_master *master);
 /* Readable since a slave that is in no set has caught up, or one of the agreed set has gone, until the caller reads it. The master's until
  * close; non-blocking. -1 without epochs. */

@@ -4,7 +4,7 @@
  *  at size
  *    0  8  store time of the last synced record of the commit log, ms
  *    8  8  … of the consume queues      16  8  … of the index
- *   24  8  master's flushed offset      32  8  confirm offset
+ *   24  8  master's flushed offset      32  8  confirm offset: up to there a group behind a controller has the log (and queues' entries)
  *   40  8  commit log offset below which the consume queues are synced (5.5.0)
  *  256     ours: magic, copies of 0..24, the exact offsets, CRC. RocketMQ keeps but does not know these bytes; when the copies differ
  *          from the fields above, it has written since, and only the times count.

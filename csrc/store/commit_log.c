@@ -45,7 +45,7 @@ int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **out, rp
 
 static void sync_failed(void *context, const rp_error *error) { rp_commit_log_fail(context, RP_E_READ_ONLY, error); }
 
-int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error) {
+int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t dispatched, int64_t store_timestamp_ms, rp_error *error) {
     while (!log->setup.read_only && rp_mapped_file_queue_end(log->row) > rp_mapped_file_queue_begin(log->row) &&
            rp_mapped_file_queue_end(log->row) - log->file_size >= end) {
         int rc = rp_mapped_file_queue_set_last_aside(log->row, error);
@@ -54,9 +54,9 @@ int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timesta
         }
     }
     log->position = end;
-    atomic_store_explicit(&log->dispatched, end, memory_order_release);
+    atomic_store_explicit(&log->dispatched, dispatched, memory_order_release);
     log->dispatch_failed_at = -1;
-    log->dispatch_limit = INT64_MAX;
+    log->dispatch_limit = dispatched < end ? dispatched : INT64_MAX;
     rp_commit_log_set_lease(log, INT64_MAX);
     atomic_init(&log->damaged_at, -1);
     atomic_store(&log->store_timestamp_ms, store_timestamp_ms);
@@ -144,8 +144,9 @@ void rp_commit_log_tell_followers(rp_commit_log *log) {
     }
 }
 
-void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, void *context) {
+void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context) {
     log->dispatch = dispatch;
+    log->place = place;
     log->dispatch_context = context;
 }
 

@@ -45,7 +45,8 @@ typedef struct rp_append_item {
 } rp_append_item;
 
 /* Appends all items in order under one lock acquisition. Returns how many succeeded; each item has its own status.
- * On return the messages are readable and in their queues; durable when rp_commit_log_flushed_offset passes their end. */
+ * On return the messages are readable and in their queues, or held back from them until they are confirmed (rp_commit_log_confirm);
+ * durable when rp_commit_log_flushed_offset passes their end. */
 int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t item_count);
 /* For who was refused: whether it was the queue. RP_OK: there is room for its next entry; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY,
  * RP_E_BUSY as of an append. */
@@ -60,7 +61,7 @@ int64_t rp_commit_log_min_offset(const rp_commit_log *log);
 int64_t rp_commit_log_max_offset(const rp_commit_log *log); /* end of published bytes */
 int64_t rp_commit_log_flushed_offset(const rp_commit_log *log); /* every byte below is on disk */
 /* Every record below it is whole and has its queue entry. The max offset, but on a slave: where its last record begins while that is not
- * whole yet; less while records wait for room in their queues. */
+ * whole yet; less while records wait for room in their queues, or to be confirmed. */
 int64_t rp_commit_log_dispatched_offset(const rp_commit_log *log);
 
 /* For a slave. Room for the bytes its master has at `offset`, which must be our max offset (or start a file while we are empty): *address
@@ -90,9 +91,16 @@ void rp_commit_log_set_following(rp_commit_log *log, int follows);
 /* Appends are refused likewise once the monotonic clock has come to until_ns; INT64_MAX, at first: never. Any thread. */
 void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns);
 int64_t rp_commit_log_lease(const rp_commit_log *log);
-/* Records that end behind it are not dispatched: a master's confirmed offset. INT64_MAX, at first: all are. Raising it dispatches none by
- * itself (rp_commit_log_dispatch_replicated does). By the replicating thread. */
+/* Records that end behind it are not dispatched: the confirmed offset, as a slave's master says it. INT64_MAX, at first, unless the open
+ * held records back: all are. Raising it dispatches none by itself (rp_commit_log_dispatch_replicated does). Any thread. */
 void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset);
+/* The same for who leads, with a round of dispatch: 1 when there is more to do (rp_commit_log_dispatch_replicated does the rest). While
+ * the offset is not INT64_MAX, and until all is dispatched again then, appends are held back from queues and index. Any thread. */
+int rp_commit_log_confirm(rp_commit_log *log, int64_t offset);
+/* Before it leads: cuts off what is behind the last whole record. Whole ones get their entries, or, with holds_back, what is not dispatched
+ * by now stays so, and appends take their queue offsets behind it. Of a log that follows, with no replicating thread. RP_OK; RP_E_CORRUPT:
+ * it has replicated bytes that are no records; RP_E_DISK_FULL, RP_E_IO, RP_E_NO_MEMORY: it must not lead yet, and may be asked again. */
+int rp_commit_log_settle(rp_commit_log *log, int holds_back, rp_error *error);
 /* Cuts a log that follows at offset, which is not below the dispatched offset: what is behind it is cleared and synced first, so that no
  * crash brings it back. By the replicating thread, or while there is none. RP_OK; RP_E_RANGE: below the dispatched offset, or past the end;
  * RP_E_INVALID: the log leads; RP_E_IO, RP_E_DISK_FULL: the log is as it was, but for bytes that are zeros now and will be sent again or

@@ -108,8 +108,20 @@ int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error
     return RP_OK;
 }
 
+/* Under the lock: the record is there for readers, its entry in time. */
+static void publish_held(rp_commit_log *log, rp_append_item *item) {
+    atomic_store_explicit(&log->max_offset, item->commit_log_offset + item->size, memory_order_release);
+    if (rp_message_is_queued(item->sys_flag)) {
+        rp_consume_queue_place(item->queue, item->queue_offset + 1);
+    }
+}
+
 /* Under the lock: the record and its entry are there for readers. */
 static void publish_item(rp_commit_log *log, rp_append_item *item) {
+    if (__builtin_expect(log->holds_back, 0)) {
+        publish_held(log, item);
+        return;
+    }
     if (log->index_feed != NULL) {
         rp_index_feed_entry fed = {item->commit_log_offset, item->store_timestamp_ms, item->size, item->index_hash, item->index_tags_hash};
         rp_index_feed_put(log->index_feed, &fed);
@@ -239,6 +251,10 @@ static int reserve(rp_commit_log *log, rp_append_item *items, const rp_append_it
     return rc == RP_OK && !is_staging(log) ? hold(log, item->size) : rc;
 }
 
+static int64_t next_of(const rp_commit_log *log, const rp_consume_queue *queue) {
+    return __builtin_expect(log->holds_back, 0) ? rp_consume_queue_next_offset(queue) : rp_consume_queue_max_offset(queue);
+}
+
 static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index, int64_t now_ms) {
     rp_append_item *item = &items[index];
     bool consumed = rp_message_is_queued(item->sys_flag);
@@ -256,7 +272,7 @@ static int append_item(rp_commit_log *log, rp_append_item *items, uint32_t index
     source_of(log, item, &source);
     source.store_timestamp_ms = item->store_timestamp_ms = now_ms;
     source.physical_offset = item->commit_log_offset = log->position;
-    source.queue_offset = item->queue_offset = consumed ? rp_consume_queue_max_offset(item->queue) + item->queue->staged : 0;
+    source.queue_offset = item->queue_offset = consumed ? next_of(log, item->queue) + item->queue->staged : 0;
     rp_message_encode(&source, target, item->size);
     log->position += item->size;
     if (is_staging(log)) {
@@ -369,7 +385,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     now_ms = last_ms > now_ms && last_ms - now_ms < 1000
                  ? last_ms
                  : now_ms; /* a batch that waited for the lock is not older than the one before it */
-    bool is_dispatched = rp_commit_log_dispatched_offset(log) == log->position;
+    bool holds_back = rp_commit_log_dispatched_offset(log) != log->position || log->dispatch_limit != INT64_MAX;
+    log->holds_back = holds_back;
     for (uint32_t i = 0; i < item_count; i++) {
         if (items[i].status == RP_OK) {
             items[i].status = failure != 0 ? failure : append_item(log, items, i, now_ms);
@@ -384,7 +401,8 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
         atomic_store_explicit(&log->store_timestamp_ms, now_ms, memory_order_release);
     }
     int64_t position = log->position;
-    if (is_dispatched) {
+    log->appended_end = appended != 0 ? position : log->appended_end;
+    if (!holds_back) {
         atomic_store_explicit(&log->dispatched, position, memory_order_release);
     }
     count(log, (uint64_t)appended, bytes, item_count - (uint64_t)appended, (uint64_t)(rp_clock_monotonic_ns(log->setup.clock) - locked_ns));
@@ -392,7 +410,9 @@ int64_t rp_commit_log_append(rp_commit_log *log, rp_append_item *items, uint32_t
     pthread_mutex_unlock(&log->append_lock);
     if (appended != 0) {
         rp_preallocation_advise(log->preallocation, position);
-        wake_readers(log, items, item_count);
+        if (!holds_back) {
+            wake_readers(log, items, item_count);
+        }
         rp_commit_log_tell_followers(log);
     }
     return appended;

@@ -24,12 +24,6 @@ void rp_commit_log_set_lease(rp_commit_log *log, int64_t until_ns) {
 
 int64_t rp_commit_log_lease(const rp_commit_log *log) { return atomic_load_explicit(&log->lease_until_ns, memory_order_relaxed); }
 
-void rp_commit_log_limit_dispatch(rp_commit_log *log, int64_t offset) {
-    pthread_mutex_lock(&log->append_lock);
-    log->dispatch_limit = offset;
-    pthread_mutex_unlock(&log->append_lock);
-}
-
 /* Under the lock: one piece of one file. How many bytes are zeros now, or a negative status. */
 static int64_t clear_piece(rp_commit_log *log, int64_t begin, int64_t end, rp_error *error) {
     rp_error local = {0};
@@ -71,6 +65,7 @@ static void move_end(rp_commit_log *log, int64_t offset) {
     }
     log->position = offset;
     log->dispatch_failed_at = -1;
+    log->appended_end = log->appended_end < offset ? log->appended_end : offset;
     atomic_store_explicit(&log->max_offset, offset, memory_order_release);
     atomic_fetch_add(&log->cuts, 1);
     if (rp_commit_log_flushed_offset(log) > offset) {

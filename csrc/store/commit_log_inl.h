@@ -43,6 +43,9 @@ struct rp_commit_log {
     _Atomic int64_t lease_until_ns; /* relaxed: the clock passes it by itself */
     bool is_following; /* guarded by append_lock: appends are refused */
     int64_t dispatch_limit; /* guarded by append_lock */
+    bool holds_back; /* guarded by append_lock, for one append: what it brings gets its entries later (commit_log_held.c) */
+    int64_t appended_end; /* guarded by append_lock: own records below it were counted when they were appended */
+    _Atomic uint64_t places; /* grows when queues' placed_end are counted anew: older ones say nothing. Written under append_lock */
     _Atomic uint64_t cuts; /* how often the end went back: a sync that was under way meanwhile says nothing of the new end */
 
     pthread_mutex_t failure_lock; /* leaf */
@@ -55,7 +58,7 @@ struct rp_commit_log {
     _Atomic uint64_t queues_begun; /* relaxed: replicated messages that were their queue's first */
     rp_error damage; /* guarded by append_lock until damaged_at is set, fixed after it */
     _Atomic int64_t damaged_at; /* where replicated bytes are no record, -1: nowhere; set once, released after damage */
-    rp_dispatch_record *dispatch; /* fixed before the first replicated byte */
+    rp_dispatch_record *dispatch, *place; /* fixed before the first replicated byte */
     void *dispatch_context;
 
     rp_index_feed *index_feed; /* fixed before the first append and after the last; NULL: nobody indexes */
@@ -68,5 +71,28 @@ struct rp_commit_log {
     void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting); /* fixed before the first append */
     void *arrived_context;
 };
+
+/* commit_log_dispatch.c */
+#define RP_WOKEN_QUEUES_MAX 64
+#define RP_ROUND_RECORDS_MAX 1024 /* while appends wait for the lock */
+
+/* One hold of the lock: queues that got entries, to wake their readers outside of it. */
+typedef struct rp_dispatch_round {
+    rp_consume_queue *queues[RP_WOKEN_QUEUES_MAX];
+    uint32_t count, records;
+} rp_dispatch_round;
+
+/* Under the lock: what is done with a whole record. RP_OK, or why it goes no further. */
+typedef int rp_visit_record(rp_commit_log *log, const rp_message *message, rp_dispatch_round *round, rp_error *error);
+/* Under the lock: visits the whole records of one file from *offset on, up to `end`, at most a round of them; *offset is behind the last.
+ * RP_OK; RP_E_CORRUPT: what stands there is no record; what the log cannot be read for, or the visit failed with. */
+int rp_commit_log_visit(rp_commit_log *log, int64_t *offset, int64_t end, rp_visit_record *visit, rp_dispatch_round *round,
+                        rp_error *error);
+/* Under the lock: entries for a round of records from the dispatched offset on. 1: there may be more; 0: not now; or why there are none. */
+int rp_commit_log_dispatch_round(rp_commit_log *log, rp_dispatch_round *round, rp_error *error);
+/* All there is; the lock is given up in between, to wake readers. */
+void rp_commit_log_dispatch_all(rp_commit_log *log);
+/* Outside the lock. */
+void rp_commit_log_wake_round(rp_commit_log *log, const rp_dispatch_round *round);
 
 #endif

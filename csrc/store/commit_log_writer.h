@@ -17,7 +17,7 @@
 #include "message.h"
 #include "preallocation.h"
 
-/* Enters a replicated record; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
+/* Enters a record that is in the log; *queue gets the queue that has a new entry, or stays NULL. Under the append lock. */
 typedef int rp_dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error);
 
 #define RP_LOG_FOLLOWERS_MAX 4
@@ -43,9 +43,9 @@ typedef struct rp_commit_log_setup {
 
 /* Reads the directory; nothing is appended before rp_commit_log_set_end. */
 int rp_commit_log_open(const rp_commit_log_setup *setup, rp_commit_log **log, rp_error *error);
-/* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here.
- * Files behind it are removed. */
-int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t store_timestamp_ms, rp_error *error);
+/* Recovery has found the end of the log: everything below is readable and counts as flushed, appends go on from here. Records from
+ * `dispatched` on have no entries yet. Files behind the end are removed. */
+int rp_commit_log_set_end(rp_commit_log *log, int64_t end, int64_t dispatched, int64_t store_timestamp_ms, rp_error *error);
 /* The largest body of the appends that come. */
 void rp_commit_log_set_message_size_max(rp_commit_log *log, uint32_t bytes);
 /* How long the appends that come wait for one another, and when one counts as stuck. */
@@ -66,7 +66,8 @@ void rp_commit_log_feed_index(rp_commit_log *log, rp_index_feed *feed);
 /* Only while nobody appends. */
 void rp_commit_log_remove_follower(rp_commit_log *log, const void *context);
 void rp_commit_log_tell_followers(rp_commit_log *log);
-void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, void *context);
+/* dispatch enters a record into its queue; place only says where the queue goes on behind it. */
+void rp_commit_log_on_dispatch(rp_commit_log *log, rp_dispatch_record *dispatch, rp_dispatch_record *place, void *context);
 /* Under the append lock: the file that holds offset becomes the active one. */
 int rp_commit_log_enter_file(rp_commit_log *log, int64_t offset, rp_error *error);
 

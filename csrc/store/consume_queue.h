@@ -32,6 +32,9 @@ rp_slice rp_consume_queue_topic(const rp_consume_queue *queue);
 int32_t rp_consume_queue_id(const rp_consume_queue *queue);
 int64_t rp_consume_queue_min_offset(const rp_consume_queue *queue); /* first queue offset that still exists */
 int64_t rp_consume_queue_max_offset(const rp_consume_queue *queue); /* one past the last dispatched entry */
+/* Where the next message is going to be: the max offset, or behind messages whose entries are held back (commit_log_held.c). Exact under
+ * the append lock; elsewhere it may be a moment old. */
+int64_t rp_consume_queue_next_offset(const rp_consume_queue *queue);
 /* Copies entries from offset on. How many (0..entries_max); 0 when offset == max; RP_E_RANGE outside min..max;
  * RP_E_NOT_FOUND when the file is gone; RP_E_IO, RP_E_NO_MEMORY as of rp_commit_log_read. */
 int64_t rp_consume_queue_read(rp_consume_queue *queue, int64_t offset, rp_queue_entry *entries, uint32_t entries_max);

@@ -30,11 +30,17 @@ struct rp_consume_queue {
     uint8_t *active_address;     /* its map */
     int64_t active_end_offset;   /* entries: first one behind the active file */
     int64_t allocated_offset;    /* entries below it have disk space and memory: put may write them */
-    int64_t staged;              /* entries of the batch whose records are not written yet: they come behind max_offset */
+    int64_t staged;              /* entries of the batch whose records are not written yet: they come behind all others */
     uint64_t cuts;               /* how often entries were taken from its end */
     int64_t wanted_offset;       /* the entry whose reservation asks for more space ahead */
+    bool is_in_round;            /* it has got an entry in the round of dispatch that is under way */
+    int64_t deleted_at;          /* log offset: records below it were its deleted topic's, and get no entry any more */
+    /* Behind its last record in the log, whose entry is held back; counts while placed_in is the log's `places`. Written under the append
+     * lock, relaxed. */
+    _Atomic int64_t placed_end;
+    _Atomic uint64_t placed_in;
 
-    _Atomic bool is_wanted;      /* it is in the list of queues that want space */
+    _Atomic bool is_wanted; /* it is in the list of queues that want space */
     rp_consume_queue *next_wanted; /* of that list: its owner's (consume_queue_space.c) */
 };
 

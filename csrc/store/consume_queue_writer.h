@@ -32,6 +32,8 @@ int rp_consume_queue_load(rp_consume_queue *queue, rp_error *error);
 
 /* Writes the entry at max_offset, which was reserved (consume_queue_space.h), and publishes it. */
 void rp_consume_queue_put(rp_consume_queue *queue, const rp_queue_entry *entry);
+/* Its messages go up to `end`, though their entries are held back: the next is appended there. */
+void rp_consume_queue_place(rp_consume_queue *queue, int64_t end);
 /* The waiting bits, read so that a reactor that sets its bit and then reads the max offset misses nothing: either it sees the entries
  * put before this call, or its bit is seen here. */
 uint64_t rp_consume_queue_waiting_after_put(rp_consume_queue *queue);

@@ -13,12 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "consume_queue_inl.h"
 #include "consume_queue_space.h"
 #include "consume_queue_writer.h"
 #include "light_queue.h"
 #include "message_layout_inl.h"
 
 #define GAP_MAX 100000 /* entries filled in one by one; a hostile queue offset must not fill the disk */
+#define OFFSET_MAX (INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2)
 #define DELAY_LEVELS_DEFAULT "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
 static int64_t unit_ms(char unit) {
@@ -136,7 +138,7 @@ static rp_consume_queue *queue_of(rp_dispatcher *dispatcher, const rp_message *m
 /* The entry at its offset of the queue, as the head of this file says. */
 static int enter(rp_dispatcher *dispatcher, rp_consume_queue *queue, int64_t offset, const rp_queue_entry *entry, rp_error *error) {
     int64_t next = rp_consume_queue_max_offset(queue);
-    if (offset < 0 || offset > INT64_MAX / RP_CONSUME_QUEUE_ENTRY_SIZE / 2) {
+    if (offset < 0 || offset > OFFSET_MAX) {
         return rp_error_set(error, RP_E_CORRUPT, 0, NULL, entry->commit_log_offset, "queue offset %lld cannot be", (long long)offset);
     }
     int rc = RP_OK;
@@ -196,7 +198,27 @@ int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *messa
         return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
     }
     dispatcher->last_queue = queue;
+    if (message->physical_offset < queue->deleted_at) {
+        return RP_OK;
+    }
     rp_queue_entry entry = {message->physical_offset, (int32_t)message->size, tags_code};
     int rc = enter(dispatcher, queue, message->queue_offset, &entry, error);
     return rc == RP_OK && dispatcher->has_light_queues ? enter_light_queues(dispatcher, message, &entry, error) : rc;
+}
+
+int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error) {
+    if (!rp_message_is_queued(message->sys_flag)) {
+        return RP_OK;
+    }
+    rp_consume_queue *queue = queue_of(dispatcher, message, error);
+    if (queue == NULL) {
+        return error != NULL && error->status == RP_E_NO_MEMORY ? RP_E_NO_MEMORY : RP_E_CORRUPT;
+    }
+    if (message->queue_offset < 0 || message->queue_offset > OFFSET_MAX) {
+        return RP_E_CORRUPT;
+    }
+    if (message->physical_offset >= queue->deleted_at) {
+        rp_consume_queue_place(queue, message->queue_offset + 1);
+    }
+    return RP_OK;
 }

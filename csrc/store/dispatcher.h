@@ -41,6 +41,9 @@ int rp_dispatcher_apply(rp_dispatcher *dispatcher, const rp_message *message, rp
  * queues its properties. */
 int rp_dispatcher_apply_coded(rp_dispatcher *dispatcher, const rp_message *message, int64_t tags_code, rp_error *error);
 
+/* The record's queue gets no entry, but a place for it: what is appended goes behind it. RP_OK, RP_E_CORRUPT, RP_E_NO_MEMORY. */
+int rp_dispatcher_place(rp_dispatcher *dispatcher, const rp_message *message, rp_error *error);
+
 /* The tags code of the record's queue entry: hash of TAGS, or the time of delivery in the delay topic. From any thread. */
 int64_t rp_dispatcher_tags_code(const rp_dispatcher *dispatcher, const rp_message *message);
 

@@ -121,7 +121,8 @@ static int sync_log(rp_flusher *flusher, rp_error *error) {
 
 /* Under queue_lock. */
 static int write_checkpoint(rp_flusher *flusher, rp_error *error) {
-    const rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
+    rp_checkpoint *checkpoint = &flusher->setup.checkpoint;
+    checkpoint->confirm_offset = rp_commit_log_dispatched_offset(flusher->setup.commit_log);
     int rc = rp_checkpoint_write(flusher->setup.ops, flusher->setup.checkpoint_path, checkpoint, error);
     if (rc == RP_OK) {
         atomic_store(&flusher->checkpointed, checkpoint->flushed_offset);

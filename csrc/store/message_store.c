@@ -77,6 +77,11 @@ static int is_younger(rp_consume_queue *queue, int64_t log_offset, rp_error *err
     return last.commit_log_offset >= log_offset;
 }
 
+/* Under the append lock: what is in the log by then, entered or not, was the topic's that goes. */
+static int64_t end_of_topic(const topic_deletion *deletion) {
+    return deletion->log->position < deletion->log_offset ? deletion->log->position : deletion->log_offset;
+}
+
 static int delete_queue(void *context, rp_consume_queue *queue) {
     topic_deletion *deletion = context;
     if (queue->topic.size == deletion->topic.size && memcmp(queue->topic.data, deletion->topic.data, queue->topic.size) == 0) {
@@ -85,6 +90,10 @@ static int delete_queue(void *context, rp_consume_queue *queue) {
         deletion->kept += rc == 1;
         bool goes = rc == RP_OK;
         rc = goes ? rp_consume_queue_clear(queue, deletion->error) : rc;
+        if (goes) {
+            queue->deleted_at = end_of_topic(deletion);
+            rp_consume_queue_place(queue, 0);
+        }
         pthread_mutex_unlock(&deletion->log->append_lock);
         if (goes) {
             rmdir(rp_mapped_file_queue_directory(queue->row)); /* one left behind would come back as an empty queue */

@@ -44,6 +44,7 @@ typedef struct rp_message_store_options {
     int32_t read_only;                  /* tools: no threads, no writes, shared lock */
     int32_t check_crc_on_recover;       /* rp_check_crc of message.h, default RP_CHECK_BODY_CRC */
     int32_t rebuild_queues;             /* tools: consume queues are dropped and made again from the whole commit log */
+    int32_t holds_back;                 /* behind a controller: what may not be confirmed gets no queue entry at open (recovery.h) */
     uint32_t queues_max;                /* bound of topic queues, default 1,000,000 */
     const char *delay_levels;           /* messageDelayLevel; NULL: RocketMQ's 18 levels */
     int32_t index_enable;               /* messageIndexEnable, default 1 */
@@ -106,7 +107,8 @@ void rp_message_store_each_queue(rp_message_store *store, int (*visit)(void *con
  * either order: keep the larger offset. Also called when a sync fails, with the offset as it was: rp_message_store_writable says so. Set
  * before the first append; taking it away (NULL) returns when it runs no more. */
 void rp_message_store_on_flushed(rp_message_store *store, void (*flushed)(void *context, int64_t flushed_offset), void *context);
-/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. */
+/* Called in the appender's thread, outside the lock, for each queue of the batch that has waiting reactors. Of entries that come behind
+ * their append (a slave's, held ones) in the thread that enters them; then also with waiting 0 for each delay level's queue. */
 void rp_message_store_on_arrival(rp_message_store *store, void (*arrived)(void *context, rp_consume_queue *queue, uint64_t waiting),
                                  void *context);
 /* Called in the appender's thread after every append or replicated piece, outside the lock: the log has grown. RP_OK; RP_E_BUSY when

@@ -227,18 +227,26 @@ static int recover(rp_message_store *store, rp_error *error) {
                                     .queues_damaged = loaded != RP_OK || store->options.rebuild_queues,
                                     .check_crc = store->options.check_crc_on_recover,
                                     .read_only = store->options.read_only,
+                                    .holds_back = store->options.holds_back,
                                     .doubt_queues = doubt_queues,
                                     .context = store};
     int rc = rp_recovery_run(&store->recovery, error);
-    return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.store_timestamp_ms, error) : rc;
+    return rc == RP_OK ? rp_commit_log_set_end(store->commit_log, store->recovery.end, store->recovery.held_from,
+                                               store->recovery.store_timestamp_ms, error)
+                       : rc;
 }
 
-static int dispatch_replicated(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+static int dispatch_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
     rp_dispatcher *dispatcher = context;
     uint64_t added = dispatcher->entries_added;
     int rc = rp_dispatcher_apply(dispatcher, message, error);
     *queue = rc == RP_OK && dispatcher->entries_added > added ? dispatcher->last_queue : NULL;
     return rc;
+}
+
+static int place_record(void *context, const rp_message *message, rp_consume_queue **queue, rp_error *error) {
+    *queue = NULL;
+    return rp_dispatcher_place(context, message, error);
 }
 
 static void index_synced(void *context, int64_t time_ms) { rp_flusher_set_indexed(((rp_message_store *)context)->flusher, time_ms); }
@@ -298,6 +306,7 @@ static int settle(rp_message_store *store, rp_error *error) {
     checkpoint->log_time_ms = recovery->store_timestamp_ms;
     checkpoint->flushed_offset = recovery->end;
     checkpoint->queues_offset = recovery->start; /* what was dispatched from there is synced with the queues' next pass */
+    checkpoint->confirm_offset = recovery->held_from;
     rp_checkpoint_forget_counts(checkpoint);
     checkpoint->is_exact = 1;
     return rc == RP_OK ? rp_checkpoint_write(store->ops, store->paths.checkpoint, checkpoint, error) : rc;
@@ -335,7 +344,7 @@ static int open_flusher(rp_message_store *store, rp_error *error) {
 }
 
 static int start_log(rp_message_store *store, rp_error *error) {
-    rp_commit_log_on_dispatch(store->commit_log, dispatch_replicated, &store->dispatcher);
+    rp_commit_log_on_dispatch(store->commit_log, dispatch_record, place_record, &store->dispatcher);
     return rp_commit_log_start(store->commit_log, error);
 }
 

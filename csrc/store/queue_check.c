@@ -184,7 +184,7 @@ int rp_queue_check_message(rp_queue_check *check, const rp_message *message, uin
     const uint8_t *entry = rp_file_row_at(files, *offset, RP_CONSUME_QUEUE_ENTRY_SIZE);
     *cause = "a message is in the log but its queue entry is missing";
     if (entry == NULL || rp_get_u32(entry + 8) == 0)
-        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : 0;
+        return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : RP_QUEUE_CHECK_MISSING;
     *cause = "the queue entry points at another log offset or size than its message has";
     if ((int64_t)rp_get_u64(entry) != message->physical_offset || rp_get_u32(entry + 8) != message->size)
         return began_later(files, message) ? RP_QUEUE_CHECK_ORPHAN : 0;

@@ -250,7 +250,9 @@ static int look_for_entry(rp_recovery *recovery, const rp_message *message, rp_e
 /* Puts the record into its queue. A whole record that names an impossible queue stays: it hurts nobody. */
 static int dispatch(rp_recovery *recovery, const rp_message *message, int64_t tags_code, rp_error *error) {
     int rc = RP_OK;
-    if (message->physical_offset < recovery->looked_at_end) {
+    if (message->physical_offset + message->size > recovery->confirmed) {
+        recovery->held_from = message->physical_offset < recovery->held_from ? message->physical_offset : recovery->held_from;
+    } else if (message->physical_offset < recovery->looked_at_end) {
         rc = look_for_entry(recovery, message, error);
     } else if (!recovery->read_only) {
         rc = rp_dispatcher_apply_coded(recovery->dispatcher, message, tags_code, error);
@@ -391,6 +393,7 @@ static int pass_over_log(rp_recovery *recovery, rp_error *error) {
     int64_t begun_ns = rp_clock_monotonic_ns(recovery->clock);
     progress told = {begun_ns, begun_ns};
     recovery->end = recovery->start;
+    recovery->held_from = INT64_MAX;
     int rc = walk(recovery, &told, error);
     recovery->elapsed_ns = rp_clock_monotonic_ns(recovery->clock) - begun_ns;
     if (recovery->end - recovery->start >= ALONE_BYTES) {
@@ -412,10 +415,23 @@ static int rebuild_queues(rp_recovery *recovery, rp_error *error) {
     return rc == RP_OK ? pass_over_log(recovery, error) : rc;
 }
 
+/* Up to where the group has the log, as far as that can be told; a status where it cannot be just now. */
+static int64_t find_confirmed(rp_recovery *recovery, rp_error *error) {
+    if (!recovery->holds_back || recovery->read_only) {
+        return INT64_MAX;
+    }
+    queue_ends ends = {.recovery = recovery, .cursor = {.row = files(recovery)}, .end = 0, .rc = RP_OK, .error = error};
+    rp_queue_table_each(recovery->queues, look_at_queue, &ends);
+    rp_log_cursor_leave(&ends.cursor);
+    int64_t confirmed = recovery->checkpoint->confirm_offset > ends.end ? recovery->checkpoint->confirm_offset : ends.end;
+    return ends.rc != RP_OK ? ends.rc : confirmed;
+}
+
 int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     recovery->start = choose_start(recovery, error);
-    if (recovery->start < 0) {
-        return (int)recovery->start;
+    recovery->confirmed = recovery->start < 0 ? recovery->start : find_confirmed(recovery, error);
+    if (recovery->confirmed < 0) {
+        return (int)recovery->confirmed;
     }
     int rc = recovery->queues_damaged ? begin_rebuild(recovery, error) : RP_OK;
     if (rc == RP_OK && !recovery->read_only && (!recovery->was_clean || recovery->queues_damaged)) {
@@ -428,6 +444,7 @@ int rp_recovery_run(rp_recovery *recovery, rp_error *error) {
     if (rc != RP_OK) {
         return rc;
     }
+    recovery->held_from = recovery->held_from < recovery->end ? recovery->held_from : recovery->end;
     if (recovery->records == 0) {
         recovery->store_timestamp_ms = recovery->checkpoint->log_time_ms;
     }

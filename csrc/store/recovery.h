@@ -12,6 +12,9 @@
  *   end       else the first place that is no whole record. What is behind it in its file is cleared on disk before the store opens, so
  *             that no later crash can bring it back, and later files are set aside; queue entries that point behind it are cut.
  *
+ *   held      behind a controller records that the group may not have: no entries are made of them, they are cut or confirmed later.
+ *             Entries are made in the log's order, so the furthest there is says more than a checkpoint of seconds ago
+ *
  * A pass of more than a MiB has a second thread in front of it that reads and checks (record_check.h).
  *
  * Threads  the owner's, before any other but that one is started.
@@ -41,17 +44,20 @@ typedef struct rp_recovery {
     int32_t queues_damaged; /* some queue could not be loaded: all are rebuilt */
     int32_t check_crc;      /* rp_check_crc */
     int32_t read_only;      /* nothing is written: queues are taken as they are */
+    int32_t holds_back; /* nothing is dispatched that is not confirmed: by the checkpoint, or by an entry of it or of what is behind */
     int (*doubt_queues)(void *context, rp_error *error); /* says on disk that no queue is to be trusted; not called when read_only */
     void *context;
-    int64_t looked_at_end;  /* the pass's own: records below it have their entries, or have lost them */
+    int64_t looked_at_end; /* the pass's own: records below it have their entries, or have lost them */
     int32_t entries_missing; /* the pass's own: some have */
+    int64_t confirmed; /* the pass's own: records that end behind it are held back */
     /* results */
-    int64_t start, end;           /* of the pass over the log: the end of its last record */
-    int64_t passed_end;           /* the same, behind its padding */
-    int64_t store_timestamp_ms;   /* of the last record; 0 when there is none */
-    uint64_t records;             /* read in the pass */
-    int64_t elapsed_ns;           /* of the pass */
-    int32_t cut;                  /* 1 when the pass ended at something other than untouched space; cause says at what */
+    int64_t start, end; /* of the pass over the log: the end of its last record */
+    int64_t passed_end; /* the same, behind its padding */
+    int64_t held_from; /* the first record that was held back; the end where none was */
+    int64_t store_timestamp_ms; /* of the last record; 0 when there is none */
+    uint64_t records; /* read in the pass */
+    int64_t elapsed_ns; /* of the pass */
+    int32_t cut; /* 1 when the pass ended at something other than untouched space; cause says at what */
     rp_error cause;
 } rp_recovery;
 

@@ -53,7 +53,7 @@ cdef extern from "ha/ha_master.h" nogil:
 
 cdef extern from "ha/ha_switch.h" nogil:
     enum: RP_SYNC_STATE_SET_MAX
-    int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, rp_error *error)
+    int rp_ha_master_lead(rp_ha_master *master, int64_t epoch, const int64_t *ids, uint32_t count, rp_error *error)
     void rp_ha_master_step_down(rp_ha_master *master)
     int rp_ha_master_agree(rp_ha_master *master, const int64_t *ids, uint32_t count)
     int rp_ha_master_propose(rp_ha_master *master, const int64_t *ids, uint32_t count)

@@ -38,10 +38,11 @@ class HaMaster(NativeObject):
         """options are the fields of rp_ha_master_options. Acks of slaves_required slaves complete the broker's parked responses. With
         epochs it is one behind a controller: give broker_id and all_in_sync_state_set too; it serves nobody, and the store takes no
         appends, until lead()."""
-    def lead(self, epoch: int) -> None:
-        """Master of that epoch from the log's end on, with a SyncStateSet of this broker alone. After HaSlave.let_go(), before sends are
-        accepted. Raises OffsetOutOfRange for an epoch before the last one, StoreCorrupt, StoreIOError, DiskFull: then it does not lead
-        and may be asked again."""
+    def lead(self, epoch: int, broker_ids: Collection[int]) -> None:
+        """Master of that epoch and SyncStateSet from the log's end on. With others in the set and all_in_sync_state_set what is in no queue
+        by now waits for them; alone all there is is in the queues. After HaSlave.let_go(), before sends are accepted. Raises
+        OffsetOutOfRange for an epoch before the last one, StoreCorrupt, StoreIOError, DiskFull: then it does not lead and may be asked
+        again; InvalidArgument: the set."""
     def step_down(self) -> None:
         """The store takes no appends and slaves are gone when this returns. After sends are refused, before HaSlave.set_master()."""
     def agree(self, broker_ids: Collection[int]) -> None:

@@ -159,6 +159,16 @@ cdef class EpochCache(NativeObject):
         give_back((self.log,))
 
 
+cdef uint32_t take_ids(object broker_ids, int64_t *ids) except? 0:
+    cdef uint32_t count = 0
+    if len(broker_ids) > RP_SYNC_STATE_SET_MAX:
+        raise InvalidArgument(f"{sorted(broker_ids)} is no SyncStateSet: it has more than {RP_SYNC_STATE_SET_MAX} ids")
+    for broker_id in broker_ids:
+        ids[count] = broker_id
+        count += 1
+    return count
+
+
 cdef class HaMaster(NativeObject):
     def __init__(self, MessageStore store not None, Broker broker=None, *, EpochCache epochs=None, log=None, **options):
         cdef rp_ha_master_options native_options
@@ -216,14 +226,16 @@ cdef class HaMaster(NativeObject):
         finally:
             self.leave()
 
-    def lead(self, int64_t epoch):
+    def lead(self, int64_t epoch, broker_ids):
+        cdef int64_t[RP_SYNC_STATE_SET_MAX] ids
+        cdef uint32_t count = take_ids(broker_ids, ids)
         cdef rp_error error
         cdef int status
         error.status = 0
         self.enter()
         try:
             with nogil:
-                status = rp_ha_master_lead(self.native, epoch, &error)
+                status = rp_ha_master_lead(self.native, epoch, ids, count, &error)
             check(status, &error)
         finally:
             self.leave()
@@ -238,20 +250,16 @@ cdef class HaMaster(NativeObject):
 
     cdef int change_set(self, object broker_ids, bint agrees) except -1:
         cdef int64_t[RP_SYNC_STATE_SET_MAX] ids
-        cdef uint32_t count = 0
-        cdef int status = RP_E_INVALID
-        if len(broker_ids) <= RP_SYNC_STATE_SET_MAX:
-            for broker_id in broker_ids:
-                ids[count] = broker_id
-                count += 1
-            self.enter()
-            try:
-                with nogil:
-                    status = rp_ha_master_agree(self.native, ids, count) if agrees else rp_ha_master_propose(self.native, ids, count)
-            finally:
-                self.leave()
+        cdef uint32_t count = take_ids(broker_ids, ids)
+        cdef int status
+        self.enter()
+        try:
+            with nogil:
+                status = rp_ha_master_agree(self.native, ids, count) if agrees else rp_ha_master_propose(self.native, ids, count)
+        finally:
+            self.leave()
         if status == RP_E_INVALID:
-            raise InvalidArgument(f"{sorted(broker_ids)} is no SyncStateSet: at most {RP_SYNC_STATE_SET_MAX} ids, this broker's among them")
+            raise InvalidArgument(f"{sorted(broker_ids)} is no SyncStateSet: this broker's id is not among them")
         return check(status, NULL)
 
     def agree(self, broker_ids):

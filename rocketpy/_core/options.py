@@ -61,6 +61,7 @@ class MessageStoreOptions(TypedDict, total=False):
     read_only: int
     check_crc_on_recover: int
     rebuild_queues: int
+    holds_back: int
     queues_max: int
     delay_levels: str | None
     index_enable: int

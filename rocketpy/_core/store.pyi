@@ -59,6 +59,8 @@ class MessageStore(NativeObject):
         """0 for a queue that does not exist."""
     def max_offset(self, topic: str, queue_id: int) -> int:
         """Behind the last entry; 0 for a queue that does not exist."""
+    def next_offset(self, topic: str, queue_id: int) -> int:
+        """Where the next message goes: behind those, too, whose entries are held back until they are confirmed."""
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: int = 0) -> int:
         """boundary 0: the first queue offset stored at timestamp_ms or later, the max offset when there is none; 1: the last one stored
         by then. 0 for a queue that does not exist. Raises StoreIOError."""

@@ -24,7 +24,7 @@ cdef extern from *:
         ROW(commit_log_path), ROW(commit_log_file_size), ROW(consume_queue_file_size), ROW(message_size_max), ROW(flush_mode),
         ROW(flush_backend), ROW(liburing_path), ROW(flush_interval_ms), ROW(flush_least_pages), ROW(flush_thorough_interval_ms),
         ROW(queue_flush_interval_ms), ROW(append_busy_timeout_ms), ROW(append_wait_timeout_ms), ROW(populate_ahead_bytes),
-        ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(queues_max),
+        ROW(append_property_crc), ROW(read_only), ROW(check_crc_on_recover), ROW(rebuild_queues), ROW(holds_back), ROW(queues_max),
         ROW(delay_levels), ROW(index_enable), ROW(index_slot_count), ROW(index_entry_count_max), ROW(store_host), ROW(store_host_is_v6),
         RP_FIELD_END};
     #undef ROW
@@ -350,6 +350,15 @@ cdef class MessageStore(NativeObject):
         try:
             queue = self.find_queue(topic, queue_id, False)
             return 0 if queue == NULL else rp_consume_queue_max_offset(queue)
+        finally:
+            self.leave()
+
+    def next_offset(self, str topic not None, int32_t queue_id):
+        cdef rp_consume_queue *queue
+        self.enter()
+        try:
+            queue = self.find_queue(topic, queue_id, False)
+            return 0 if queue == NULL else rp_consume_queue_next_offset(queue)
         finally:
             self.leave()
 

@@ -1,13 +1,13 @@
-"""Answers of a broker to whoever asks over HTTP whether it is well, beside its metrics: /healthz and /readyz.
+"""Answers of a server to whoever asks over HTTP whether it is well, beside its metrics: /healthz and /readyz.
 
-/healthz  200 while the broker's event loop answers; 503 when it has not for PATIENCE_S: restarting it would help
-/readyz   200 once a name server has it, so that clients find it; 503 with the reason before that, and while it is leaving
+/healthz  200 while the event loop answers; 503 when it has not for PATIENCE_S: restarting it would help
+/readyz   200 when clients may come; 503 and why not before that, and while it is leaving
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import TimeoutError as Late
 from typing import Any, Final
 from wsgiref.types import StartResponse, WSGIApplication
@@ -18,10 +18,10 @@ PATIENCE_S: Final = 5.0
 class HealthPaths:
     """Puts the two paths before another application; called on HTTP threads."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, registered: Callable[[], Mapping[str, bool]], behind: WSGIApplication) -> None:
-        """`registered`: by name server, whether it has the broker; called on the loop."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, why_not_ready: Callable[[], str], behind: WSGIApplication) -> None:
+        """why_not_ready: empty when it is; called on the loop."""
         self._loop = loop
-        self._registered = registered
+        self._why_not_ready = why_not_ready
         self._behind = behind
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -40,7 +40,4 @@ class HealthPaths:
         return ""
 
     async def _readiness(self) -> str:
-        registered = self._registered()
-        if any(registered.values()):
-            return ""
-        return f"registered with none of the name servers {', '.join(registered) or '(none is configured)'}"
+        return self._why_not_ready()

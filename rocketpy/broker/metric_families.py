@@ -1,18 +1,17 @@
-"""Series under the labels that all of a broker's series have, in Prometheus' families.
+"""Series under the labels that all series of a server have, in Prometheus' families.
 
-Bounds: metricsOtelCardinalityLimit series of one metric; the log says once when there are more.
+Bounds: series_max series of one metric; the log says once when there are more.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-
-from .metrics_settings import MetricsSettings
 
 log = logging.getLogger(__name__)
 
@@ -23,12 +22,21 @@ HistogramRow = tuple[Labels, Sequence[int], float]
 """Labels, how many were in each class and above the last bound, and the sum of their values."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """What was read on the event loop, and what is still to be read on the thread of the scrape."""
+
+    metrics: list[Metric]
+    rest: Callable[[], Iterable[Metric]] = tuple
+
+
 class MetricFamilies:
     """Makes families of rows, which have the same labels each."""
 
-    def __init__(self, settings: MetricsSettings) -> None:
-        self._common = settings.labels
-        self._limit = settings.series_max
+    def __init__(self, common: Labels, series_max: int) -> None:
+        """`common`: of every series, besides its own."""
+        self._common = common
+        self._limit = series_max
         self._is_cut = False
 
     def gauge(self, name: str, help_text: str, rows: Iterable[Row]) -> Metric:

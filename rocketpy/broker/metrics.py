@@ -7,6 +7,7 @@ The counters live in C; nothing here runs per message.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ from ..remoting.codes import Language
 from . import names
 from .call_metrics import CallMetrics
 from .lag_metrics import LagMetrics, QueueBehind
-from .metric_families import MetricFamilies
+from .metric_families import MetricFamilies, Scrape
 from .metrics_service import MetricsService
 from .metrics_settings import MetricsSettings
 from .parts import Parts, now_ms
@@ -33,23 +34,14 @@ _MESSAGE_TYPES: Final = ("normal", "fifo", "delay", "transaction")  # rp_message
 _CONSUME_MODES: Final = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSUME_POP": "pop"}
 
 
-BrokerExporter = MetricsService[list[QueueBehind]]
-
-
-def exporter_of(parts: Parts, settings: MetricsSettings) -> BrokerExporter:
-    """A broker's, which says besides whether the broker is well."""
-    registration = parts.registration
-    return MetricsService(BrokerMetrics(parts, settings), settings.host, settings.port, lambda: registration.registered)
-
-
 class BrokerMetrics:
     """Reads the broker for a scrape."""
 
     def __init__(self, parts: Parts, settings: MetricsSettings) -> None:
         self._parts = parts
-        self._families = families = MetricFamilies(settings)
+        self._families = families = MetricFamilies(settings.labels, settings.series_max)
         self._gauge, self._counter = families.gauge, families.counter
-        self._calls = CallMetrics(parts.native, parts.call_times, families)
+        self._calls = CallMetrics(parts.native, parts.latencies, families)
         self._lag_metrics = LagMetrics(parts, families, self._group_labels)
         self._wanted = settings.sections
         sections: dict[str, Callable[[], Iterable[Metric]]] = {
@@ -63,15 +55,15 @@ class BrokerMetrics:
         self._sections = [section for key, section in sections.items() if key in settings.sections]
         self._sections += [self._replication, self._refusals]
 
-    def read(self) -> tuple[list[Metric], list[QueueBehind]]:
-        """Every metric that tables and counters tell, and what `times` wants to know. On the event loop."""
+    def read(self) -> Scrape:
+        """On the event loop."""
+        behind = self._lag_metrics.behind() if "enableLagAndDlqMetrics" in self._wanted else []
         metrics = list(chain.from_iterable(section() for section in self._sections))
-        if "enableLagAndDlqMetrics" not in self._wanted:
-            return metrics, []
-        behind = self._lag_metrics.behind()
-        return [*metrics, *self._lag_metrics.read(behind)], behind
+        if "enableLagAndDlqMetrics" in self._wanted:
+            metrics += self._lag_metrics.read(behind)
+        return Scrape(metrics, functools.partial(self._times, behind))
 
-    def times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
+    def _times(self, behind: list[QueueBehind]) -> Iterator[Metric]:
         """The metrics for which the log is read, which may wait for the disk. Any thread but the event loop's."""
         if "enableLagAndDlqMetrics" in self._wanted:
             yield from self._lag_metrics.times(behind, self._parts.store, now_ms())
@@ -135,7 +127,7 @@ class BrokerMetrics:
     def _requests(self) -> Iterator[Metric]:
         yield from self._messages()
         yield from self._transactions()
-        yield from self._calls.latencies()
+        yield from self._calls.calls()
         yield from self._calls.changes()
 
     def _messages(self) -> Iterator[Metric]:
@@ -274,6 +266,11 @@ class BrokerMetrics:
     def _group_labels(self, group: str, topic: str) -> dict[str, str]:
         is_system = self._parts.topics.is_system_topic(topic) or _is_system_group(group)
         return {"topic": topic, "consumer_group": group, "is_system": _bool(is_system)}
+
+
+def exporter_of(parts: Parts, settings: MetricsSettings) -> MetricsService:
+    """Not started yet. A broker is ready when a name server has it."""
+    return MetricsService(BrokerMetrics(parts, settings).read, settings.host, settings.port, parts.registration.why_nowhere)
 
 
 def _client_labels(language: int, version: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Serves the metrics of a broker or a proxy over HTTP, and whether a broker is well (health.py): metricsExporterType=PROM.
+"""Serves the metrics of a broker or a proxy over HTTP, and whether it is well (health.py): metricsExporterType=PROM.
 
-    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: times ─► text
+    scrape ─ HTTP thread (prometheus_client) ─ collect ─► event loop: read ─► HTTP thread: rest of the scrape ─► text
 
 One thread a scrape; each waits for the event loop, where alone the tables may be read, for READ_WITHIN_S at most.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -20,34 +20,21 @@ from prometheus_client.registry import Collector
 
 from .._core.errors import NetworkError
 from .health import HealthPaths
+from .metric_families import Scrape
 
 log = logging.getLogger(__name__)
 
 READ_WITHIN_S: Final = 5.0
 
 
-T = TypeVar("T")
+class MetricsService(Collector):
+    """One exporter."""
 
-
-class Metrics(Protocol[T]):
-    """What is served."""
-
-    def read(self) -> tuple[list[Metric], T]:
-        """What costs no time, and what `times` wants to know. On the event loop that started the service."""
-        ...
-
-    def times(self, behind: T) -> Iterable[Metric]:
-        """What may wait for the disk. On any other thread."""
-        ...
-
-
-class MetricsService(Collector, Generic[T]):
-    """One exporter. registered: by name server, whether it has the broker; None: nobody is told whether it is well."""
-
-    def __init__(self, metrics: Metrics[T], host: str, port: int, registered: Callable[[], Mapping[str, bool]] | None = None) -> None:
+    def __init__(self, read: Callable[[], Scrape], host: str, port: int, why_not_ready: Callable[[], str] = str) -> None:
+        """Both are called on the event loop that starts it. why_not_ready: empty when clients may come."""
         self._host, self._port = host, port
-        self._metrics = metrics
-        self._registered = registered
+        self._read = read
+        self._why_not_ready = why_not_ready
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: tuple[WSGIServer, threading.Thread] | None = None
 
@@ -69,8 +56,7 @@ class MetricsService(Collector, Generic[T]):
             ) from error
         server, behind = self._running[0], self._running[0].get_app()
         assert behind is not None
-        if self._registered is not None:
-            server.set_app(HealthPaths(self._loop, self._registered, behind))
+        server.set_app(HealthPaths(self._loop, self._why_not_ready, behind))
         log.info("metrics are served on http://%s:%d/metrics", self._host, self.port)
 
     async def stop(self) -> None:
@@ -86,11 +72,11 @@ class MetricsService(Collector, Generic[T]):
     def collect(self) -> Iterable[Metric]:
         """On an HTTP thread. TimeoutError when the event loop does not come to it: the scrape fails, nothing else does."""
         assert self._loop is not None
-        metrics, behind = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
-        return [*metrics, *self._metrics.times(behind)]
+        scrape = asyncio.run_coroutine_threadsafe(self._read_on_loop(), self._loop).result(READ_WITHIN_S)
+        return [*scrape.metrics, *scrape.rest()]
 
-    async def _read_on_loop(self) -> tuple[list[Metric], T]:
-        return self._metrics.read()
+    async def _read_on_loop(self) -> Scrape:
+        return self._read()
 
 
 def _end(server: WSGIServer, thread: threading.Thread) -> None:

@@ -70,6 +70,7 @@ def store_options(config: Config, store_host: str) -> MessageStoreOptions:
         "append_busy_timeout_ms": appending["busy_timeout_ms"],
         "append_wait_timeout_ms": appending["wait_timeout_ms"],
         "append_property_crc": int(config.boolean("enabledAppendPropCRC")),
+        "holds_back": int(config.boolean("enableControllerMode")),
         "delay_levels": config.text("messageDelayLevel"),
         "index_enable": int(config.boolean("messageIndexEnable")),
         "index_slot_count": config.integer("maxHashSlotNum"),

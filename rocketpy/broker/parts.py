@@ -18,11 +18,11 @@ from .._core.store import MessageStore
 from ..config import Config
 from ..ha.service import HaService
 from ..remoting.bodies import DataVersion
-from ..remoting.call_times import CallTimes
 from ..remoting.client import RemotingClient
 from ..remoting.codes import ResponseCode, request_name
 from ..remoting.command import CommandError, Fields, Response
 from ..remoting.json_codec import ObjectKey, is_deeper, read_json, write_fastjson
+from ..remoting.latencies import Latencies
 from ..remoting.service import Handler
 from . import names
 from .attributes import QUEUE_TYPE
@@ -136,7 +136,7 @@ class Parts:
     boot_ms: int
     memory_bytes: int
     """Of this machine."""
-    call_times: CallTimes = field(default_factory=CallTimes)
+    latencies: Latencies = field(default_factory=Latencies)
     """Of what Python answers, on all listeners."""
 
     @property
@@ -151,10 +151,10 @@ class Parts:
         return MessageQueue(topic, self.settings.broker_name, queue_id)
 
     def queue_end(self, topic: str, queue_id: int) -> int | None:
-        """Where a queue ends; None of topics that are not here, and of those whose queues only RocketMQ reads."""
+        """Where a queue ends, with what is held back from it; None of topics that are not here or whose queues only RocketMQ reads."""
         config = self.topics.get(topic)
         has_plain_queues = config is not None and config.attributes.get(QUEUE_TYPE, "SimpleCQ") == "SimpleCQ"
-        return self.store.max_offset(topic, queue_id) if has_plain_queues else None
+        return self.store.next_offset(topic, queue_id) if has_plain_queues else None
 
     async def release_new(self, topic: str) -> None:
         """Returns when a topic that was made by being used is in its file: what is acknowledged can be read after a crash. One write for

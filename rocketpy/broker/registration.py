@@ -140,6 +140,12 @@ class Registration:
         self._tasks: list[asyncio.Task[object]] = []
         self._announcing: set[asyncio.Task[object]] = set()
 
+    def why_nowhere(self) -> str:
+        """Why clients do not find this broker; empty when a name server has it."""
+        if any(self.registered.values()):
+            return ""
+        return f"registered with none of the name servers: {', '.join(self.name_servers) or 'none is configured'}"
+
     def apply(self, settings: RegistrationSettings) -> None:
         """Settings changed while running: they count from the next registration on."""
         self._settings = settings

@@ -81,9 +81,13 @@ _NEXT: Final = {
 class ReplicaState:
     """Of one broker. `due` what to ask, then one of the other methods with what came of it."""
 
-    def __init__(self, periods: ReplicaPeriods, broker_id: int | None = None, offered_id: int | None = None) -> None:
-        """broker_id: given by a controller before; offered_id: asked for before, without its answer."""
+    def __init__(
+        self, periods: ReplicaPeriods, broker_id: int | None = None, offered_id: int | None = None, *, is_learner: bool = False
+    ) -> None:
+        """broker_id: given by a controller before; offered_id: asked for before, without its answer. is_learner: it asks for no election,
+        and waits for a master."""
         self._periods = periods
+        self._next: Final = {**_NEXT, Standing.MASTERLESS: Ask.REPLICA_INFO} if is_learner else _NEXT
         self.leader: str | None = None
         self.broker_id = broker_id
         self.offered_id = offered_id
@@ -120,8 +124,8 @@ class ReplicaState:
     def _wanted(self) -> list[Ask]:
         wanted = [Ask.LEADER]
         standing = self.standing
-        if standing in _NEXT:
-            wanted.append(_NEXT[standing])
+        if standing in self._next:
+            wanted.append(self._next[standing])
         if self.broker_id is not None and self._is_registered:
             wanted.append(Ask.BEAT)
         if standing is Standing.RUNNING:
@@ -187,7 +191,8 @@ class ReplicaState:
         self._is_registered = False
 
     def masterless(self) -> None:
-        """There is no master: one is to be elected. The role stays, whoever has it, until another one has been given."""
+        """There is no master: one is to be elected, by others where this is a learner. The role stays, whoever has it, until another one
+        has been given."""
         self._lacks_master = True
         self.at_once(Ask.ELECT)
 

@@ -8,13 +8,15 @@ RocketMQ: ReplicasManager (5.3.3 broker/controller/).
 Notices of a role (NOTIFY_BROKER_ROLE_CHANGED) come from whoever can reach the listener, so they are hints: the leader is asked at once.
 RocketMQ takes the role from the notice.
 
-Threads  one event loop. Bounds: one request of each kind, one proposal, one switch of roles at a time.
+Threads  one event loop; what may wait for the disk (files, the native set, behind whose change the queues are filled), in its executor.
+Bounds   one request of each kind, one proposal, one switch of roles, one change of the native set at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass, field
@@ -79,6 +81,7 @@ class ReplicaSettings:
     check_set_ms: int = 5000
     beat_timeout_ms: int = 10_000
     priority: int = 2**31 - 1
+    is_learner: bool = False
 
 
 class Replicas:
@@ -109,7 +112,7 @@ class Replicas:
         self._look_up = look_up
         self._clock_ms = clock_ms
         self._wall_ms = wall_ms
-        self.state = ReplicaState(settings.periods)
+        self.state = ReplicaState(settings.periods, is_learner=settings.is_learner)
         self.switch: RoleSwitch | None = None
         self._states: SyncStates | None = None
         self._states_of = -1
@@ -121,6 +124,7 @@ class Replicas:
         self._wanted_code = ""
         self._complaints: set[str] = set()
         self._woken = asyncio.Event()
+        self._set_changes = asyncio.Lock()
         self._asks: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -132,9 +136,14 @@ class Replicas:
         for metadata in (own, asked):
             if metadata and (fault := mismatch(metadata, self._settings.cluster_name, self._settings.broker_name)):
                 raise RocketpyError(f"this store has the id of another broker: {fault}; set it back, or use another storePathRootDir")
-        self.state = ReplicaState(self._settings.periods, own.broker_id if own else None, asked.broker_id if asked and not own else None)
+        self.state = ReplicaState(
+            self._settings.periods,
+            own.broker_id if own else None,
+            asked.broker_id if asked and not own else None,
+            is_learner=self._settings.is_learner,
+        )
         self._wanted_code = asked.check_code if asked else ""
-        self.switch = RoleSwitch(steps)
+        self.switch = RoleSwitch(steps, on_whole=self._woken.set)  # a slave looks for its master's log at once
         if own is not None:
             self._log.open(own.broker_id)
         self._log.watch_set(self._look_at_set)
@@ -175,14 +184,14 @@ class Replicas:
         if role is not None and not role.is_master and role.master_address == master_address:
             self._log.follow(ha_address)
 
-    def led(self, role: Role) -> None:
+    async def led(self, role: Role) -> None:
         """The log is led, sends are about to be taken."""
         if self._states is None or self._states_of != role.epoch:
             rules, granted_ms = self._settings.rules, self._granted_ms
             self._states, self._states_of = SyncStates(rules, role.master_id, role.sync_state_set, granted_ms), role.epoch
         else:
             self._states.take(role.sync_state_set)
-        self._agree()
+        await self._agree()
         self._renew()
 
     # ---- for operators ----
@@ -347,7 +356,7 @@ class Replicas:
         if is_ours and self._states is not None and self._states_of == info.master_epoch:
             self._states.confirmed(asked_ms)
             if self._states.take(info.sync_state_set):
-                self._agree()
+                self._spawn(self._agree(), "the set of replicas in sync")
             self._renew()
         elif role is not None:
             self._granted_ms = asked_ms
@@ -404,7 +413,6 @@ class Replicas:
         self._check_ms = now_ms + self._settings.check_set_ms
         wanted = self._states.proposal(self._followers(), now_ms)
         if wanted is not None:
-            self._log.propose(self._states.waited_for)  # before the request leaves: it may be carried out at any time then
             self._spawn(self._alter(self._states, self._states_of, wanted), "ALTER_SYNC_STATE_SET")
 
     def _look_for_master(self, now_ms: int) -> None:
@@ -436,12 +444,13 @@ class Replicas:
         assert self.state.broker_id is not None and self.state.leader is not None
         leader = self.state.leader
         try:
-            if not await self._hold_confirmed(wanted.ids - states.known.ids):
+            await self._propose(states)  # before the request leaves: it may be carried out at any time then
+            if await self._hold_confirmed(wanted.ids - states.known.ids):
+                known = await self._calls.alter_sync_state_set(leader, self.state.broker_id, epoch, wanted)
+                log.info("SyncStateSet changed from %s to %s", sorted(states.known.ids), sorted(known.ids))
+                states.answered(known)
+            else:
                 states.refused()
-                return
-            known = await self._calls.alter_sync_state_set(leader, self.state.broker_id, epoch, wanted)
-            log.info("SyncStateSet changed from %s to %s", sorted(states.known.ids), sorted(known.ids))
-            states.answered(known)
         except CommandError as error:
             states.refused()
             log.warning("the controller does not make the SyncStateSet %s: %s", sorted(wanted.ids), error)
@@ -453,10 +462,9 @@ class Replicas:
             states.failed()
             log.warning("the controller did not say whether the SyncStateSet is %s now: %s; both are waited for", sorted(wanted.ids), error)
             self.state.lost_leader(leader)
-        finally:
-            if states is self._states:
-                self._agree()
-                self._renew()
+        if states is self._states:
+            await self._agree()
+            self._renew()
 
     async def _hold_confirmed(self, newcomers: frozenset[int]) -> bool:
         """Whether these hold, since they were proposed, what was acknowledged without them."""
@@ -467,11 +475,20 @@ class Replicas:
             await asyncio.sleep(JOIN_LOOK_S)
         return True
 
-    def _agree(self) -> None:
+    async def _propose(self, states: SyncStates) -> None:
+        async with self._set_changes:
+            await self._blocking(functools.partial(self._log.propose, sorted(states.waited_for)))
+
+    async def _agree(self) -> None:
         """Natively the set is what it is here."""
-        assert self._states is not None
-        if self._states.is_settled:
-            self._log.agree(sorted(self._states.known.ids))
+        async with self._set_changes:
+            if self._states is None or not self._states.is_settled:
+                return
+            ids = sorted(self._states.known.ids)
+            try:
+                await self._blocking(functools.partial(self._log.agree, ids))
+            except RocketpyError as error:
+                log.error("the controller's SyncStateSet %s is not taken over: %s", ids, error)
 
     def _renew(self) -> None:
         assert self._states is not None

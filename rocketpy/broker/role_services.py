@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
@@ -47,7 +47,7 @@ class RoleServices:
         ha: AutoSwitchHaService,
         synchronize: SlaveSynchronize,
         checks: TransactionChecks,
-        on_lead: Callable[[Role], None],
+        on_lead: Callable[[Role], Awaitable[None]],
     ) -> None:
         """on_lead: the log is led; called before sends are taken."""
         self._parts = parts
@@ -85,7 +85,7 @@ class RoleServices:
 
     async def _lead(self, role: Role) -> None:
         await self._blocking(functools.partial(self._ha.lead, role.epoch, sorted(role.sync_state_set.ids | {role.master_id})))
-        self._on_lead(role)
+        await self._on_lead(role)
 
     async def _own_tables(self, role: Role) -> None:
         parts = self._parts

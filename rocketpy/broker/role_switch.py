@@ -46,10 +46,11 @@ class RoleSteps:
 class RoleSwitch:
     """`want` a role, any number of times; `run` is the task that carries them out."""
 
-    def __init__(self, steps: RoleSteps, pause_s: float = 1.0) -> None:
-        """pause_s: before the first of a row of tries."""
+    def __init__(self, steps: RoleSteps, pause_s: float = 1.0, on_whole: Callable[[], object] | None = None) -> None:
+        """pause_s: before the first of a row of tries. on_whole: called whenever a role is whole."""
         self._steps = steps
         self._pause_s = pause_s
+        self._on_whole = on_whole
         self._wanted: Role | None = None
         self._came = asyncio.Event()
         self._is_stopping = False
@@ -104,6 +105,8 @@ class RoleSwitch:
         self.failure, self.current = "", role
         self.switches += 1
         self.taken.set()
+        if self._on_whole is not None:
+            self._on_whole()
         log.info("Change to %s of epoch %d is done", kind, role.epoch)
         return True
 

@@ -99,7 +99,7 @@ from .topics import TopicTable
 from .transactions import TransactionRequests
 
 if TYPE_CHECKING:
-    from .metrics import BrokerExporter
+    from .metrics_service import MetricsService
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class BrokerService:
         self._housekeeping: Housekeeping | None = None
         self._settings: SettingsHolder | None = None
         self._runtime: BrokerAdmin | None = None
-        self._metrics: BrokerExporter | None = None
+        self._metrics: MetricsService | None = None
         self._replicas: Replicas | None = None
         self._is_closing = False
 
@@ -490,9 +490,8 @@ class BrokerService:
             for reader in readers:
                 handlers |= reader.handlers(listener)
             closed = functools.partial(self._connection_closed, listener)
-            service = RemotingService(server, handlers, on_closed=closed, times=parts.call_times)
-            self._services.append(service)
-            service.start()
+            self._services.append(RemotingService(server, handlers, on_closed=closed, latencies=parts.latencies))
+            self._services[-1].start()
 
     # ---- closing ----
 

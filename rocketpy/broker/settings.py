@@ -193,4 +193,5 @@ def replica_settings(config: Config, address: str) -> ReplicaSettings:
         check_set_ms=config.integer("checkSyncStateSetPeriod"),
         beat_timeout_ms=patience_ms,
         priority=config.integer("brokerElectionPriority"),
+        is_learner=config.boolean("asyncLearner"),
     )

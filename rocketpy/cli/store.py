@@ -281,7 +281,10 @@ def _print_verdict(counts: dict[str, int], damages: list[Damage]) -> None:
     if counts["timer_records"]:
         console.print(f"timed messages: {counts['timer_records']} timer log records, {counts['timer_slots']} slots hold some that wait")
     if counts["orphans"]:
-        console.print(f"{counts['orphans']} messages are in no queue: their topics were deleted, or the queues' directories are missing")
+        console.print(
+            f"{counts['orphans']} messages are in no queue: their topics were deleted, they were not confirmed behind a controller, or the "
+            "queues' directories are missing"
+        )
     if not damages:
         console.print("[green]whole[/green]")
         return

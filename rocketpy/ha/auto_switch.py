@@ -109,8 +109,8 @@ class AutoSwitchHaService(HaService):
         assert self._master is not None and self._slave is not None
         self._slave.let_go()
         self._followed = None
-        self._master.lead(epoch)
-        self._master.agree(broker_ids)
+        self._master.lead(epoch, broker_ids)
+        self._master.agree(broker_ids)  # it may have led in that epoch already
         self._leads = True
 
     def step_down(self) -> None:

@@ -11,19 +11,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import time
 from typing import Final
 
 from .._core.auth import AuthTable
 from .._core.errors import NetworkError, RocketpyError
 from .._core.options import TlsOptions
-from .._core.remoting import Server
+from .._core.remoting import Request, Server
 from ..config import ConfigError, Problem, registered_host
-from ..remoting.call_times import CallTimes
+from ..remoting.command import Response
+from ..remoting.latencies import Latencies, remoting_kind
 from ..remoting.listen_address import numeric_address
 from ..remoting.service import RemotingService
 from .brokers import Brokers
 from .clients import Clients
-from .relay import Relay
+from .relay import Relay, RelayHandler
+from .relay_rules import POLLS
 from .settings import NO_PORT, ProxySettings
 
 log = logging.getLogger(__name__)
@@ -41,9 +44,9 @@ class RemotingPort:
     """One listener. `stop` before the brokers' client and the gate end."""
 
     def __init__(
-        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, times: CallTimes | None
+        self, settings: ProxySettings, brokers: Brokers, clients: Clients, gate: AuthTable | None, latencies: Latencies | None = None
     ) -> None:
-        """times: where answers are counted. Raises NetworkError, ConfigError, InvalidArgument."""
+        """latencies: where the time of each request is counted. Raises NetworkError, ConfigError, InvalidArgument."""
         self._settings = settings
         host = numeric_address("localServeAddr", settings.local_serve_addr or "0.0.0.0")
         try:
@@ -63,13 +66,11 @@ class RemotingPort:
         self.address = f"[{access}]:{self.port}" if ":" in access and not access.startswith("[") else f"{access}:{self.port}"
         """Where clients are told that the brokers are."""
         self._relay = Relay(brokers, clients, settings.credentials, self.address)
+        handlers = self._relay.handlers()
+        if latencies is not None:
+            handlers = {code: _timed(handler, latencies) for code, handler in handlers.items()}
         self._service = RemotingService(
-            self._server,
-            self._relay.handlers(),
-            on_opened=self._relay.opened,
-            on_closed=self._relay.closed,
-            tasks_max=TASKS_MAX,
-            times=times,
+            self._server, handlers, on_opened=self._relay.opened, on_closed=self._relay.closed, tasks_max=TASKS_MAX
         )
         self._relay.attach(self._service)
 
@@ -104,3 +105,15 @@ class RemotingPort:
         await self._service.stop()
         await self._relay.stop()
         await asyncio.get_running_loop().run_in_executor(None, self._server.close)
+
+
+def _timed(handler: RelayHandler, latencies: Latencies) -> RelayHandler:
+    async def timed(request: Request) -> Response | None:
+        began_s = time.monotonic()
+        answer = await handler(request)
+        if answer is not None:
+            took_ms = (time.monotonic() - began_s) * 1000
+            latencies.add(remoting_kind(request.code, answer.code, request.code in POLLS), took_ms)
+        return answer
+
+    return timed

@@ -22,8 +22,8 @@ import grpc.aio
 
 from .._core.errors import NetworkError, RocketpyError
 from .._core.remoting import Command
-from ..remoting.call_times import CallTimes
 from ..remoting.codes import RequestCode
+from ..remoting.latencies import GRPC, Kind, Latencies
 from . import schema
 from .authority import Authority
 from .brokers import Brokers
@@ -41,6 +41,7 @@ from .telemetry import ENDS, Telemetry
 from .transactions import Transactions
 
 if TYPE_CHECKING:
+    from ..broker.metric_families import Scrape
     from ..broker.metrics_service import MetricsService
 
 log = logging.getLogger(__name__)
@@ -50,20 +51,6 @@ GRACE_S: Final = 2
 """For calls under way when the proxy stops. What polls for messages polls on elsewhere."""
 STREAMS_MAX: Final = 1024
 """Calls at once of one connection."""
-METHODS: Final = (
-    "QueryRoute",
-    "QueryAssignment",
-    "Heartbeat",
-    "NotifyClientTermination",
-    "SendMessage",
-    "EndTransaction",
-    "RecallMessage",
-    "ReceiveMessage",
-    "AckMessage",
-    "ChangeInvisibleDuration",
-    "ForwardMessageToDeadLetterQueue",
-)
-"""Whose times are counted."""
 _CHECKS: Final[Mapping[str, str]] = {"authentication": "unauthenticated", "authorization": "unauthorized"}
 Unary = Callable[[Context, Any], Awaitable[Any]]
 
@@ -81,9 +68,8 @@ class ProxyService:
         self._users: CopiedUsers | None = None
         self._authority: Authority | None = None
         self._remoting: RemotingPort | None = None
-        self._metrics: MetricsService[None] | None = None
-        self._calls = CallTimes() if settings.serves_metrics else None
-        self._requests = CallTimes() if settings.serves_metrics else None
+        self._metrics: MetricsService | None = None
+        self._latencies = Latencies() if settings.serves_metrics else None
         self._tasks: list[asyncio.Task[None]] = []
         self._under_way = self._streams = 0
 
@@ -136,7 +122,7 @@ class ProxyService:
         routing.port = self.port
         if settings.remoting_listen_port != NO_PORT:
             gate = self._users.native if self._users is not None else None
-            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._requests)
+            self._remoting = RemotingPort(settings, brokers, self._clients, gate, self._latencies)
             await self._remoting.start()
         self._open_metrics()
         receiving = self._receiving
@@ -171,21 +157,26 @@ class ProxyService:
 
     def _open_metrics(self) -> None:
         """Raises NetworkError when the port cannot be had."""
-        settings, calls, requests = self.settings, self._calls, self._requests
-        if calls is None or requests is None:
+        settings, latencies = self.settings, self._latencies
+        if latencies is None:
             if settings.metrics_exporter_type not in ("DISABLE", "0"):
-                log.warning("metricsExporterType=%s is not supported, nothing is exported: set it to PROM", settings.metrics_exporter_type)
+                log.warning(
+                    "metricsExporterType=%s is not supported, no metrics are exported: set it to PROM", settings.metrics_exporter_type
+                )
             return
         from ..broker.metrics_service import MetricsService  # here: a tenth of a second that others need not wait for
-        from .metrics import ProxyMetrics, families_of
+        from .metrics import ProxyMetrics
 
-        metrics = ProxyMetrics(settings, self._clients, calls, requests, METHODS, self._count_guests, self._refusals)
-        served = families_of(settings)
-        self._metrics = MetricsService(metrics, served.host, served.port)
+        metrics = ProxyMetrics(settings, self._clients, latencies)
+
+        def read() -> Scrape:
+            metrics.refusals = self._refusals()
+            metrics.guests = len(self._remoting) if self._remoting is not None else 0
+            return metrics.read()
+
+        host = settings.metrics_prom_exporter_host or settings.local_serve_addr or "0.0.0.0"
+        self._metrics = MetricsService(read, host, settings.metrics_prom_exporter_port)
         self._metrics.start()
-
-    def _count_guests(self) -> int:
-        return len(self._remoting) if self._remoting is not None else 0
 
     def _refusals(self) -> dict[str, int]:
         """By check, of both ports."""
@@ -251,10 +242,6 @@ class ProxyService:
         if self._authority is not None:
             await self._authority.check(context, request)
 
-    def _note(self, method: str, code: int, began_s: float) -> None:
-        if self._calls is not None:
-            self._calls.note(METHODS.index(method), code, time.monotonic() - began_s)
-
     def _unary(self, name: str, method: Unary) -> Any:
         response = schema.response_of(name)
 
@@ -270,12 +257,14 @@ class ProxyService:
                 self._under_way -= 1
 
         async def timed(request: Any, call: Any) -> Any:
+            assert self._latencies is not None
             began_s = time.monotonic()
             answered = await answer(request, call)
-            self._note(name, answered.status.code, began_s)
+            took_ms = (time.monotonic() - began_s) * 1000
+            self._latencies.add(Kind(GRPC, name, schema.label("Code", answered.status.code)), took_ms)
             return answered
 
-        if self._calls is not None:
+        if self._latencies is not None:
             return grpc.unary_unary_rpc_method_handler(timed, *_codecs(name))
         return grpc.unary_unary_rpc_method_handler(answer, *_codecs(name))
 
@@ -297,7 +286,9 @@ class ProxyService:
                 yield response(status=status)
             finally:
                 self._under_way -= 1
-                self._note("ReceiveMessage", code, began_s)
+                if self._latencies is not None:
+                    took_ms = (time.monotonic() - began_s) * 1000
+                    self._latencies.add(Kind(GRPC, "ReceiveMessage", schema.label("Code", code), True), took_ms)
 
         return grpc.unary_stream_rpc_method_handler(answer, *_codecs("ReceiveMessage"))
 

@@ -19,10 +19,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from .._core.errors import NetworkError, RocketpyError, TimedOut
 from .._core.remoting import KIND_CLOSED, KIND_COMMAND, KIND_OPENED, KIND_RESPONSE, Command, Request, Server
-from .call_times import CallTimes
 from .codes import ResponseCode, request_name
 from .command import CommandError, Fields, Response, encode_fields
 from .headers import HeaderError
+from .latencies import Latencies, remoting_kind
 
 log = logging.getLogger(__name__)
 
@@ -52,16 +52,16 @@ class RemotingService:
         on_opened: ConnectionCallback | None = None,
         on_closed: ConnectionCallback | None = None,
         tasks_max: int = 1024,
-        times: CallTimes | None = None,
+        latencies: Latencies | None = None,
     ) -> None:
-        """`times`: where answers are counted."""
+        """`latencies`: where answers are counted."""
         self.server = server
         self._handlers = dict(handlers)
         self._fallback = fallback
         self._on_opened = on_opened
         self._on_closed = on_closed
         self._tasks_max = tasks_max
-        self._times = times
+        self._latencies = latencies
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: dict[tuple[int, int], asyncio.Future[Command]] = {}
         self._opaques = itertools.count(1)
@@ -187,8 +187,8 @@ class RemotingService:
         except Exception as error:  # outer edge: one that is too large or no UTF-8; those behind it in the batch must still be answered
             response = self._failure(request, error)
             self.respond(request, response)
-        if self._times is not None:
-            self._times.note(request.code, int(response.code), time.monotonic() - begin_s)
+        if self._latencies is not None:
+            self._latencies.add(remoting_kind(request.code, response.code), (time.monotonic() - begin_s) * 1000)
 
     def _failure(self, request: Request, error: Exception) -> Response:
         if isinstance(error, CommandError):

@@ -18,8 +18,8 @@ from rocketpy._core.broker_counters import ANSWER_CLASSES_MS
 from rocketpy._core.errors import NetworkError
 from rocketpy.broker.metrics_settings import parse_labels
 from rocketpy.broker.service import BrokerService
-from rocketpy.remoting import call_times
 from rocketpy.remoting.codes import RequestCode
+from rocketpy.remoting.latencies import BOUNDS_MS, REMOTING, Kind, Latencies
 from tests.processes import PATIENCE_S, wait_until
 from tests.unit.broker.running import broker_config, eventually, run, running
 
@@ -154,11 +154,11 @@ def test_answers_are_timed_whoever_makes_them(tmp_path: Path) -> None:
 
 
 def test_native_answers_and_pythons_are_counted_in_the_same_classes() -> None:
-    assert call_times.CLASSES_MS == ANSWER_CLASSES_MS
-    times = call_times.CallTimes()
-    for took_s in (0.001, 0.0011, 3.0, 3.1, -1.0):
-        times.note(1, 0, took_s)
-    assert times.by_codes[1, 0].classes == [2, 1, 0, 0, 0, 0, 0, 0, 1, 1]
+    assert BOUNDS_MS == ANSWER_CLASSES_MS
+    latencies = Latencies()
+    for took_ms in (1, 1.1, 3000, 3001, -1):
+        latencies.add(Kind(REMOTING, "SEND_MESSAGE", "SUCCESS"), took_ms)
+    assert [latency.counts for _, latency in latencies] == [[2, 1, 0, 0, 0, 0, 0, 0, 1, 1]]
 
 
 def test_a_group_at_the_end_waits_for_nothing_and_one_behind_for_its_oldest_message(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_broker_is_healthy_at_once_and_ready_when_a_name_server_has_it(tmp_pat
             registered = at.broker.parts.registration.registered  # type: ignore[union-attr]
             address = next(iter(registered))
             registered[address] = False
-            assert await get("/readyz") == (503, f"registered with none of the name servers {address}\n")
+            assert await get("/readyz") == (503, f"registered with none of the name servers: {address}\n")
             assert await get("/healthz") == (200, "ok\n")
 
     run(test)

@@ -37,6 +37,18 @@ def running(broker_id: int = 1) -> ReplicaState:
 # ---- the way to a role ----
 
 
+def test_a_learner_waits_for_a_master_and_asks_for_no_election() -> None:
+    state = ReplicaState(ReplicaPeriods(), broker_id=2, is_learner=True)
+    state.found_leader(LEADER)
+    state.registered()
+    assert set(state.due(0)) == {Ask.LEADER, Ask.REPLICA_INFO, Ask.BEAT} and state.standing is Standing.MASTERLESS
+    state.masterless()
+    state.over(Ask.REPLICA_INFO, 0, is_done=True)
+    assert state.due(4999) == [] and state.due(5000) == [Ask.REPLICA_INFO]
+    role = state.take(info(1, 1, 1))
+    assert role is not None and not role.is_master and state.standing is Standing.RUNNING
+
+
 def test_a_new_store_gets_an_id_and_a_master_step_by_step() -> None:
     state, now = ReplicaState(ReplicaPeriods()), 0
     steps: list[tuple[Standing, Ask, Callable[[], None]]] = [

@@ -230,7 +230,7 @@ def test_what_goes_next_is_told(tmp_path: Path) -> None:
             left = when - datetime.now()
             assert name == "0" * 20 and timedelta(hours=71) < left < timedelta(hours=97) and when.hour == 4
             assert at.broker.runtime_table()["nextDeletion"] == f"{name} at {when:%Y-%m-%d %H:%M:%S}"
-            families = {each.name: each for each in BrokerMetrics(parts, metrics_settings(at.broker.config)).read()[0]}
+            families = {each.name: each for each in BrokerMetrics(parts, metrics_settings(at.broker.config)).read().metrics}
             (sample,) = families["rocketmq_storage_next_deletion_timestamp_milliseconds"].samples
             assert sample.value == when.timestamp() * 1000
 

@@ -439,7 +439,7 @@ def test_what_slaves_and_operators_are_told(tmp_path: Path) -> None:
             assert int(answer.fields["logEnd"]) == parts.store.stats()["commit_log_max_offset"]
             table = at.broker.runtime_table()
             assert (table["timerCongestNum"], table["timerOffsetBehind"], table["timerReadBehind"]) == ("3", "0", "0")
-            families = {each.name: each for each in BrokerMetrics(parts, metrics_settings(at.broker.config)).read()[0]}
+            families = {each.name: each for each in BrokerMetrics(parts, metrics_settings(at.broker.config)).read().metrics}
             shown = {sample.labels["timer_bound_s"]: sample.value for sample in families["rocketmq_timer_message_snapshot"].samples}
             assert (shown["5"], shown["60"], shown["3600"] + shown["14400"], shown["86400"]) == (1, 1, 1, 0)
             (waiting,) = families["rocketmq_timing_messages"].samples

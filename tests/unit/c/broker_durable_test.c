@@ -165,6 +165,55 @@ static void late_slaves_are_not_waited_for_and_the_message_stays(void) {
     fixture_close(&fx);
 }
 
+static void check_not_master(client *c, int count) {
+    rp_command response;
+    for (int i = 0; i < count; i++) {
+        CHECK(client_receive(c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
+        CHECK(memmem(response.remark.data, response.remark.size, "the master no more", 18) != NULL);
+    }
+}
+
+/* Nobody acknowledges for it any more: whoever waits hears so at once, by a code that clients send the message elsewhere for. */
+static void who_is_master_no_more_keeps_nobody_waiting(void) {
+    fixture fx;
+    fixture_init(&fx);
+    fx.settings.slave_timeout_ms = fx.settings.sync_flush_timeout_ms = 3600000;
+    fixture_open(&fx);
+    for (uint8_t type = 0; type < 2; type++) {
+        client c = client_open(&fx, type);
+        number_text queue;
+        for (int way = 0; way < 3; way++) {
+            set_modes(&fx, RP_FLUSH_ASYNC, 1);
+            rp_broker_set_replicated(fx.broker, 0);
+            rp_broker_renew_lease(fx.broker, way == 2 ? 300 : 3600000);
+            for (int i = 0; i < 8; i++) {
+                rp_command request = send_request_v2(&c, RP_CODE_SEND_MESSAGE_V2, "T", 0, NULL, text("x"), &queue);
+                client_send(&c, &request);
+            }
+            if (way < 2)
+                wait_until(are_parked, &(parked_claim){&fx, 8});
+            fx.settings.role = RP_ROLE_SLAVE;
+            if (way == 0)
+                rp_broker_set_settings(fx.broker, &fx.settings);
+            else if (way == 1)
+                rp_broker_renew_lease(fx.broker, 0);
+            if (way < 2) {
+                check_not_master(&c, 8);
+                continue;
+            }
+            rp_command response; /* by itself; on a slow machine the lease may have been over before they came */
+            for (int i = 0; i < 8; i++)
+                CHECK(client_receive(&c, &response, WAIT_MS) == 1 && response.code == SERVICE_NOT_AVAILABLE);
+        }
+        rp_broker_renew_lease(fx.broker, -1);
+        client_close(&c);
+    }
+    rp_broker_stats stats;
+    rp_broker_read_stats(fx.broker, &stats);
+    CHECK(stats.responses_parked_now == 0);
+    fixture_close(&fx);
+}
+
 /* A disk whose syncs hang until it is opened again. */
 typedef struct slow_disk {
     pthread_mutex_t gate;
@@ -333,6 +382,7 @@ int main(void) {
     RUN(one_ack_completes_all_sends_below_it);
     RUN(a_slave_too_far_behind_is_not_waited_for_and_named);
     RUN(late_slaves_are_not_waited_for_and_the_message_stays);
+    RUN(who_is_master_no_more_keeps_nobody_waiting);
     RUN(a_disk_that_does_not_answer_is_reported_and_the_message_stays);
     RUN(a_failed_sync_answers_everybody_at_once_and_ends_writing);
     RUN(a_send_waits_for_a_slow_append_and_names_it_when_it_has_waited_enough);

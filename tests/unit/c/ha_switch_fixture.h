@@ -9,6 +9,8 @@
 #include "../../../csrc/ha/ha_switch.h"
 #include "ha_pair.h"
 
+static int flush_mode; /* of stores that are opened: RP_FLUSH_ASYNC at first */
+
 typedef struct node {
     int64_t id;
     char path[128], epochs_path[160];
@@ -29,6 +31,8 @@ static inline void open_node_with(node *one, const rp_file_ops *ops) {
     rp_message_store_options options;
     fixture_options(&options, one->path);
     options.file_ops = ops;
+    options.holds_back = 1;
+    options.flush_mode = flush_mode;
     one->store = fixture_open(&options);
     rp_epoch_cache_options epochs = {.path = one->epochs_path};
     CHECK(rp_epoch_cache_open(&epochs, &one->epochs, &error) == RP_OK);
@@ -82,11 +86,13 @@ static inline void close_node(node *one) {
     fixture_remove(one->path);
 }
 
-static inline void lead(node *one, int64_t epoch) {
+static inline void lead_with(node *one, int64_t epoch, const int64_t *ids, uint32_t count) {
     rp_error error;
     rp_ha_slave_let_go(one->slave);
-    CHECK(rp_ha_master_lead(one->master, epoch, &error) == RP_OK);
+    CHECK(rp_ha_master_lead(one->master, epoch, ids, count, &error) == RP_OK);
 }
+
+static inline void lead(node *one, int64_t epoch) { lead_with(one, epoch, &one->id, 1); }
 
 static inline void follow_node(node *one, const node *leader) {
     char address[32];

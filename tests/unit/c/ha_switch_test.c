@@ -18,8 +18,8 @@ static void a_slave_follows_and_has_its_masters_epochs(void) {
     CHECK(wait_acked(&a.acked, end_of(&a)));
     CHECK(try_append(&b) == RP_E_READ_ONLY);
     rp_error error;
-    CHECK(rp_ha_master_lead(a.master, 2, &error) == RP_E_RANGE);
-    CHECK(rp_ha_master_lead(a.master, 3, &error) == RP_OK);
+    CHECK(rp_ha_master_lead(a.master, 2, &a.id, 1, &error) == RP_E_RANGE);
+    CHECK(rp_ha_master_lead(a.master, 3, &a.id, 1, &error) == RP_OK);
     append_to(&a, 1);
     wait_same(&a, &b);
     close_node(&b);
@@ -77,7 +77,7 @@ static void roles_change_while_producers_send(void) {
             follow_node(other, leader);
             rp_ha_master_step_down(leader->master);
             rp_error error;
-            CHECK(rp_ha_master_lead(leader->master, round + 1, &error) == RP_OK);
+            CHECK(rp_ha_master_lead(leader->master, round + 1, &leader->id, 1, &error) == RP_OK);
             rp_commit_log_set_following(log_of(leader), 1); /* nothing more comes, but what is there goes out */
             WAIT_FOR(end_of(other) == end_of(leader));
         }

@@ -273,7 +273,7 @@ def test_metrics_say_that_it_is_up_and_how_long_calls_took(cluster: LocalRocketM
             text = (await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{proxy.metrics_port}/metrics")).read().decode()
         assert 'rocketmq_proxy_up{cluster="c",node_id="p",node_type="proxy",proxy_mode="cluster",zone="z"} 1.0' in text
         latency = re.findall(r'rocketmq_rpc_latency_milliseconds_count{.*?request_code="(.*?)",response_code="(.*?)".*?} (.*)', text)
-        assert sorted(latency) == [("queryroute", "topic_not_found", "1.0"), ("sendmessage", "ok", "1.0")]
+        assert sorted(latency) == [("QueryRoute", "TOPIC_NOT_FOUND", "1.0"), ("SendMessage", "OK", "1.0")]
         assert re.search(r'rocketmq_consumer_connections{.*consumer_group="g".*protocol_type="grpc_v2".*} 1.0', text)
 
     settings = {"metrics_exporter_type": "PROM", "metrics_prom_exporter_port": 0, "metrics_label": "zone:z"}
