@@ -69,6 +69,11 @@ class AuthService:
         """Requests that passed and that were refused, users and rights; empty with both checks off."""
         return self._table.stats() if self.settings.is_on else {}
 
+    @property
+    def configured_users(self) -> frozenset[str]:
+        """Who is there whatever becomes of the others."""
+        return frozenset(user.name for user in self._configured_users().values())
+
     def close(self) -> None:
         self._table.close()
 

@@ -116,9 +116,10 @@ class UserTable:
         return tuple(self._users.values())
 
     def load(self, users: Iterable[User]) -> None:
-        """What a file holds, into a table that is empty. Raises RocketpyError."""
+        """What a file holds, or another broker has. Raises RocketpyError."""
         for user in users:
-            self._put(user)
+            if self._users.get(user.name) != user:
+                self._put(user)
 
     def _put(self, user: User) -> None:
         self._sink.put_user(user.name, user.password, user.is_super, user.is_enabled)
