@@ -62,8 +62,8 @@ class AuthService:
         for warning in self._warnings(directory):
             log.warning("%s", warning)
 
-    def handlers(self, save: Callable[[], Awaitable[None]]) -> Mapping[int, Handler]:
-        return AuthAdmin(self.metadata, save).handlers()
+    def handlers(self, save: Callable[[], Awaitable[None]], is_copy: Callable[[], bool]) -> Mapping[int, Handler]:
+        return AuthAdmin(self.metadata, save, is_copy).handlers()
 
     def stats(self) -> dict[str, int]:
         """Requests that passed and that were refused, users and rights; empty with both checks off."""

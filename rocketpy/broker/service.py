@@ -484,7 +484,7 @@ class BrokerService:
         for admin in admins:
             shared |= admin.handlers()
         assert self._auth is not None
-        shared |= self._auth.handlers(parts.saved.auth.save)
+        shared |= self._auth.handlers(parts.saved.auth.save, lambda: self._replicas is not None and parts.ha.is_slave)
         shared = acknowledged_by_replicas(shared, parts, self._replicas)
         for listener, server in enumerate(self._servers):
             handlers = {**shared, **clients.handlers(listener), **sends.handlers(listener)}

@@ -117,6 +117,9 @@ def test_replicas_that_ask_who_is_there_follow_one_another(tmp_path: Path, monke
             await make_alice(one.peer, "Topic:made")
             assert two.service._auth is not None
             assert two.service._auth.metadata.users.get("alice"), "it was acknowledged"
+            again = {"password": "secret-of-alice"}
+            answer = await two.peer.ask(RequestCode.AUTH_CREATE_USER, {"username": "alice"}, again)
+            assert answer.code == 0, "mqadmin createUser -c asks each of both"
             await both.elect(two)
             alice = Peer(two.peer.address, credentials=ALICE)
             assert (await alice.send("made")).code == 0, "the next master knows her"
